@@ -1,0 +1,191 @@
+//! What the machine wants done: everything that it ever asks for.
+
+use super::{Entry, Epoch, Message, Peer, ProcessId, Timer};
+use core::net::SocketAddr;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// One thing to do. The driver carries out a batch in order, and before the next event is handled.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// Make this durable. It comes first in its batch: everything that follows may depend on it and must not leave
+    /// before it is on disk (invariant 2). If it cannot be made durable the process ends (fail-stop).
+    Persist(Record),
+    /// Send, without waiting: over the link if there is one, else over one dialled to `address` for it. A message that
+    /// cannot be delivered within the dial timeout is dropped; the machine never counts on delivery.
+    Send {
+        /// To whom.
+        to: ProcessId,
+        /// Where it listens.
+        address: SocketAddr,
+        /// What.
+        message: Message,
+    },
+    /// Keep trying to have a link with whoever listens at each of these addresses, until the next `Seek`, which
+    /// replaces this one. Links that nobody seeks or uses may be closed, announced as deliberate.
+    Seek(BTreeSet<SocketAddr>),
+    /// Deliver [`Event::Timer`](super::Event::Timer) once, this long from now; an armed timer starts anew.
+    Arm {
+        /// Which.
+        timer: Timer,
+        /// From now.
+        after: Duration,
+    },
+    /// Don't.
+    Disarm(Timer),
+    /// Something a person, a log or a metric wants to know. It changes nothing.
+    Note(Note),
+    /// The farewell is over: close the links, announced as deliberate, and end with exit code 0.
+    Exit,
+}
+
+/// What is kept over a restart (seed note 5).
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct Record {
+    /// The cluster that it belongs to.
+    pub cluster: String,
+    /// This process's id.
+    pub id: ProcessId,
+    /// Its epoch.
+    pub epoch: Epoch,
+    /// Whom it last followed, or itself. Never believed after a restart; a place to ask first.
+    pub leader: Option<Peer>,
+    /// Whom it knew: places to ask.
+    pub members: Vec<Entry>,
+}
+
+/// Why there was a change of leader, or a loss of one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// There was none: this process has just started.
+    Start,
+    /// Its connection closed and nobody listens there, or another incarnation does.
+    Crash,
+    /// It was silent for the failure timeout.
+    Silence,
+    /// It said farewell, or handed over.
+    Resign,
+    /// It was found to be another one: a newer epoch, two leaders that met, or a better process that took over.
+    Superseded,
+    /// This process was paused for longer than the failure timeout, and asks before it believes anything.
+    Pause,
+}
+
+impl Reason {
+    /// Its name as a metric's label and in logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::Start => "start",
+            Reason::Crash => "crash",
+            Reason::Silence => "silence",
+            Reason::Resign => "resign",
+            Reason::Superseded => "superseded",
+            Reason::Pause => "pause",
+        }
+    }
+
+    /// All of them, so that metrics exist before they first count.
+    pub const ALL: [Reason; 6] = [
+        Reason::Start,
+        Reason::Crash,
+        Reason::Silence,
+        Reason::Resign,
+        Reason::Superseded,
+        Reason::Pause,
+    ];
+}
+
+/// How an election that this process took part in ended for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// It leads.
+    Won,
+    /// Another leads.
+    Lost,
+    /// Nobody announced in time; it begins again.
+    Unfinished,
+}
+
+impl Outcome {
+    /// Its name as a metric's label and in logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Won => "won",
+            Outcome::Lost => "lost",
+            Outcome::Unfinished => "unfinished",
+        }
+    }
+
+    /// All of them, so that metrics exist before they first count.
+    pub const ALL: [Outcome; 3] = [Outcome::Won, Outcome::Lost, Outcome::Unfinished];
+}
+
+/// A state change worth a line in the log or a count in a metric.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Note {
+    /// It asks its peers who leads before it contests anything: at a start, or after a pause this long.
+    Asking {
+        /// How long the process had not turned, after a pause.
+        paused: Option<Duration>,
+    },
+    /// It takes part in an election.
+    Contesting {
+        /// Why there is one.
+        reason: Reason,
+    },
+    /// The election is over for it.
+    Contested {
+        /// How.
+        outcome: Outcome,
+    },
+    /// Nobody who may lead is alive (every priority is 0).
+    NobodyEligible,
+    /// It knows a leader, itself perhaps, that it did not know before, or in another epoch.
+    Leader {
+        /// Who.
+        peer: Peer,
+        /// In which epoch.
+        epoch: Epoch,
+        /// Why there was a change.
+        reason: Reason,
+        /// Whether it is this process.
+        me: bool,
+    },
+    /// It knows no leader any more.
+    Leaderless {
+        /// Who led.
+        former: Peer,
+        /// In which epoch.
+        epoch: Epoch,
+        /// Why no longer.
+        reason: Reason,
+        /// Whether it was this process.
+        me: bool,
+    },
+    /// A member is new, or a failed one is back, or one changed its address or incarnation.
+    MemberUp(Peer),
+    /// A member failed.
+    MemberFailed {
+        /// Who.
+        peer: Peer,
+        /// How that is known: [`Reason::Crash`] or [`Reason::Silence`].
+        reason: Reason,
+    },
+    /// A member is forgotten: it left, or has been dead and unlisted for a minute, or its address is another's now.
+    MemberGone(Peer),
+    /// Two live processes use one name, which ought to be unique in the cluster.
+    SameName {
+        /// Who was known.
+        known: Peer,
+        /// Who came.
+        other: Peer,
+    },
+    /// The cluster is full: this peer is not taken in.
+    TooManyMembers(Peer),
+    /// The leader hands over.
+    Resigning {
+        /// To whom.
+        successor: Option<Peer>,
+    },
+}

@@ -1,0 +1,32 @@
+//! The epoch: the number of a leader's term.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The term of one leadership, stamped on every member and message (seed notes 3 and 4).
+///
+/// It does not change from a leader's election to its death or resignation; every new round takes the highest seen
+/// plus one. It never goes back and never wraps.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct Epoch(pub u64);
+
+impl Epoch {
+    /// Before the first election.
+    pub const ZERO: Epoch = Epoch(0);
+    /// The highest epoch that a message may carry. Elections cannot reach it (a billion a second for a century
+    /// falls short), so a message beyond it is damaged or hostile, and is dropped instead of using the numbers up.
+    pub const MAX: Epoch = Epoch(1 << 62);
+
+    /// The epoch of the next round. It cannot wrap: every epoch that enters a process is at most [`Epoch::MAX`],
+    /// which leaves room for 3 × 2^62 rounds.
+    pub fn next(self) -> Epoch {
+        assert!(self.0 < u64::MAX, "invariant: an epoch never wraps");
+        Epoch(self.0 + 1)
+    }
+}
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}

@@ -1,0 +1,50 @@
+//! What happens to a process: everything that the machine is ever told.
+
+use super::{Incarnation, Message, Peer, ProcessId, Timer};
+use core::net::SocketAddr;
+use std::collections::BTreeSet;
+
+/// One thing that happened. [`Machine::handle`](super::Machine::handle) takes them one at a time.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// The process starts. First, and once.
+    Start,
+    /// The first connection with a peer is open and both sides have said who they are.
+    LinkUp(Peer),
+    /// The last connection with that life of a peer closed, without evidence that it crashed.
+    LinkDown {
+        /// Who.
+        id: ProcessId,
+        /// Which life.
+        incarnation: Incarnation,
+    },
+    /// Crash evidence (design, "Failure detection" 2): its connection closed unannounced, and a fresh dial at once was
+    /// refused or answered by another incarnation. Its links are gone.
+    Crashed {
+        /// Who.
+        id: ProcessId,
+        /// Which life.
+        incarnation: Incarnation,
+    },
+    /// A dial to this address was refused: whoever was there does not listen any more.
+    Refused(SocketAddr),
+    /// A message arrived over a connection whose other side is `from`.
+    Received {
+        /// Who sent it.
+        from: ProcessId,
+        /// What it says.
+        message: Message,
+    },
+    /// A timer that was armed and not disarmed is due.
+    Timer(Timer),
+    /// A look-up worked and named somebody: all addresses where peers may be. A failed or empty look-up is no event.
+    Candidates(BTreeSet<SocketAddr>),
+    /// A dial to this address reached this process itself.
+    ReachedSelf(SocketAddr),
+    /// Where peers reach this process has been found out (from the route to one of them).
+    Advertise(SocketAddr),
+    /// The process is told to stop: farewell, then [`Action::Exit`](super::Action::Exit).
+    Stop,
+    /// Nothing but the passing of time. The driver sends one often enough to notice a pause of its own.
+    Turn,
+}

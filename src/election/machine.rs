@@ -1,0 +1,4 @@
+//! The machine.
+
+/// The machine.
+pub struct Machine;

@@ -1,0 +1,32 @@
+//! The election as a pure machine: events in, actions out.
+//!
+//! It owns no clock, socket, thread, file, log or source of randomness; the time is an argument of every event.
+//! [`Machine`] holds the rules, the other files the data that goes in and out. `tests/tidy.rs` keeps this folder
+//! pure.
+
+mod action;
+mod epoch;
+mod event;
+mod identity;
+mod machine;
+mod member;
+mod message;
+mod moment;
+mod settings;
+mod timer;
+mod view;
+
+pub use action::{Action, Note, Outcome, Reason, Record};
+pub use epoch::Epoch;
+pub use event::Event;
+pub use identity::{Incarnation, Priority, ProcessId, Rank};
+pub use machine::Machine;
+pub use member::{
+    CLUSTER_BYTES_MAX, Entry, MEMBERS_MAX, Member, MembershipVersion, NAME_BYTES_MAX, Peer,
+    REVISION_BYTES_MAX, State,
+};
+pub use message::{Body, Incumbent, Message};
+pub use moment::{Moment, Now};
+pub use settings::{CrashEvidence, Preempt, Settings, Variant};
+pub use timer::Timer;
+pub use view::{MemberView, Role, View};

@@ -1,0 +1,82 @@
+//! What an operator chooses of the election.
+
+use std::time::Duration;
+
+/// Which form of the algorithm runs (`--variant`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Variant {
+    /// The article's "modified Bully": the failure detector says who is alive, so the highest live process announces
+    /// at once and the others only wait for it. They fall back to the paper's procedure.
+    Detector,
+    /// Garcia-Molina's, to the letter of the seed.
+    Paper,
+}
+
+/// When a better process takes over from a live leader (`--preempt`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Preempt {
+    /// The paper: the highest process, by full rank, takes over as soon as it is back.
+    Always,
+    /// An incumbent leads until it dies or resigns.
+    Never,
+    /// A process of higher *priority* takes over by an orderly handover once it has been alive for this long.
+    After(Duration),
+}
+
+/// What a closed connection and a refused dial prove (`--crash-evidence`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CrashEvidence {
+    /// Nothing: only silence counts.
+    Off,
+    /// A death, for calling an election.
+    Suspect,
+}
+
+/// The checked settings of one process's machine. `config` refuses impossible relations; [`Machine::new`] asserts
+/// the ones that the rules lean on.
+///
+/// [`Machine::new`]: super::Machine::new
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Which algorithm.
+    pub variant: Variant,
+    /// When an incumbent gives way.
+    pub preempt: Preempt,
+    /// Whether crash evidence counts.
+    pub crash_evidence: CrashEvidence,
+    /// Between two heartbeats of a leader.
+    pub heartbeat: Duration,
+    /// Silence for this long is a failure (`--lease`); at least four heartbeats.
+    pub failure_timeout: Duration,
+    /// How long an Election waits for an Answer, and a process that ranks lower for an announcement.
+    pub answer_timeout: Duration,
+    /// How long an answered process waits for a Coordinator; longer than the answer timeout.
+    pub coordinator_timeout: Duration,
+    /// At a start: how long the set of peers must not have changed before the first decision.
+    pub stable_margin: Duration,
+    /// At a start: how long to wait for the expected members, and for stability, at most.
+    pub start_timeout: Duration,
+    /// Members to wait for at a start, this process included; 0 or 1: nobody.
+    pub expect: usize,
+    /// How long a failed member may be missing from discovery before it is forgotten.
+    pub forget_after: Duration,
+}
+
+impl Default for Settings {
+    /// The defaults of the command line.
+    fn default() -> Settings {
+        Settings {
+            variant: Variant::Detector,
+            preempt: Preempt::After(Duration::from_secs(5)),
+            crash_evidence: CrashEvidence::Suspect,
+            heartbeat: Duration::from_millis(250),
+            failure_timeout: Duration::from_millis(1500),
+            answer_timeout: Duration::from_millis(300),
+            coordinator_timeout: Duration::from_millis(900),
+            stable_margin: Duration::from_secs(1),
+            start_timeout: Duration::from_secs(10),
+            expect: 0,
+            forget_after: Duration::from_secs(60),
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! The machine's timers, as data: each runs at most once at a time.
+
+/// Which timer. The driver owns the clock; the machine arms and disarms.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Timer {
+    /// At a start: the set of peers has not changed for the stable margin.
+    Margin,
+    /// At a start: no longer waiting for expected members.
+    Start,
+    /// The process that ranks highest, or the successor, has not announced itself.
+    Announcement,
+    /// Nobody has answered this process's Election.
+    Answer,
+    /// Who answered has not announced a coordinator.
+    Coordinator,
+    /// The leader has been silent for the failure timeout.
+    Silence,
+    /// A leader's next round of heartbeats is due.
+    Heartbeat,
+    /// A member of higher priority has been alive for the preemption delay.
+    Preempt,
+    /// The successor has not announced itself; this process leaves all the same.
+    Farewell,
+}
+
+impl Timer {
+    /// All of them.
+    pub const ALL: [Timer; 9] = [
+        Timer::Margin,
+        Timer::Start,
+        Timer::Announcement,
+        Timer::Answer,
+        Timer::Coordinator,
+        Timer::Silence,
+        Timer::Heartbeat,
+        Timer::Preempt,
+        Timer::Farewell,
+    ];
+}

@@ -1,0 +1,88 @@
+//! What a process may be asked about, as one immutable snapshot.
+
+use super::{Epoch, Incumbent, Moment, Peer, State};
+use std::time::Duration;
+
+/// What this process is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// It asks its peers who leads, before it contests anything.
+    Asking,
+    /// It takes part in an election.
+    Contesting,
+    /// It was elected and has not heard otherwise. Whether it leads *now* is [`View::leads`]'s to say.
+    Leading,
+    /// It follows a leader.
+    Following,
+    /// It has said farewell and is about to end.
+    Leaving,
+}
+
+impl Role {
+    /// Its name in answers and logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Asking => "asking",
+            Role::Contesting => "contesting",
+            Role::Leading => "leading",
+            Role::Following => "following",
+            Role::Leaving => "leaving",
+        }
+    }
+}
+
+/// One line of `/members`.
+#[derive(Clone, Debug)]
+pub struct MemberView {
+    /// Who.
+    pub peer: Peer,
+    /// What the failure detector holds of it; this process holds itself alive.
+    pub state: State,
+    /// When a message of it last arrived here; none for this process itself.
+    pub last_heard: Option<Moment>,
+    /// The latest heartbeat's round trip, where this process leads.
+    pub round_trip: Option<Duration>,
+}
+
+/// A snapshot of the machine. It never says "I lead": that is computed when the question is asked, from the moment
+/// of asking and the driver's last turn, so that a process that was paused does not answer for the time before.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// The cluster's name.
+    pub cluster: String,
+    /// This process.
+    pub me: Peer,
+    /// What it is doing.
+    pub role: Role,
+    /// Its epoch.
+    pub epoch: Epoch,
+    /// Whom it follows, or itself.
+    pub leader: Option<Incumbent>,
+    /// All members, this process included, by rank, the highest first.
+    pub members: Vec<MemberView>,
+    /// How long an answer about leadership stands without a turn of the driver: the failure timeout.
+    pub stands_for: Duration,
+}
+
+impl View {
+    /// Whether the answers of this view still stand at `now`, when the driver last turned at `turned`. In `classic`
+    /// there is no lease, so this is what a paused or starved process goes by (spec, "Safety levels").
+    pub fn stands(&self, now: Moment, turned: Moment) -> bool {
+        now.since(turned) <= self.stands_for
+    }
+
+    /// Whether this process leads at `now`.
+    pub fn leads(&self, now: Moment, turned: Moment) -> bool {
+        self.role == Role::Leading && self.stands(now, turned)
+    }
+
+    /// Whom this process holds to be the leader at `now`.
+    pub fn leader(&self, now: Moment, turned: Moment) -> Option<&Incumbent> {
+        self.leader.as_ref().filter(|_| self.stands(now, turned))
+    }
+
+    /// Whether it takes part and knows a leader at `now` (`/readyz`).
+    pub fn ready(&self, now: Moment, turned: Moment) -> bool {
+        self.role != Role::Leaving && self.leader(now, turned).is_some()
+    }
+}

@@ -1,0 +1,5 @@
+//! The command line: see [`bellwether::config`].
+
+fn main() -> std::process::ExitCode {
+    bellwether::config::main()
+}

@@ -1,0 +1,1 @@
+//! `bellwether status`: the members table.
