@@ -86,14 +86,8 @@ impl Reason {
     }
 
     /// All of them, so that metrics exist before they first count.
-    pub const ALL: [Reason; 6] = [
-        Reason::Start,
-        Reason::Crash,
-        Reason::Silence,
-        Reason::Resign,
-        Reason::Superseded,
-        Reason::Pause,
-    ];
+    pub const ALL: [Reason; 6] =
+        [Reason::Start, Reason::Crash, Reason::Silence, Reason::Resign, Reason::Superseded, Reason::Pause];
 }
 
 /// How an election that this process took part in ended for it.

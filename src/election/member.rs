@@ -37,10 +37,7 @@ pub struct Peer {
 impl Peer {
     /// What it counts for in an election.
     pub fn rank(&self) -> Rank {
-        Rank {
-            priority: self.priority,
-            id: self.id,
-        }
+        Rank { priority: self.priority, id: self.id }
     }
 }
 
@@ -94,10 +91,12 @@ pub struct Member {
 impl Member {
     /// What is broadcast of it.
     pub fn entry(&self) -> Entry {
-        Entry {
-            peer: self.peer.clone(),
-            state: self.state,
-        }
+        Entry { peer: self.peer.clone(), state: self.state }
+    }
+
+    /// What it counts for in an election.
+    pub fn rank(&self) -> Rank {
+        self.peer.rank()
     }
 
     /// Alive and allowed to lead.

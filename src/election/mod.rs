@@ -12,6 +12,7 @@ mod machine;
 mod member;
 mod message;
 mod moment;
+mod roster;
 mod settings;
 mod timer;
 mod view;

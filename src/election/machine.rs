@@ -1,4 +1,0 @@
-//! The machine.
-
-/// The machine.
-pub struct Machine;

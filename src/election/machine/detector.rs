@@ -1,0 +1,152 @@
+//! The failure detector's rules: heartbeats, silence, and crash evidence.
+
+use super::{BEATS_MAX, Machine, Phase};
+use crate::election::{
+    Body, CrashEvidence, Epoch, Incarnation, MembershipVersion, Note, Now, ProcessId, Reason, State, Timer,
+};
+use core::net::SocketAddr;
+
+impl Machine {
+    /// Any message is a sign of life. Says whether the sender is a member; messages of others are dropped.
+    pub(super) fn heard(&mut self, now: Now, from: ProcessId) -> bool {
+        let Some(member) = self.roster.get_mut(from) else {
+            return false;
+        };
+        member.last_heard = Some(now.at);
+        if member.state == State::Failed {
+            member.state = State::Alive;
+            member.alive_since = now.at;
+            let peer = member.peer.clone();
+            self.note(Note::MemberUp(peer));
+            self.broadcast_entry(from);
+            self.watch_for_better(now);
+        }
+        true
+    }
+
+    /// The leader's round of heartbeats, and its look at who has been silent.
+    pub(super) fn beat(&mut self, now: Now) {
+        if !self.phase.leading() {
+            return;
+        }
+        let timeout = self.settings.failure_timeout;
+        let silent = self.ids(|m| {
+            m.state == State::Alive && m.last_heard.is_none_or(|heard| now.at.since(heard) > timeout)
+        });
+        for id in silent {
+            self.fail(id, Reason::Silence);
+        }
+        self.sequence = self.sequence.wrapping_add(1);
+        if self.beats.len() == BEATS_MAX {
+            self.beats.pop_front();
+        }
+        self.beats.push_back((self.sequence, now.at));
+        let beat = Body::Heartbeat { sequence: self.sequence, membership: self.roster.version };
+        // Silent members that are still connected get it too: that is how one that was paused hears of this leader.
+        self.send_each(self.ids(|m| m.linked), &beat);
+        self.arm(Timer::Heartbeat, self.settings.heartbeat);
+        self.watch_for_better(now);
+    }
+
+    /// A follower's side of the heartbeat. It counts as a claim, so a lost Coordinator does no harm.
+    pub(super) fn heartbeat(
+        &mut self,
+        now: Now,
+        from: ProcessId,
+        epoch: Epoch,
+        sequence: u32,
+        _membership: MembershipVersion,
+    ) {
+        self.claim(now, from, epoch, None);
+        if self.phase == Phase::Following && self.leads(from) && self.epoch == epoch {
+            self.send(from, Body::HeartbeatAck { sequence, membership: self.roster.version });
+        }
+    }
+
+    /// The leader's side of the acknowledgement: round trip, and the list for who has another one.
+    pub(super) fn acknowledged(
+        &mut self,
+        now: Now,
+        from: ProcessId,
+        epoch: Epoch,
+        sequence: u32,
+        held: MembershipVersion,
+    ) {
+        if !self.phase.leading() {
+            return;
+        }
+        if epoch < self.epoch {
+            return self.send_claim(from);
+        }
+        if epoch > self.epoch {
+            return self.send(from, Body::Ask);
+        }
+        let sent = self.beats.iter().find(|(s, _)| *s == sequence).map(|(_, at)| *at);
+        if let (Some(sent), Some(member)) = (sent, self.roster.get_mut(from)) {
+            member.round_trip = Some(now.at.since(sent));
+        }
+        if held != self.roster.version {
+            let entries = self.roster.entries();
+            self.send(from, Body::Membership { version: self.roster.version, entries });
+        }
+    }
+
+    /// The leader has been silent for the failure timeout.
+    pub(super) fn leader_silent(&mut self, now: Now) {
+        if self.phase != Phase::Following {
+            return;
+        }
+        if let Some(id) = self.leader.as_ref().map(|l| l.peer.id) {
+            self.fail(id, Reason::Silence);
+            self.lose_leader(Reason::Silence);
+            self.contest(now);
+        }
+    }
+
+    /// Crash evidence about one life of a member.
+    pub(super) fn crashed(&mut self, now: Now, id: ProcessId, incarnation: Incarnation) {
+        self.link_down(id, incarnation);
+        if self.settings.crash_evidence == CrashEvidence::Off {
+            return self.not_asked_any_more(now, id);
+        }
+        if self.roster.get(id).is_some_and(|m| m.peer.incarnation == incarnation) {
+            self.gone(now, id);
+        }
+    }
+
+    /// Nobody listens at an address any more: its member, unless it is connected all the same, is gone.
+    pub(super) fn refused(&mut self, now: Now, address: SocketAddr) {
+        if self.settings.crash_evidence == CrashEvidence::Off {
+            return;
+        }
+        for id in self.ids(|m| m.peer.address == address && !m.linked) {
+            self.gone(now, id);
+        }
+    }
+
+    /// A member is known to have crashed. Its leader's crash calls an election at once; who waited for it does not wait
+    /// any longer.
+    pub(super) fn gone(&mut self, now: Now, id: ProcessId) {
+        self.fail(id, Reason::Crash);
+        self.not_asked_any_more(now, id);
+        if self.leads(id) {
+            self.lose_leader(Reason::Crash);
+            self.contest(now);
+        } else if self.phase == Phase::Waiting(id) {
+            self.handover_failed(now);
+            self.contest(now);
+        }
+    }
+
+    /// Holds a member failed. A leader tells the others, who must know who is alive when it dies itself.
+    pub(super) fn fail(&mut self, id: ProcessId, reason: Reason) {
+        let Some(member) = self.roster.get_mut(id).filter(|m| m.state == State::Alive) else {
+            return;
+        };
+        member.state = State::Failed;
+        member.round_trip = None;
+        let peer = member.peer.clone();
+        self.note(Note::MemberFailed { peer, reason });
+        self.broadcast_entry(id);
+    }
+}

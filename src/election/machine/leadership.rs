@@ -1,0 +1,260 @@
+//! Who leads: rule 5, and how leadership begins, ends and is handed over.
+
+use super::{Machine, Phase};
+use crate::election::{
+    Action, Body, Epoch, Incumbent, Member, Note, Now, Preempt, ProcessId, Reason, State, Timer,
+};
+
+/// A failed handover doubles the delay of the next at most this often.
+const HANDOVER_DOUBLINGS_MAX: u32 = 6;
+
+impl Machine {
+    /// Leads from now on, in `epoch`, and tells every other process (rules 1 and 2).
+    pub(super) fn announce(&mut self, now: Now, epoch: Epoch) {
+        let own_round = self.phase == Phase::Electing && self.round == Some(epoch) && epoch == self.epoch;
+        assert!(
+            epoch > self.epoch || own_round,
+            "a leader's epoch is that of its own round, or above all it was in"
+        );
+        self.round = Some(epoch);
+        let reason = if self.leader.is_some() { Reason::Superseded } else { self.loss };
+        if self.phase.leading() {
+            // Elected again: its old term ends here.
+            self.leader = None;
+        } else if !self.phase.contesting() {
+            self.lose_leader(Reason::Superseded);
+            self.enter(Phase::Deferring);
+        }
+        self.set_epoch(epoch);
+        self.leader = Some(Incumbent { peer: self.me.clone(), elected_at_ms: now.wall_ms });
+        self.enter(Phase::Leading(epoch));
+        self.fruitless = 0;
+        self.remembered.clear();
+        self.roster.version = crate::election::MembershipVersion { epoch, version: 1 };
+        self.beats.clear();
+        self.note(Note::Leader { peer: self.me.clone(), epoch, reason, me: true });
+        for id in self.ids(|m| m.state == State::Alive) {
+            self.send_claim(id);
+        }
+        // Silence is counted from here: a member has the failure timeout to acknowledge this leader.
+        for member in self.roster.iter_mut().filter(|m| m.state == State::Alive) {
+            member.last_heard = member.last_heard.max(Some(now.at));
+        }
+        self.arm(Timer::Heartbeat, self.settings.heartbeat);
+        self.watch_for_better(now);
+    }
+
+    /// "I lead in this epoch."
+    pub(super) fn send_claim(&mut self, to: ProcessId) {
+        if let Some(leader) = &self.leader {
+            let elected_at_ms = leader.elected_at_ms;
+            self.send(to, Body::Coordinator { elected_at_ms });
+        }
+    }
+
+    /// Rule 5: a process says that it leads. The sender becomes the leader, unless the message is stale, or this process
+    /// outranks it and bullies it with a higher epoch.
+    pub(super) fn claim(&mut self, now: Now, from: ProcessId, epoch: Epoch, elected_at_ms: Option<u64>) {
+        let Some(sender) = self.roster.get(from).map(|m| m.peer.clone()) else {
+            return;
+        };
+        if self.phase == Phase::Leaving {
+            // The successor leads: nothing is left to do here.
+            if epoch > self.epoch {
+                self.act(Action::Exit);
+            }
+            return;
+        }
+        if self.resigned == Some((from, epoch)) {
+            // A message from before its farewell that was slower than that: a resigned epoch is never led again.
+            return;
+        }
+        if epoch < self.epoch || !sender.rank().eligible() {
+            return self.answer_stale(from);
+        }
+        if epoch == self.epoch {
+            match self.leader.as_ref().map(|l| l.peer.rank()) {
+                Some(known) if known.id == from => return self.follow(now, sender, epoch, elected_at_ms),
+                // Two leaders of one epoch, which classic cannot exclude: rank decides for everybody alike.
+                Some(known) if known.id != self.me.id && known > sender.rank() => return self.tell(from),
+                _ => {}
+            }
+        }
+        if self.bullies(sender.rank()) {
+            let next = self.seen.next();
+            return if self.phase.leading() && !self.letter() {
+                self.announce(now, next)
+            } else {
+                self.contest(now)
+            };
+        }
+        self.follow(now, sender, epoch, elected_at_ms);
+    }
+
+    /// A message of a lower epoch is answered with the current one and changes nothing (spec, "Epoch").
+    pub(super) fn answer_stale(&mut self, to: ProcessId) {
+        if self.phase.leading() { self.send_claim(to) } else { self.tell(to) }
+    }
+
+    /// Follows a leader, or hears from it again.
+    fn follow(&mut self, now: Now, leader: crate::election::Peer, epoch: Epoch, elected_at_ms: Option<u64>) {
+        let same = epoch == self.epoch && self.leads(leader.id) && self.phase == Phase::Following;
+        if !same {
+            let reason = if self.leader.is_some() { Reason::Superseded } else { self.loss };
+            if self.phase.leading() {
+                self.lose_leader(Reason::Superseded);
+            }
+            if self.handing_over {
+                self.handing_over = false;
+                self.handovers_failed = 0;
+            }
+            self.set_epoch(epoch);
+            self.fruitless = 0;
+            self.remembered.clear();
+            let elected_at_ms = elected_at_ms.unwrap_or(now.wall_ms);
+            self.leader = Some(Incumbent { peer: leader.clone(), elected_at_ms });
+            self.enter(Phase::Following);
+            self.note(Note::Leader { peer: leader, epoch, reason, me: false });
+        }
+        self.arm(Timer::Silence, self.settings.failure_timeout);
+    }
+
+    /// There is no leader any more, for this reason; nothing happens if there was none.
+    pub(super) fn lose_leader(&mut self, reason: Reason) {
+        let Some(former) = self.leader.take() else { return };
+        self.dirty = true;
+        self.loss = reason;
+        let me = former.peer.id == self.me.id;
+        if me {
+            self.disarm(Timer::Heartbeat);
+            self.disarm(Timer::Preempt);
+        }
+        self.note(Note::Leaderless { former: former.peer, epoch: self.epoch, reason, me });
+    }
+
+    pub(super) fn set_epoch(&mut self, epoch: Epoch) {
+        assert!(epoch >= self.epoch, "invariant 1: an epoch never goes back");
+        self.epoch = epoch;
+        self.seen = self.seen.max(epoch);
+        self.dirty = true;
+    }
+
+    /// The leader's farewell. The successor it names announces at once and is outranked by nobody; the others wait
+    /// for it.
+    pub(super) fn resigned(
+        &mut self,
+        now: Now,
+        from: ProcessId,
+        epoch: Epoch,
+        successor: Option<ProcessId>,
+        leaving: bool,
+    ) {
+        let current = epoch > self.epoch || epoch == self.epoch && self.leads(from);
+        if current && !self.phase.leading() {
+            self.lose_leader(Reason::Resign);
+            self.loss = Reason::Resign;
+            self.set_epoch(epoch);
+            self.resigned = Some((from, epoch));
+        }
+        if leaving {
+            self.forget(from);
+        }
+        if !current || self.phase.leading() {
+            return;
+        }
+        match successor {
+            Some(id) if id == self.me.id && self.rank().eligible() => self.announce(now, self.seen.next()),
+            Some(id) if self.roster.get(id).is_some_and(Member::can_lead) => self.wait_for(id),
+            _ => self.contest(now),
+        }
+    }
+
+    /// Told to stop. A leader stops leading, durably, before its farewell leaves; others say that they leave.
+    pub(super) fn stop(&mut self) {
+        if self.phase == Phase::Leaving {
+            return;
+        }
+        if !self.phase.leading() {
+            let leave = Body::Leave { version: None, id: self.me.id };
+            self.enter(Phase::Leaving);
+            self.send_each(self.ids(|m| m.linked), &leave);
+            return self.act(Action::Exit);
+        }
+        let successor = self.successor();
+        self.enter(Phase::Leaving);
+        self.resign(successor, true);
+        match successor {
+            Some(_) => self.arm(Timer::Farewell, self.settings.answer_timeout),
+            None => self.act(Action::Exit),
+        }
+    }
+
+    fn resign(&mut self, successor: Option<ProcessId>, leaving: bool) {
+        let peer = successor.and_then(|id| self.roster.get(id)).map(|m| m.peer.clone());
+        self.note(Note::Resigning { successor: peer });
+        self.lose_leader(Reason::Resign);
+        // The successor hears it first: it is the one that acts.
+        let others = self.ids(|m| m.linked && Some(m.peer.id) != successor);
+        self.send_each(successor.into_iter().chain(others), &Body::Resign { successor, leaving });
+    }
+
+    /// Who should lead next: the best-ranked live member, preferring one that was made from something else than this
+    /// process, since that one has already been restarted in the rollout under way.
+    fn successor(&self) -> Option<ProcessId> {
+        let by_rank_alone = self.settings.preempt == Preempt::Always;
+        let restarted = |m: &Member| {
+            !by_rank_alone
+                && !self.me.revision.is_empty()
+                && !m.peer.revision.is_empty()
+                && m.peer.revision != self.me.revision
+        };
+        let eligible = self.roster.iter().filter(|m| m.linked && m.can_lead());
+        eligible.max_by_key(|m| (restarted(m), m.peer.rank())).map(|m| m.peer.id)
+    }
+
+    /// Arms the handover to a member of higher priority, if the operator wants it and there is one.
+    pub(super) fn watch_for_better(&mut self, now: Now) {
+        let Preempt::After(delay) = self.settings.preempt else {
+            return;
+        };
+        if !self.phase.leading() {
+            return;
+        }
+        let Some(since) = self.better().map(|m| m.alive_since) else {
+            return self.disarm(Timer::Preempt);
+        };
+        let due = since.plus(delay).max(self.handover_not_before);
+        self.arm(Timer::Preempt, due.since(now.at));
+    }
+
+    /// The best member of higher priority. A greater id alone preempts only under `always`.
+    fn better(&self) -> Option<&Member> {
+        let priority = self.me.priority;
+        let better = self.roster.iter().filter(|m| m.linked && m.can_lead() && m.peer.priority > priority);
+        better.max_by_key(|m| m.peer.rank())
+    }
+
+    /// The preemption delay is over: the incumbent hands over in one step.
+    pub(super) fn preempt(&mut self) {
+        if !self.phase.leading() {
+            return;
+        }
+        let Some(id) = self.better().map(|m| m.peer.id) else {
+            return;
+        };
+        self.handing_over = true;
+        self.resign(Some(id), false);
+        self.wait_for(id);
+    }
+
+    /// The successor of a handover did not lead: the next attempt comes later.
+    pub(super) fn handover_failed(&mut self, now: Now) {
+        let Preempt::After(delay) = self.settings.preempt else {
+            return;
+        };
+        if std::mem::take(&mut self.handing_over) {
+            self.handovers_failed = (self.handovers_failed + 1).min(HANDOVER_DOUBLINGS_MAX);
+            self.handover_not_before = now.at.plus(delay.saturating_mul(1 << self.handovers_failed));
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Who is a member: links, discovery, and the broadcast list (seed note 7).
+
+use super::{Machine, Phase};
+use crate::election::roster::Taken;
+use crate::election::{
+    Body, Entry, Epoch, Incarnation, Member, MembershipVersion, Note, Now, Peer, ProcessId, Reason, State,
+};
+use core::net::SocketAddr;
+use std::collections::BTreeSet;
+
+impl Machine {
+    /// A peer is connected. It is a member from now on, of this list at least; a leader broadcasts it.
+    pub(super) fn link_up(&mut self, now: Now, peer: Peer) {
+        let id = peer.id;
+        if id == self.me.id {
+            return;
+        }
+        // An address that a new process took over belongs to the new process.
+        let former_tenant = self.roster.at(peer.address, id);
+        // Another incarnation has taken the place of the one known: that one is gone.
+        let former_life = self.roster.get(id).is_some_and(|m| m.peer.incarnation != peer.incarnation);
+        let namesake = self.roster.iter().map(|m| (m.state, &m.peer)).find(|(state, known)| {
+            *state == State::Alive
+                && known.name == peer.name
+                && known.id != id
+                && Some(known.id) != former_tenant
+        });
+        if let Some(known) = namesake.map(|(_, known)| known.clone()) {
+            self.note(Note::SameName { known, other: peer.clone() });
+        }
+        let was_alive = self.roster.get(id).is_some_and(|m| m.state == State::Alive);
+        let taken = self.roster.take(peer.clone(), State::Alive, now.at);
+        if taken == Taken::Full {
+            return self.note(Note::TooManyMembers(peer));
+        }
+        let new = taken == Taken::New || !was_alive;
+        if let Some(member) = self.roster.get_mut(id) {
+            member.linked = true;
+            member.last_heard = Some(now.at);
+        }
+        if new {
+            self.dirty = true;
+            self.note(Note::MemberUp(peer));
+            self.broadcast_entry(id);
+        }
+        if self.phase.leading() {
+            self.send_claim(id);
+            self.watch_for_better(now);
+        } else {
+            self.ask_newcomer(id, new);
+        }
+        let leader_gone =
+            former_life && self.leads(id) || former_tenant.is_some_and(|tenant| self.leads(tenant));
+        let waited_for_gone = former_tenant.is_some_and(|tenant| self.phase == Phase::Waiting(tenant));
+        if let Some(tenant) = former_tenant {
+            self.forget(tenant);
+        }
+        if leader_gone {
+            self.lose_leader(Reason::Crash);
+        }
+        if leader_gone || waited_for_gone {
+            self.contest(now);
+        }
+        self.settle(now);
+    }
+
+    /// The last connection with a member closed. That alone proves nothing: heartbeats decide.
+    pub(super) fn link_down(&mut self, id: ProcessId, incarnation: Incarnation) {
+        if let Some(member) = self.roster.get_mut(id).filter(|m| m.peer.incarnation == incarnation) {
+            member.linked = false;
+        }
+    }
+
+    /// Takes in a member that another process knows. What this process knows from a connection of its own is better.
+    pub(super) fn learn(&mut self, now: Now, entry: Entry) {
+        let Entry { peer, state } = entry;
+        let known = self.roster.get(peer.id).is_some_and(|m| m.linked || m.state == State::Failed);
+        let taken_address = self.roster.at(peer.address, peer.id).is_some();
+        if peer.id != self.me.id && !known && !taken_address && !peer.address.ip().is_unspecified() {
+            self.take_entry(now, Entry { peer, state });
+        }
+    }
+
+    fn take_entry(&mut self, now: Now, entry: Entry) {
+        if self.roster.take(entry.peer, entry.state, now.at) == Taken::New {
+            self.dirty = true;
+        }
+    }
+
+    /// The whole list from the leader. Members that it does not name are dropped, but for the leader itself and for
+    /// those that this process is connected with.
+    pub(super) fn membership(
+        &mut self,
+        now: Now,
+        from: ProcessId,
+        epoch: Epoch,
+        version: MembershipVersion,
+        entries: Vec<Entry>,
+    ) {
+        if !self.follows(from, epoch) {
+            return;
+        }
+        let named: BTreeSet<ProcessId> = entries.iter().map(|e| e.peer.id).collect();
+        for id in self.ids(|m| !m.linked && m.peer.id != from && !named.contains(&m.peer.id)) {
+            self.forget(id);
+        }
+        for entry in entries {
+            self.learn_from_leader(now, entry);
+        }
+        self.roster.version = version;
+    }
+
+    /// The leader's word on a member. A connection of this process's own says more about its being alive.
+    fn learn_from_leader(&mut self, now: Now, entry: Entry) {
+        let Entry { peer, state } = entry;
+        let linked_to_it = self
+            .roster
+            .get(peer.id)
+            .is_some_and(|m| m.linked && (m.peer.incarnation == peer.incarnation || m.state == State::Alive));
+        if peer.id == self.me.id || linked_to_it || self.leads(peer.id) {
+            return;
+        }
+        if let Some(tenant) = self.roster.at(peer.address, peer.id) {
+            self.forget(tenant);
+        }
+        self.take_entry(now, Entry { peer, state });
+    }
+
+    /// The leader has a new or changed member. Out of step, the list stays as it is, and the next acknowledgement
+    /// makes the leader send all of it.
+    pub(super) fn join(
+        &mut self,
+        now: Now,
+        from: ProcessId,
+        epoch: Epoch,
+        version: MembershipVersion,
+        entry: Entry,
+    ) {
+        if self.follows(from, epoch) && self.next_version(version) {
+            self.learn_from_leader(now, entry);
+            self.roster.version = version;
+        }
+    }
+
+    /// A member is gone: it says so itself, or the leader does.
+    pub(super) fn leave(
+        &mut self,
+        now: Now,
+        from: ProcessId,
+        epoch: Epoch,
+        version: Option<MembershipVersion>,
+        id: ProcessId,
+    ) {
+        match version {
+            None if id == from => {
+                let led = self.leads(id);
+                let waited_for = self.phase == Phase::Waiting(id);
+                if led {
+                    self.lose_leader(Reason::Resign);
+                }
+                self.forget(id);
+                self.not_asked_any_more(now, id);
+                if led || waited_for {
+                    self.contest(now);
+                }
+            }
+            Some(version) if self.follows(from, epoch) && self.next_version(version) => {
+                if id != from && !self.roster.get(id).is_some_and(|m| m.linked) {
+                    self.forget(id);
+                }
+                self.roster.version = version;
+            }
+            _ => {}
+        }
+    }
+
+    fn follows(&self, from: ProcessId, epoch: Epoch) -> bool {
+        self.phase == Phase::Following && self.leads(from) && self.epoch == epoch
+    }
+
+    fn next_version(&self, version: MembershipVersion) -> bool {
+        let held = self.roster.version;
+        version.epoch == held.epoch && Some(version.version) == held.version.checked_add(1)
+    }
+
+    /// Forgets a member; a leader tells everybody.
+    pub(super) fn forget(&mut self, id: ProcessId) {
+        let Some(member) = self.roster.remove(id) else {
+            return;
+        };
+        self.dirty = true;
+        self.note(Note::MemberGone(member.peer));
+        if self.phase.leading() {
+            self.bump_version();
+            let leave = Body::Leave { version: Some(self.roster.version), id };
+            self.send_each(self.ids(|m| m.linked), &leave);
+        }
+    }
+
+    /// A leader tells the others of a member that is new or changed.
+    pub(super) fn broadcast_entry(&mut self, id: ProcessId) {
+        if !self.phase.leading() {
+            return;
+        }
+        let Some(entry) = self.roster.get(id).map(Member::entry) else {
+            return;
+        };
+        self.bump_version();
+        let join = Body::Join { version: self.roster.version, entry };
+        self.send_each(self.ids(|m| m.linked && m.peer.id != id), &join);
+    }
+
+    fn bump_version(&mut self) {
+        // Versions are only compared for being the same or the next one; after four billion changes in one term a
+        // follower's next acknowledgement gets the whole list.
+        self.roster.version.version = self.roster.version.version.wrapping_add(1);
+    }
+
+    /// Discovery works and names these addresses. A leader forgets failed members that it has not named for long: a
+    /// failed or empty look-up never comes here, so it removes nobody.
+    pub(super) fn listed(&mut self, now: Now, addresses: BTreeSet<SocketAddr>) {
+        for member in self.roster.iter_mut() {
+            if addresses.contains(&member.peer.address) {
+                member.unlisted_since = None;
+            } else {
+                member.unlisted_since.get_or_insert(now.at);
+            }
+        }
+        self.candidates = addresses;
+        if self.phase.leading() {
+            let forget_after = self.settings.forget_after;
+            let long_gone = self.ids(|m| {
+                m.state == State::Failed
+                    && !m.linked
+                    && m.unlisted_since.is_some_and(|since| now.at.since(since) >= forget_after)
+            });
+            for id in long_gone {
+                self.forget(id);
+            }
+        }
+    }
+}

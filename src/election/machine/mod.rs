@@ -1,0 +1,393 @@
+//! The machine: one process of the Bully algorithm.
+//!
+//! Call [`Machine::new`] once, then [`Machine::handle`] with [`Event::Start`] and after that with whatever happens; carry
+//! out the actions of each call, in order, before the next. [`Machine::view`] is what may be told to others in
+//! between. The rules are spread over this folder by what they are about: `start` (ask first), `contest` (the seed's
+//! rules 1 to 4), `leadership` (rule 5, farewell, handover), `detector` (heartbeats, silence, crash evidence) and
+//! `membership`.
+//!
+//! Every rule is stated where it is carried out. Invariants are asserted in release builds: a process that breaks one
+//! must end (fail-stop), not go on.
+
+mod contest;
+mod detector;
+mod leadership;
+mod membership;
+mod start;
+
+use super::roster::Roster;
+use super::{
+    Action, Body, Epoch, Event, Incumbent, MemberView, Message, Moment, Note, Now, Outcome, Peer, ProcessId,
+    Rank, Reason, Record, Role, Settings, State, Timer, View,
+};
+use core::net::SocketAddr;
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+/// What this process is in the middle of.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Phase {
+    /// It asks its peers who leads ("returning processes ask first").
+    Asking(start::Asking),
+    /// It waits for this process to announce itself: the highest live one, or a successor.
+    Waiting(ProcessId),
+    /// It has sent Elections in its epoch, and nobody has answered yet.
+    Electing,
+    /// Somebody answered, or nobody may lead: it waits for a Coordinator.
+    Deferring,
+    /// It leads in the epoch it was elected with.
+    Leading(Epoch),
+    /// It follows the leader.
+    Following,
+    /// It has said farewell.
+    Leaving,
+}
+
+impl Phase {
+    fn contesting(&self) -> bool {
+        matches!(self, Phase::Waiting(_) | Phase::Electing | Phase::Deferring)
+    }
+
+    fn leading(&self) -> bool {
+        matches!(self, Phase::Leading(_))
+    }
+}
+
+/// One process of the algorithm: events in, actions out. See the module for the order of calls.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    settings: Settings,
+    cluster: String,
+    me: Peer,
+    phase: Phase,
+    epoch: Epoch,
+    /// The highest epoch that any message carried: the next round is above it.
+    seen: Epoch,
+    /// The epoch of the latest election that this process began (invariant 6).
+    round: Option<Epoch>,
+    leader: Option<Incumbent>,
+    /// Why there is or was no leader: the reason of the next change.
+    loss: Reason,
+    /// Rounds since the last leader in which nobody announced.
+    fruitless: u32,
+    roster: Roster,
+    /// Where discovery says that peers may be.
+    candidates: BTreeSet<SocketAddr>,
+    /// Where the durable record says that peers were: asked at a start, then forgotten.
+    remembered: BTreeSet<SocketAddr>,
+    own_addresses: BTreeSet<SocketAddr>,
+    seeking: BTreeSet<SocketAddr>,
+    armed: BTreeSet<Timer>,
+    started: bool,
+    last_turn: Moment,
+    sequence: u32,
+    /// When the latest heartbeats were sent, newest last, for their round trips.
+    beats: VecDeque<(u32, Moment)>,
+    /// Whose farewell in which epoch was the latest: that epoch is over.
+    resigned: Option<(ProcessId, Epoch)>,
+    /// Handovers in a row after which the successor did not lead; each doubles the delay of the next.
+    handovers_failed: u32,
+    handing_over: bool,
+    /// When the next one may be tried after that.
+    handover_not_before: Moment,
+    dirty: bool,
+    actions: Vec<Action>,
+}
+
+/// How many heartbeats a leader remembers for measuring round trips.
+const BEATS_MAX: usize = 8;
+
+impl Machine {
+    /// A process before its start. `record` is what it kept from its last life; of that only the epoch and the
+    /// addresses count, a claim never survives its process.
+    pub fn new(settings: Settings, cluster: String, me: Peer, record: Option<&Record>) -> Machine {
+        assert!(settings.answer_timeout < settings.coordinator_timeout, "config checks this relation");
+        assert!(settings.heartbeat * 4 <= settings.failure_timeout, "config checks this relation");
+        let epoch = record.map_or(Epoch::ZERO, |r| r.epoch);
+        let remembered = record.into_iter().flat_map(|r| {
+            let leader = r.leader.iter().map(|p| p.address);
+            leader.chain(r.members.iter().map(|m| m.peer.address)).collect::<Vec<_>>()
+        });
+        Machine {
+            remembered: remembered.collect(),
+            own_addresses: BTreeSet::from([me.address]),
+            settings,
+            cluster,
+            me,
+            phase: Phase::Asking(start::Asking::default()),
+            epoch,
+            seen: epoch,
+            round: None,
+            leader: None,
+            loss: Reason::Start,
+            fruitless: 0,
+            roster: Roster::default(),
+            candidates: BTreeSet::new(),
+            seeking: BTreeSet::new(),
+            armed: BTreeSet::new(),
+            started: false,
+            last_turn: Moment::default(),
+            sequence: 0,
+            beats: VecDeque::new(),
+            handovers_failed: 0,
+            handing_over: false,
+            handover_not_before: Moment::default(),
+            resigned: None,
+            dirty: true,
+            actions: Vec::new(),
+        }
+    }
+
+    /// Takes one event at a time that never goes back, and says what to do. A gap of more than the failure timeout
+    /// since the last event means that this process was paused: it then asks its peers before it believes anything,
+    /// itself included, and before it looks at the event.
+    pub fn handle(&mut self, now: Now, event: Event) -> Vec<Action> {
+        assert!(now.at >= self.last_turn, "the driver's clock never goes back");
+        assert!(self.started != matches!(event, Event::Start), "Start comes first, and once");
+        let before = self.epoch;
+        let gap = now.at.since(self.last_turn);
+        self.last_turn = now.at;
+        if self.started && gap > self.settings.failure_timeout {
+            self.woke(gap);
+        }
+        match event {
+            Event::Start => self.start(),
+            Event::LinkUp(peer) => self.link_up(now, peer),
+            Event::LinkDown { id, incarnation } => self.link_down(id, incarnation),
+            Event::Crashed { id, incarnation } => self.crashed(now, id, incarnation),
+            Event::Refused(address) => self.refused(now, address),
+            Event::Received { from, message } => self.received(now, from, message),
+            Event::Timer(timer) => {
+                // A timer that was disarmed while its event waited in the driver's queue is no timer.
+                if self.armed.remove(&timer) {
+                    self.timer(now, timer);
+                }
+            }
+            Event::Candidates(addresses) => self.listed(now, addresses),
+            Event::ReachedSelf(address) => {
+                self.own_addresses.insert(address);
+            }
+            Event::Advertise(address) => {
+                self.me.address = address;
+                self.own_addresses.insert(address);
+            }
+            Event::Stop => self.stop(),
+            Event::Turn => {}
+        }
+        assert!(self.epoch >= before, "invariant 1: an epoch never goes back");
+        self.finish()
+    }
+
+    fn received(&mut self, now: Now, from: ProcessId, message: Message) {
+        let Message { epoch, body } = message;
+        if epoch > Epoch::MAX
+            || matches!(self.phase, Phase::Leaving) && !matches!(body, Body::Coordinator { .. })
+        {
+            return;
+        }
+        if !self.heard(now, from) {
+            return;
+        }
+        self.seen = self.seen.max(epoch);
+        match body {
+            Body::Election => self.election(now, from, epoch),
+            Body::Answer => self.answer(from, epoch),
+            Body::Coordinator { elected_at_ms } => self.claim(now, from, epoch, Some(elected_at_ms)),
+            Body::Heartbeat { sequence, membership } => {
+                self.heartbeat(now, from, epoch, sequence, membership)
+            }
+            Body::HeartbeatAck { sequence, membership } => {
+                self.acknowledged(now, from, epoch, sequence, membership)
+            }
+            Body::Membership { version, entries } => self.membership(now, from, epoch, version, entries),
+            Body::Join { version, entry } => self.join(now, from, epoch, version, entry),
+            Body::Leave { version, id } => self.leave(now, from, epoch, version, id),
+            Body::Resign { successor, leaving } => self.resigned(now, from, epoch, successor, leaving),
+            Body::Ask => self.asked(now, from, epoch),
+            Body::Tell { leader, entries } => self.told(now, from, epoch, leader, entries),
+        }
+    }
+
+    fn timer(&mut self, now: Now, timer: Timer) {
+        match timer {
+            Timer::Margin => self.margin_over(now),
+            Timer::Start => self.start_over(now),
+            Timer::Announcement => self.announcement_missed(now),
+            Timer::Answer => self.unanswered(now),
+            Timer::Coordinator => self.coordinator_missed(now),
+            Timer::Silence => self.leader_silent(now),
+            Timer::Heartbeat => self.beat(now),
+            Timer::Preempt => self.preempt(),
+            Timer::Farewell => self.act(Action::Exit),
+        }
+    }
+
+    /// Whom this process is.
+    pub fn me(&self) -> &Peer {
+        &self.me
+    }
+
+    /// Its epoch.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// Whether it knows nobody else alive: discovery should then look more often.
+    pub fn alone(&self) -> bool {
+        !self.roster.iter().any(|m| m.state == State::Alive)
+    }
+
+    /// What may be told of it.
+    pub fn view(&self) -> View {
+        let own =
+            MemberView { peer: self.me.clone(), state: State::Alive, last_heard: None, round_trip: None };
+        let others = self.roster.iter().map(|m| MemberView {
+            peer: m.peer.clone(),
+            state: m.state,
+            last_heard: m.last_heard,
+            round_trip: m.round_trip,
+        });
+        let mut members: Vec<MemberView> = std::iter::once(own).chain(others).collect();
+        members.sort_by_key(|m| std::cmp::Reverse(m.peer.rank()));
+        let leader = self.leader.clone().map(|mut incumbent| {
+            if incumbent.peer.id == self.me.id {
+                incumbent.peer = self.me.clone();
+            }
+            incumbent
+        });
+        View {
+            cluster: self.cluster.clone(),
+            me: self.me.clone(),
+            role: match self.phase {
+                Phase::Asking(_) => Role::Asking,
+                Phase::Waiting(_) | Phase::Electing | Phase::Deferring => Role::Contesting,
+                Phase::Leading(_) => Role::Leading,
+                Phase::Following => Role::Following,
+                Phase::Leaving => Role::Leaving,
+            },
+            epoch: self.epoch,
+            leader,
+            members,
+            stands_for: self.settings.failure_timeout,
+        }
+    }
+
+    /// What is to be durable now.
+    pub fn record(&self) -> Record {
+        Record {
+            cluster: self.cluster.clone(),
+            id: self.me.id,
+            epoch: self.epoch,
+            leader: self.leader.as_ref().map(|l| l.peer.clone()),
+            members: self.roster.entries(),
+        }
+    }
+
+    /// Ends a turn: checks the invariants, and puts what must be durable before everything that depends on it.
+    fn finish(&mut self) -> Vec<Action> {
+        if let Phase::Leading(elected) = self.phase {
+            assert!(self.epoch == elected, "invariant 5: a leader's epoch is the one it was elected with");
+            assert!(self.leads(self.me.id), "a leader holds itself to be the leader");
+            assert!(self.me.rank().eligible(), "priority 0 never leads");
+        } else {
+            assert!(!self.leads(self.me.id), "only a leader holds itself to be the leader");
+        }
+        assert!(self.phase != Phase::Following || self.leader.is_some(), "a follower has a leader");
+        let seek = self.wanted();
+        if seek != self.seeking {
+            self.seeking = seek.clone();
+            self.act(Action::Seek(seek));
+        }
+        if std::mem::take(&mut self.dirty) {
+            self.actions.insert(0, Action::Persist(self.record()));
+        }
+        std::mem::take(&mut self.actions)
+    }
+
+    /// Where it wants links: a star round the leader, plus what an election needs.
+    fn wanted(&self) -> BTreeSet<SocketAddr> {
+        let address = |id: ProcessId| self.roster.get(id).map(|m| m.peer.address);
+        let mut wanted: BTreeSet<SocketAddr> = match &self.phase {
+            Phase::Leaving => BTreeSet::new(),
+            Phase::Following => self.leader.iter().map(|l| l.peer.address).collect(),
+            Phase::Waiting(id) if self.fruitless == 0 => address(*id).into_iter().collect(),
+            Phase::Electing | Phase::Deferring if self.fruitless == 0 => BTreeSet::new(),
+            // A leader looks for everybody (members that failed, leaders beyond a partition that healed), and so does
+            // a process that has found no leader the short way.
+            _ => self.roster.iter().map(|m| m.peer.address).chain(self.candidates.iter().copied()).collect(),
+        };
+        if matches!(self.phase, Phase::Asking(_)) {
+            wanted.extend(&self.remembered);
+        }
+        wanted.retain(|a| !self.own_addresses.contains(a) && !a.ip().is_unspecified());
+        wanted
+    }
+
+    fn rank(&self) -> Rank {
+        self.me.rank()
+    }
+
+    fn leads(&self, id: ProcessId) -> bool {
+        self.leader.as_ref().is_some_and(|l| l.peer.id == id)
+    }
+
+    fn act(&mut self, action: Action) {
+        self.actions.push(action);
+    }
+
+    fn note(&mut self, note: Note) {
+        self.act(Action::Note(note));
+    }
+
+    fn send(&mut self, to: ProcessId, body: Body) {
+        if let Some(member) = self.roster.get(to) {
+            let message = Message { epoch: self.epoch, body };
+            self.actions.push(Action::Send { to, address: member.peer.address, message });
+        }
+    }
+
+    fn send_each(&mut self, to: impl IntoIterator<Item = ProcessId>, body: &Body) {
+        for id in to {
+            self.send(id, body.clone());
+        }
+    }
+
+    /// The members that `wanted` picks, in the order of their ids.
+    fn ids(&self, wanted: impl Fn(&super::Member) -> bool) -> Vec<ProcessId> {
+        self.roster.iter().filter(|m| wanted(m)).map(|m| m.peer.id).collect()
+    }
+
+    fn arm(&mut self, timer: Timer, after: Duration) {
+        self.armed.insert(timer);
+        self.act(Action::Arm { timer, after });
+    }
+
+    fn disarm(&mut self, timer: Timer) {
+        if self.armed.remove(&timer) {
+            self.act(Action::Disarm(timer));
+        }
+    }
+
+    fn disarm_all(&mut self) {
+        for timer in Timer::ALL {
+            self.disarm(timer);
+        }
+    }
+
+    /// Changes what it is in the middle of. No timer survives that: each phase arms its own.
+    fn enter(&mut self, phase: Phase) {
+        self.disarm_all();
+        if !self.phase.contesting() && phase.contesting() {
+            self.note(Note::Contesting { reason: self.loss });
+        }
+        if self.phase.contesting() && !phase.contesting() {
+            let outcome = match phase {
+                Phase::Leading(_) => Outcome::Won,
+                Phase::Following => Outcome::Lost,
+                _ => Outcome::Unfinished,
+            };
+            self.note(Note::Contested { outcome });
+        }
+        self.phase = phase;
+    }
+}

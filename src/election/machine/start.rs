@@ -1,0 +1,217 @@
+//! Asking first: a process that starts, or that was paused, learns the incumbent and the epoch from its peers before
+//! it contests anything.
+
+use super::{Machine, Phase};
+use crate::election::{Body, Entry, Epoch, Incumbent, Note, Now, ProcessId, Reason, State, Timer};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// How far the asking has come.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Asking {
+    /// How many members to wait for, this process included; 0 after a pause.
+    expect: usize,
+    /// Who has been asked and has not replied.
+    unanswered: BTreeSet<ProcessId>,
+    /// Whom a peer follows: asked in its turn, and not contested before that has come to nothing.
+    named: Option<ProcessId>,
+    /// Whether the start timeout has passed.
+    overdue: bool,
+}
+
+impl Machine {
+    pub(super) fn start(&mut self) {
+        self.started = true;
+        self.note(Note::Asking { paused: None });
+        self.ask_all(self.settings.expect);
+    }
+
+    /// This process has not turned for longer than the failure timeout: others may have elected a leader since, and a
+    /// leader of its own may be dead or not. It believes nothing and asks, as at a start (spec, "Safety levels").
+    pub(super) fn woke(&mut self, gap: Duration) {
+        if matches!(self.phase, Phase::Leaving) {
+            return;
+        }
+        self.lose_leader(Reason::Pause);
+        self.note(Note::Asking { paused: Some(gap) });
+        self.ask_all(0);
+    }
+
+    /// Begins to ask, for `expect` members at most as long as the start timeout.
+    pub(super) fn ask_all(&mut self, expect: usize) {
+        self.enter(Phase::Asking(Asking { expect, ..Asking::default() }));
+        self.arm(Timer::Margin, self.settings.stable_margin);
+        self.arm(Timer::Start, self.settings.start_timeout);
+        for id in self.ids(|m| m.linked) {
+            self.ask(id);
+        }
+    }
+
+    /// Asks one peer who leads.
+    pub(super) fn ask(&mut self, id: ProcessId) {
+        if let Phase::Asking(asking) = &mut self.phase {
+            asking.unanswered.insert(id);
+        }
+        self.send(id, Body::Ask);
+    }
+
+    /// A peer is there that was not there before, while this process may be asking.
+    pub(super) fn ask_newcomer(&mut self, id: ProcessId, new: bool) {
+        if self.leader.is_some() || matches!(self.phase, Phase::Leaving) {
+            return;
+        }
+        self.ask(id);
+        if new && matches!(self.phase, Phase::Asking(_)) {
+            self.arm(Timer::Margin, self.settings.stable_margin);
+        }
+    }
+
+    /// A peer's question. A leader that hears from a leaderless process of a higher epoch announces itself anew above
+    /// that epoch: otherwise its messages would be stale for that process for ever.
+    pub(super) fn asked(&mut self, now: Now, from: ProcessId, epoch: Epoch) {
+        if self.phase.leading() && epoch > self.epoch {
+            self.announce(now, self.seen.next());
+        }
+        if self.leads(from) {
+            // Who leads does not ask: it was paused, and has stopped leading.
+            self.lose_leader(Reason::Pause);
+            self.contest(now);
+        }
+        self.tell(from);
+    }
+
+    /// Who leads, as far as this process knows.
+    pub(super) fn tell(&mut self, to: ProcessId) {
+        let leader = self.view_of_leader();
+        let entries = self.roster.entries();
+        self.send(to, Body::Tell { leader, entries });
+    }
+
+    fn view_of_leader(&self) -> Option<Incumbent> {
+        let mut leader = self.leader.clone()?;
+        if leader.peer.id == self.me.id {
+            leader.peer = self.me.clone();
+        }
+        Some(leader)
+    }
+
+    /// A peer says who leads, of its own accord or asked.
+    pub(super) fn told(
+        &mut self,
+        now: Now,
+        from: ProcessId,
+        epoch: Epoch,
+        leader: Option<Incumbent>,
+        entries: Vec<Entry>,
+    ) {
+        if let Some(leader) = leader.as_ref().filter(|l| l.peer.id == from) {
+            return self.claim(now, from, epoch, Some(leader.elected_at_ms));
+        }
+        match self.phase {
+            Phase::Following | Phase::Leaving => return,
+            Phase::Leading(own) => {
+                if epoch > own {
+                    self.told_of_newer(now, leader);
+                }
+                return;
+            }
+            _ => {}
+        }
+        for entry in entries {
+            self.learn(now, entry);
+        }
+        let named = leader.map(|l| l.peer).filter(|p| p.id != self.me.id);
+        if let Some(peer) = &named {
+            self.learn(now, Entry { peer: peer.clone(), state: State::Alive });
+        }
+        if let Phase::Asking(asking) = &mut self.phase {
+            asking.unanswered.remove(&from);
+            if let Some(peer) = &named {
+                asking.named = Some(peer.id);
+            }
+        }
+        if let Some(peer) = named {
+            if self.bullies(peer.rank()) && matches!(self.phase, Phase::Asking(_)) {
+                return self.contest(now);
+            }
+            let asked = matches!(&self.phase, Phase::Asking(asking) if asking.unanswered.contains(&peer.id));
+            if !asked {
+                self.ask(peer.id);
+            }
+        }
+        self.settle(now);
+    }
+
+    /// A leader hears of a newer epoch. With nobody leading there it announces itself above it; otherwise two leaders
+    /// have met, and the one that outranks the other goes on, in a new epoch.
+    fn told_of_newer(&mut self, now: Now, leader: Option<Incumbent>) {
+        match leader.map(|l| l.peer).filter(|p| p.id != self.me.id) {
+            Some(peer) if !self.rank().outranks(peer.rank()) => {
+                self.learn(now, Entry { peer: peer.clone(), state: State::Alive });
+                self.lose_leader(Reason::Superseded);
+                self.ask_all(0);
+                self.ask(peer.id);
+            }
+            _ => self.announce(now, self.seen.next()),
+        }
+    }
+
+    /// Whoever is gone does not reply.
+    pub(super) fn not_asked_any_more(&mut self, now: Now, id: ProcessId) {
+        if let Phase::Asking(asking) = &mut self.phase {
+            asking.unanswered.remove(&id);
+            if asking.named == Some(id) {
+                asking.named = None;
+            }
+            self.settle(now);
+        }
+    }
+
+    /// Contests as soon as everybody expected is there and nobody knows a leader; without a number to expect, the
+    /// margin decides.
+    pub(super) fn settle(&mut self, now: Now) {
+        let Phase::Asking(asking) = &self.phase else {
+            return;
+        };
+        if asking.expect > 1
+            && self.complete(asking)
+            && asking.unanswered.is_empty()
+            && asking.named.is_none()
+        {
+            self.contest(now);
+        }
+    }
+
+    fn complete(&self, asking: &Asking) -> bool {
+        asking.overdue || self.ids(|m| m.linked).len() + 1 >= asking.expect
+    }
+
+    /// The set of peers has been stable for the margin.
+    pub(super) fn margin_over(&mut self, now: Now) {
+        let Phase::Asking(asking) = &mut self.phase else {
+            return;
+        };
+        if asking.named.is_some() && !asking.overdue {
+            // A live peer follows somebody who has not replied to us. Contesting that leader because of our own link
+            // would unseat it for all others: ask again, until the start timeout.
+            asking.named = None;
+            asking.unanswered.clear();
+            for id in self.ids(|m| m.linked) {
+                self.ask(id);
+            }
+            return self.arm(Timer::Margin, self.settings.stable_margin);
+        }
+        let asking = asking.clone();
+        if self.complete(&asking) {
+            self.contest(now);
+        }
+    }
+
+    /// It has waited for others long enough.
+    pub(super) fn start_over(&mut self, now: Now) {
+        if let Phase::Asking(asking) = &mut self.phase {
+            asking.overdue = true;
+            self.contest(now);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The table of the other members of the cluster, bounded, and the version of the list it holds.
+
+use super::{Entry, MEMBERS_MAX, Member, MembershipVersion, Moment, Peer, ProcessId, State};
+use core::net::SocketAddr;
+use std::collections::BTreeMap;
+
+/// All members but this process, at most [`MEMBERS_MAX`] - 1.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Roster {
+    members: BTreeMap<ProcessId, Member>,
+    /// Which state of a leader's list this is.
+    pub(super) version: MembershipVersion,
+}
+
+/// What taking in a peer changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Taken {
+    /// Nothing.
+    Known,
+    /// It was not a member, or is another incarnation of one, or has changed its address or priority.
+    New,
+    /// The cluster is full.
+    Full,
+}
+
+impl Roster {
+    pub(super) fn get(&self, id: ProcessId) -> Option<&Member> {
+        self.members.get(&id)
+    }
+
+    pub(super) fn get_mut(&mut self, id: ProcessId) -> Option<&mut Member> {
+        self.members.get_mut(&id)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Member> {
+        self.members.values()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Member> {
+        self.members.values_mut()
+    }
+
+    pub(super) fn entries(&self) -> Vec<Entry> {
+        self.iter().map(Member::entry).collect()
+    }
+
+    pub(super) fn remove(&mut self, id: ProcessId) -> Option<Member> {
+        self.members.remove(&id)
+    }
+
+    /// The member, other than `but`, that is known under this address.
+    pub(super) fn at(&self, address: SocketAddr, but: ProcessId) -> Option<ProcessId> {
+        self.iter().map(|m| &m.peer).find(|p| p.address == address && p.id != but).map(|p| p.id)
+    }
+
+    /// Takes in what is known of a peer. A full table gives up a failed member for a live one.
+    pub(super) fn take(&mut self, peer: Peer, state: State, now: Moment) -> Taken {
+        if let Some(member) = self.members.get_mut(&peer.id) {
+            let changed = member.peer != peer;
+            if changed && member.peer.incarnation != peer.incarnation {
+                member.linked = false;
+                member.last_heard = None;
+                member.round_trip = None;
+                member.alive_since = now;
+            }
+            if state == State::Alive && member.state == State::Failed {
+                member.alive_since = now;
+            }
+            member.peer = peer;
+            member.state = state;
+            return if changed { Taken::New } else { Taken::Known };
+        }
+        if self.members.len() + 1 >= MEMBERS_MAX {
+            let failed = self.iter().find(|m| m.state == State::Failed).map(|m| m.peer.id);
+            match failed {
+                Some(id) if state == State::Alive => self.members.remove(&id),
+                _ => return Taken::Full,
+            };
+        }
+        let id = peer.id;
+        let member = Member {
+            peer,
+            state,
+            linked: false,
+            last_heard: None,
+            round_trip: None,
+            alive_since: now,
+            unlisted_since: None,
+        };
+        self.members.insert(id, member);
+        Taken::New
+    }
+}
