@@ -21,11 +21,7 @@ pub(super) struct LogOnce {
 
 impl LogOnce {
     pub(super) fn new() -> LogOnce {
-        LogOnce {
-            said: None,
-            window: None,
-            lines: 0,
-        }
+        LogOnce { said: None, window: None, lines: 0 }
     }
 
     /// Logs what `lookup`, which ended `now`, says that the last line did not.
@@ -117,30 +113,20 @@ mod tests {
     use core::net::SocketAddr;
 
     fn found(count: u8) -> Answer {
-        Answer::Found(
-            (0..count)
-                .map(|n| SocketAddr::from(([198, 18, 0, n], 0)))
-                .collect(),
-        )
+        Answer::Found((0..count).map(|n| SocketAddr::from(([198, 18, 0, n], 0))).collect())
     }
 
     fn lookup(answer: Answer) -> Lookup {
         let result = match &answer {
             Answer::Found(addresses) => LookupResult::Found(addresses.clone()),
             Answer::Empty => LookupResult::Empty,
-            Answer::Unknown(reason) => LookupResult::Unknown {
-                reason: reason.clone(),
-            },
+            Answer::Unknown(reason) => LookupResult::Unknown { reason: reason.clone() },
         };
         Lookup {
             complete: matches!(result, LookupResult::Found(_)),
             result,
             left_out: 0,
-            names: vec![NameAnswer {
-                name: "app.".into(),
-                v4: answer,
-                v6: Answer::Empty,
-            }],
+            names: vec![NameAnswer { name: "app.".into(), v4: answer, v6: Answer::Empty }],
             took: Duration::ZERO,
         }
     }
@@ -180,11 +166,8 @@ mod tests {
         let mut partial = lookup(found(2));
         partial.left_out = 7;
         partial.names[0].v6 = Answer::Unknown("refused".into());
-        let names = (0..5).map(|n| NameAnswer {
-            name: format!("n{n}"),
-            v4: Answer::Empty,
-            v6: Answer::Empty,
-        });
+        let names =
+            (0..5).map(|n| NameAnswer { name: format!("n{n}"), v4: Answer::Empty, v6: Answer::Empty });
         partial.names.extend(names);
         assert_eq!(
             LogOnce::new().line(&partial, Instant::now()).unwrap(),
@@ -200,10 +183,7 @@ mod tests {
         let flapping = (0..1000u32).map(|n| lookup(found(if n % 2 == 0 { 3 } else { 2 })));
         let lines: Vec<String> = flapping.filter_map(|lookup| log.line(&lookup, began)).collect();
         assert_eq!(lines.len(), LINES_MAX as usize);
-        assert!(
-            lines[LINES_MAX as usize - 1].contains("change often"),
-            "{lines:?}"
-        );
+        assert!(lines[LINES_MAX as usize - 1].contains("change often"), "{lines:?}");
         let lasting = lookup(found(9));
         assert_eq!(log.line(&lasting, began + WINDOW / 2), None);
         assert!(log.line(&lasting, began + WINDOW).is_some());

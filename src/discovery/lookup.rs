@@ -99,10 +99,7 @@ struct Name {
 
 impl Sources {
     pub(super) fn new(settings: &Settings) -> Sources {
-        let mut sources = Sources {
-            literals: BTreeSet::new(),
-            names: BTreeMap::new(),
-        };
+        let mut sources = Sources { literals: BTreeSet::new(), names: BTreeMap::new() };
         let service = settings.service.iter().map(|name| (name, settings.peer_port));
         let peers = settings.peers.iter().map(|(host, port)| (host, *port));
         for (host, port) in service.chain(peers) {
@@ -151,18 +148,12 @@ impl Sources {
         } else {
             match names.iter().find_map(|name| Some((&name.name, name.unknown()?))) {
                 None => LookupResult::Empty,
-                Some((name, (family, reason))) => LookupResult::Unknown {
-                    reason: format!("{name} ({}): {reason}", family.record()),
-                },
+                Some((name, (family, reason))) => {
+                    LookupResult::Unknown { reason: format!("{name} ({}): {reason}", family.record()) }
+                }
             }
         };
-        Lookup {
-            result,
-            complete,
-            left_out,
-            names,
-            took,
-        }
+        Lookup { result, complete, left_out, names, took }
     }
 
     /// The addresses, and how many were left out.
@@ -224,10 +215,7 @@ mod tests {
     fn sources(service: Option<&str>, peers: &[(&str, u16)]) -> Sources {
         Sources::new(&Settings {
             service: service.map(str::to_owned),
-            peers: peers
-                .iter()
-                .map(|(host, port)| (host.to_string(), *port))
-                .collect(),
+            peers: peers.iter().map(|(host, port)| (host.to_string(), *port)).collect(),
             peer_port: 4041,
             refresh: Duration::from_secs(5),
             refresh_alone: Duration::from_secs(1),
@@ -235,11 +223,7 @@ mod tests {
     }
 
     fn found(ips: &[&str]) -> Answer {
-        Answer::Found(
-            ips.iter()
-                .map(|ip| SocketAddr::new(ip.parse().unwrap(), 0))
-                .collect(),
-        )
+        Answer::Found(ips.iter().map(|ip| SocketAddr::new(ip.parse().unwrap(), 0)).collect())
     }
 
     fn again() -> Answer {
@@ -273,11 +257,7 @@ mod tests {
         assert_eq!(lookup.result, set(&["198.18.0.1:4041"]));
         assert!(lookup.complete);
         let lookup = look(&mut sources, &Answer::Empty, &found(&["fd00::1"]));
-        assert_eq!(
-            lookup.result,
-            set(&["[fd00::1]:4041"]),
-            "A records are gone, and that was said"
-        );
+        assert_eq!(lookup.result, set(&["[fd00::1]:4041"]), "A records are gone, and that was said");
         assert!(lookup.complete);
     }
 
@@ -286,11 +266,9 @@ mod tests {
         let mut sources = sources(Some(SERVICE), &[]);
         let lookup = look(&mut sources, &Answer::Empty, &Answer::Empty);
         assert_eq!((lookup.result, lookup.complete), (LookupResult::Empty, false));
-        for (v4, v6, record) in [
-            (again(), again(), "A"),
-            (again(), Answer::Empty, "A"),
-            (Answer::Empty, again(), "AAAA"),
-        ] {
+        for (v4, v6, record) in
+            [(again(), again(), "A"), (again(), Answer::Empty, "A"), (Answer::Empty, again(), "AAAA")]
+        {
             let lookup = look(&mut sources, &v4, &v6);
             let reason = format!("{SERVICE} ({record}): try again");
             assert_eq!(lookup.result, LookupResult::Unknown { reason });
@@ -301,11 +279,7 @@ mod tests {
     #[test]
     fn a_family_that_cannot_be_asked_keeps_what_it_had() {
         let mut sources = sources(Some(SERVICE), &[]);
-        look(
-            &mut sources,
-            &found(&["198.18.0.1", "198.18.0.2"]),
-            &found(&["fd00::1"]),
-        );
+        look(&mut sources, &found(&["198.18.0.1", "198.18.0.2"]), &found(&["fd00::1"]));
         let lookup = look(&mut sources, &again(), &found(&["fd00::2"]));
         let kept = set(&["198.18.0.1:4041", "198.18.0.2:4041", "[fd00::2]:4041"]);
         assert_eq!((lookup.result, lookup.complete), (kept, false));
@@ -326,11 +300,7 @@ mod tests {
             (again(), again()),
         ] {
             let lookup = look(&mut sources, &v4, &v6);
-            assert_eq!(
-                (lookup.result, lookup.complete),
-                (all.clone(), false),
-                "{v4:?} {v6:?}"
-            );
+            assert_eq!((lookup.result, lookup.complete), (all.clone(), false), "{v4:?} {v6:?}");
         }
         let lookup = look(&mut sources, &found(&["198.18.0.2"]), &Answer::Empty);
         let fresh = set(&["198.18.0.2:4041", "198.18.9.9:7000"]);
@@ -339,18 +309,10 @@ mod tests {
 
     #[test]
     fn addresses_given_as_such_need_no_question() {
-        let peers = [
-            ("198.18.0.1", 1),
-            ("fd00::1", 2),
-            ("[fd00::2]", 3),
-            ("198.18.0.1", 1),
-        ];
+        let peers = [("198.18.0.1", 1), ("fd00::1", 2), ("[fd00::2]", 3), ("198.18.0.1", 1)];
         let mut sources = sources(None, &peers);
         let lookup = sources.look_up(&mut |name: &str, _| panic!("asked for {name}"));
-        assert_eq!(
-            lookup.result,
-            set(&["198.18.0.1:1", "[fd00::1]:2", "[fd00::2]:3"])
-        );
+        assert_eq!(lookup.result, set(&["198.18.0.1:1", "[fd00::1]:2", "[fd00::2]:3"]));
         assert!(lookup.complete);
         assert!(sources.before_dns().is_none(), "nothing to wait for");
     }
@@ -375,9 +337,8 @@ mod tests {
                 _ => Answer::Empty,
             }
         });
-        let wanted = ["b", "b."]
-            .iter()
-            .flat_map(|name| ["A", "AAAA"].map(|record| (name.to_string(), record)));
+        let wanted =
+            ["b", "b."].iter().flat_map(|name| ["A", "AAAA"].map(|record| (name.to_string(), record)));
         assert_eq!(asked, wanted.map(|question| (question, 1)).collect());
         let all = ["198.18.0.1:1", "198.18.0.1:3", "198.18.0.1:4041", "198.18.0.2:2"];
         assert_eq!((lookup.result, lookup.complete), (set(&all), true));
@@ -396,23 +357,16 @@ mod tests {
 
     #[test]
     fn leaves_out_what_exceeds_the_limit_always_the_same() {
-        let many: BTreeSet<SocketAddr> = (0..3000u16)
-            .map(|n| SocketAddr::from(([198, 18, (n >> 8) as u8, n as u8], 0)))
-            .collect();
+        let many: BTreeSet<SocketAddr> =
+            (0..3000u16).map(|n| SocketAddr::from(([198, 18, (n >> 8) as u8, n as u8], 0))).collect();
         let mut sources = sources(Some(SERVICE), &[("198.19.255.255", 1)]);
         let lookup = look(&mut sources, &Answer::Found(many.clone()), &found(&["fd00::1"]));
         let LookupResult::Found(kept) = lookup.result else {
             panic!("{lookup:?}");
         };
         assert_eq!(kept.len(), CANDIDATES_MAX);
-        assert!(
-            kept.contains(&"198.19.255.255:1".parse().unwrap()),
-            "given by hand comes first"
-        );
-        let lowest = many
-            .iter()
-            .take(CANDIDATES_MAX - 1)
-            .map(|address| with_port(*address, 4041));
+        assert!(kept.contains(&"198.19.255.255:1".parse().unwrap()), "given by hand comes first");
+        let lowest = many.iter().take(CANDIDATES_MAX - 1).map(|address| with_port(*address, 4041));
         assert!(lowest.into_iter().all(|address| kept.contains(&address)));
         assert!(lookup.left_out > 0);
     }

@@ -82,15 +82,10 @@ fn spawn_with(
     sink: impl Fn(Lookup) + Send + 'static,
 ) -> io::Result<Discovery> {
     let control = Arc::new(Control {
-        orders: Mutex::new(Orders {
-            alone: true,
-            stopped: false,
-        }),
+        orders: Mutex::new(Orders { alone: true, stopped: false }),
         changed: Condvar::new(),
     });
-    let discovery = Discovery {
-        control: Arc::clone(&control),
-    };
+    let discovery = Discovery { control: Arc::clone(&control) };
     let mut sources = Sources::new(&settings);
     let mut log = LogOnce::new();
     let run = move || {

@@ -63,11 +63,7 @@ pub fn system(name: &str, family: Family) -> Answer {
     };
     // An entry that is no IP address is nothing that a peer could be dialled at.
     let found: BTreeSet<SocketAddr> = entries.flatten().map(|entry| entry.sockaddr).collect();
-    if found.is_empty() {
-        Answer::Empty
-    } else {
-        Answer::Found(found)
-    }
+    if found.is_empty() { Answer::Empty } else { Answer::Found(found) }
 }
 
 /// "There is none" only where that was said; everything else means that nobody could say.

@@ -10,28 +10,16 @@ const DEADLINE: Duration = Duration::from_secs(10);
 const NEVER: Duration = Duration::from_secs(3600);
 
 fn settings(refresh: Duration, refresh_alone: Duration) -> Settings {
-    Settings {
-        service: Some("app.".into()),
-        peers: Vec::new(),
-        peer_port: 4041,
-        refresh,
-        refresh_alone,
-    }
+    Settings { service: Some("app.".into()), peers: Vec::new(), peer_port: 4041, refresh, refresh_alone }
 }
 
 /// A resolver in which each question waits for the test to answer it.
-fn questioned() -> (
-    impl FnMut(&str, Family) -> Answer + Send + 'static,
-    Receiver<Family>,
-    Sender<Answer>,
-) {
+fn questioned() -> (impl FnMut(&str, Family) -> Answer + Send + 'static, Receiver<Family>, Sender<Answer>) {
     let (ask, questions) = channel();
     let (answers, answer) = channel();
     let resolve = move |_: &str, family| {
         ask.send(family).ok();
-        answer
-            .recv()
-            .unwrap_or(Answer::Unknown("the test is over".into()))
+        answer.recv().unwrap_or(Answer::Unknown("the test is over".into()))
     };
     (resolve, questions, answers)
 }
@@ -51,11 +39,7 @@ fn reports_every_look_up() {
     let mut last = 0;
     let resolve = move |_: &str, family| {
         last += 1;
-        if family == Family::V4 {
-            found(last)
-        } else {
-            Answer::Empty
-        }
+        if family == Family::V4 { found(last) } else { Answer::Empty }
     };
     let brief = Duration::from_millis(1);
     let _discovery = spawn_with(settings(NEVER, brief), resolve, sink).unwrap();
@@ -112,10 +96,7 @@ fn asks_one_question_at_a_time_and_is_stopped_while_one_blocks() {
     // It comes back at last, and nobody hears of it: the sink is dropped unused.
     answers.send(found(1)).unwrap();
     answers.send(found(2)).ok();
-    assert_eq!(
-        reports.recv_timeout(DEADLINE),
-        Err(RecvTimeoutError::Disconnected)
-    );
+    assert_eq!(reports.recv_timeout(DEADLINE), Err(RecvTimeoutError::Disconnected));
 }
 
 #[test]
@@ -124,10 +105,7 @@ fn is_stopped_while_it_waits_and_when_dropped() {
     let discovery = spawn_with(settings(NEVER, NEVER), |_: &str, _| Answer::Empty, sink).unwrap();
     reports.recv_timeout(DEADLINE).unwrap();
     drop(discovery);
-    assert_eq!(
-        reports.recv_timeout(DEADLINE),
-        Err(RecvTimeoutError::Disconnected)
-    );
+    assert_eq!(reports.recv_timeout(DEADLINE), Err(RecvTimeoutError::Disconnected));
 }
 
 #[test]
@@ -152,11 +130,7 @@ fn addresses_are_reported_while_the_name_server_is_silent() {
 fn addresses_alone_are_reported_every_refresh() {
     let (sink, reports) = reports();
     let brief = Duration::from_millis(1);
-    let settings = Settings {
-        service: None,
-        peers: vec![("::1".into(), 1)],
-        ..settings(brief, brief)
-    };
+    let settings = Settings { service: None, peers: vec![("::1".into(), 1)], ..settings(brief, brief) };
     let _discovery = spawn_with(settings, |_: &str, _| panic!("asked"), sink).unwrap();
     for _ in 0..3 {
         let lookup = reports.recv_timeout(DEADLINE).unwrap();
@@ -168,10 +142,7 @@ fn addresses_alone_are_reported_every_refresh() {
 #[test]
 fn the_refresh_is_drawn_within_a_tenth() {
     let draws: Vec<f64> = (0..1000).map(|_| jitter()).collect();
-    assert!(
-        draws.iter().all(|factor| (0.9..=1.1).contains(factor)),
-        "{draws:?}"
-    );
+    assert!(draws.iter().all(|factor| (0.9..=1.1).contains(factor)), "{draws:?}");
     // A thousand draws that all miss one half would be a coin that falls on one side a thousand times.
     assert!(draws.iter().any(|factor| *factor < 1.0));
     assert!(draws.iter().any(|factor| *factor > 1.0));
@@ -179,13 +150,8 @@ fn the_refresh_is_drawn_within_a_tenth() {
 
 #[test]
 fn waits_for_the_refresh() {
-    let control = Control {
-        orders: Mutex::new(Orders {
-            alone: false,
-            stopped: false,
-        }),
-        changed: Condvar::new(),
-    };
+    let control =
+        Control { orders: Mutex::new(Orders { alone: false, stopped: false }), changed: Condvar::new() };
     let refresh = Duration::from_millis(50);
     let ended = Instant::now();
     assert!(!control.wait_for_next(&settings(refresh, NEVER), ended));

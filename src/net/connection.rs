@@ -61,11 +61,7 @@ enum Phase {
     /// Holds a complete request, but the socket takes no bytes. The answer is made once it does, and is young then.
     Blocked,
     /// Sends.
-    Writing {
-        reply: Vec<u8>,
-        written: usize,
-        close: bool,
-    },
+    Writing { reply: Vec<u8>, written: usize, close: bool },
     /// Has sent everything and said so; throws away what still comes, at most so many bytes.
     Draining { bytes_left: usize },
 }
@@ -178,10 +174,7 @@ impl Connection {
 
     fn receive(&mut self, scratch: &mut [u8], now: Moment, limits: &Limits) -> Fate {
         // There is room: a full buffer has ended the connection in `answer`.
-        let room = limits
-            .receive_bytes_max
-            .saturating_sub(self.received.len())
-            .clamp(1, scratch.len());
+        let room = limits.receive_bytes_max.saturating_sub(self.received.len()).clamp(1, scratch.len());
         match self.stream.read(&mut scratch[..room]) {
             Ok(0) => Fate::Close,
             Ok(bytes) => {
@@ -212,11 +205,7 @@ impl Connection {
                 }
                 Step::Detach => return Fate::Detach,
                 Step::Close => return Fate::Close,
-                Step::Reply {
-                    bytes,
-                    consumed,
-                    close,
-                } => (bytes, consumed, close || consumed == 0),
+                Step::Reply { bytes, consumed, close } => (bytes, consumed, close || consumed == 0),
             };
             let now = boottime();
             if now.since(asked) > ANSWER_AGE_MAX {
@@ -234,11 +223,7 @@ impl Connection {
                 Err(_) => return Fate::Close,
             };
             self.received.drain(..consumed.min(self.received.len()));
-            self.phase = Phase::Writing {
-                reply,
-                written,
-                close,
-            };
+            self.phase = Phase::Writing { reply, written, close };
             self.deadline = now.plus(limits.write_deadline);
             return self.write(now, limits);
         }
@@ -251,11 +236,7 @@ impl Connection {
             return Fate::Close;
         };
         self.unseen = false;
-        self.phase = Phase::Writing {
-            reply,
-            written: 0,
-            close: true,
-        };
+        self.phase = Phase::Writing { reply, written: 0, close: true };
         self.deadline = now.plus(limits.write_deadline);
         self.write(now, limits)
     }
@@ -288,11 +269,8 @@ impl Connection {
 
     /// Writes as much of the reply as the socket takes.
     fn write(&mut self, now: Moment, limits: &Limits) -> Fate {
-        let Phase::Writing {
-            reply,
-            mut written,
-            close,
-        } = std::mem::replace(&mut self.phase, Phase::Receiving)
+        let Phase::Writing { reply, mut written, close } =
+            std::mem::replace(&mut self.phase, Phase::Receiving)
         else {
             return Fate::Keep;
         };
@@ -300,11 +278,7 @@ impl Connection {
             match self.write_some(&reply[written..]) {
                 Ok(bytes) => written += bytes,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.phase = Phase::Writing {
-                        reply,
-                        written,
-                        close,
-                    };
+                    self.phase = Phase::Writing { reply, written, close };
                     return Fate::Keep;
                 }
                 Err(_) => return Fate::Close,
@@ -316,19 +290,13 @@ impl Connection {
                 return Fate::Close;
             }
             self.received = Vec::new();
-            self.phase = Phase::Draining {
-                bytes_left: DRAIN_BYTES_MAX,
-            };
+            self.phase = Phase::Draining { bytes_left: DRAIN_BYTES_MAX };
             self.deadline = now.plus(DRAIN_DEADLINE);
             return Fate::Keep;
         }
         self.unseen = !self.received.is_empty();
         self.idle = self.received.is_empty();
-        self.deadline = now.plus(if self.idle {
-            limits.idle_deadline
-        } else {
-            limits.receive_deadline
-        });
+        self.deadline = now.plus(if self.idle { limits.idle_deadline } else { limits.receive_deadline });
         Fate::Keep
     }
 

@@ -20,12 +20,7 @@ pub struct LineLimit {
 impl LineLimit {
     /// Allows `lines_per_minute` lines in each minute; at least one.
     pub fn new(lines_per_minute: u32) -> LineLimit {
-        LineLimit {
-            lines_per_minute: lines_per_minute.max(1),
-            window_start: None,
-            lines: 0,
-            left_out: 0,
-        }
+        LineLimit { lines_per_minute: lines_per_minute.max(1), window_start: None, lines: 0, left_out: 0 }
     }
 
     /// Whether a line may be logged at `now`, and if so how many were left out since the last one that was.

@@ -164,10 +164,7 @@ mod tests {
             bind(address)
         };
         let listener = listen_with(address("[::]:0"), no_ipv6).unwrap();
-        assert_eq!(
-            listener.local_addr().unwrap().ip(),
-            IpAddr::V4(Ipv4Addr::UNSPECIFIED)
-        );
+        assert_eq!(listener.local_addr().unwrap().ip(), IpAddr::V4(Ipv4Addr::UNSPECIFIED));
         let error = listen_with(address("[::1]:0"), no_ipv6).unwrap_err();
         assert!(matches!(error, ListenError::NoIpv6 { .. }), "{error}");
     }

@@ -116,12 +116,7 @@ impl Listener {
             .name(name.to_owned())
             .stack_size(STACK_BYTES)
             .spawn(move || served.run())?;
-        Ok(Listener {
-            local_address,
-            shared,
-            wake,
-            thread: Some(thread),
-        })
+        Ok(Listener { local_address, shared, wake, thread: Some(thread) })
     }
 
     /// Where it listens, with the port that was taken if any was asked for.
@@ -131,9 +126,7 @@ impl Listener {
 
     /// Whether its thread turns (it has within [`TURN_AGE_MAX`]) and its port accepts.
     pub fn alive(&self) -> bool {
-        let turned = Moment(Duration::from_millis(
-            self.shared.turned_ms.load(Ordering::Acquire),
-        ));
+        let turned = Moment(Duration::from_millis(self.shared.turned_ms.load(Ordering::Acquire)));
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
             && self.shared.listening.load(Ordering::Acquire)
             && boottime().since(turned) <= TURN_AGE_MAX
@@ -213,25 +206,15 @@ impl<S: Service> Loop<S> {
             timeout = timeout.min(self.accept_after.since(now));
         }
         for connection in &self.connections {
-            let left = if connection.due() {
-                Duration::ZERO
-            } else {
-                connection.deadline().since(now)
-            };
+            let left = if connection.due() { Duration::ZERO } else { connection.deadline().since(now) };
             timeout = timeout.min(left);
         }
         let mut sockets = Vec::with_capacity(2 + self.connections.len());
         sockets.push(PollFd::new(&self.woken, PollFlags::IN));
-        let listener_events = if accepting {
-            PollFlags::IN
-        } else {
-            PollFlags::empty()
-        };
+        let listener_events = if accepting { PollFlags::IN } else { PollFlags::empty() };
         sockets.push(PollFd::new(&self.listener, listener_events));
         sockets.extend(
-            self.connections
-                .iter()
-                .map(|connection| PollFd::new(connection.stream(), connection.interest())),
+            self.connections.iter().map(|connection| PollFd::new(connection.stream(), connection.interest())),
         );
         let timeout = Timespec {
             // At most TURN_EVERY, so neither can overflow.
@@ -327,8 +310,7 @@ impl<S: Service> Loop<S> {
             self.evict();
         }
         let remote = SocketAddr::new(remote.ip().to_canonical(), remote.port());
-        self.connections
-            .push(Connection::new(stream, remote, boottime(), &self.limits));
+        self.connections.push(Connection::new(stream, remote, boottime(), &self.limits));
     }
 
     /// Ends the connection that has waited for bytes for longest. False when there is none at all.

@@ -97,12 +97,7 @@ impl Pool {
         } else {
             job
         };
-        let room = state.idle
-            + if state.threads > 0 {
-                self.shared.queue_max
-            } else {
-                0
-            };
+        let room = state.idle + if state.threads > 0 { self.shared.queue_max } else { 0 };
         if state.queue.len() >= room {
             return Err(Saturated {
                 pool: self.shared.name.clone(),
@@ -178,11 +173,7 @@ impl Shared {
                 state.threads -= 1;
                 return None;
             }
-            state = self
-                .job_waits
-                .wait_timeout(state, left)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
+            state = self.job_waits.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }

@@ -25,11 +25,7 @@ impl Service for Lines {
         let Some(end) = received.iter().position(|byte| *byte == b'\n') else {
             return Step::Wait;
         };
-        let reply = |bytes: Vec<u8>, close| Step::Reply {
-            bytes,
-            consumed: end + 1,
-            close,
-        };
+        let reply = |bytes: Vec<u8>, close| Step::Reply { bytes, consumed: end + 1, close };
         match &received[..end] {
             b"detach" => Step::Detach,
             b"close" => Step::Close,
@@ -74,15 +70,9 @@ const LIMITS: Limits = Limits {
 
 fn serve(limits: Limits) -> (Listener, Receiver<(TcpStream, SocketAddr, Vec<u8>)>) {
     let (detached, are_detached) = channel();
-    let service = Lines {
-        detached,
-        asked_late: 0,
-    };
+    let service = Lines { detached, asked_late: 0 };
     let listener = listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
-    (
-        Listener::spawn("test", listener, limits, service).unwrap(),
-        are_detached,
-    )
+    (Listener::spawn("test", listener, limits, service).unwrap(), are_detached)
 }
 
 fn connect(listener: &Listener) -> TcpStream {
@@ -131,17 +121,9 @@ fn answers_one_after_the_other() {
 #[test]
 fn the_remote_address_is_canonical() {
     let (detached, _are_detached) = channel();
-    let service = Lines {
-        detached,
-        asked_late: 0,
-    };
-    let listener = Listener::spawn(
-        "test",
-        listen("[::]:0".parse().unwrap()).unwrap(),
-        LIMITS,
-        service,
-    )
-    .unwrap();
+    let service = Lines { detached, asked_late: 0 };
+    let listener =
+        Listener::spawn("test", listen("[::]:0".parse().unwrap()).unwrap(), LIMITS, service).unwrap();
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, listener.local_address().port())).unwrap();
     say(&mut stream, "last\n");
     assert_eq!(rest(&mut stream), "last\n");
@@ -248,11 +230,7 @@ fn a_client_that_goes_on_sending_still_gets_the_last_reply() {
 #[test]
 fn trickling_bytes_do_not_move_the_deadline() {
     let receive_deadline = Duration::from_millis(200);
-    let (listener, _) = serve(Limits {
-        receive_deadline,
-        receive_bytes_max: 1 << 20,
-        ..LIMITS
-    });
+    let (listener, _) = serve(Limits { receive_deadline, receive_bytes_max: 1 << 20, ..LIMITS });
     let start = Instant::now();
     let mut silent = connect(&listener);
     let mut trickling = connect(&listener);
@@ -273,10 +251,7 @@ fn trickling_bytes_do_not_move_the_deadline() {
 #[test]
 fn an_idle_connection_has_its_own_deadline_and_a_new_request_another() {
     let short = Duration::from_millis(200);
-    let (listener, _) = serve(Limits {
-        idle_deadline: short,
-        ..LIMITS
-    });
+    let (listener, _) = serve(Limits { idle_deadline: short, ..LIMITS });
     let mut stream = connect(&listener);
     say(&mut stream, "one\n");
     hear(&mut stream, "one\n");
@@ -284,10 +259,7 @@ fn an_idle_connection_has_its_own_deadline_and_a_new_request_another() {
     assert_eq!(rest(&mut stream), "");
     assert!(start.elapsed() >= short / 2);
 
-    let (listener, _) = serve(Limits {
-        receive_deadline: short,
-        ..LIMITS
-    });
+    let (listener, _) = serve(Limits { receive_deadline: short, ..LIMITS });
     let mut stream = connect(&listener);
     say(&mut stream, "one\n");
     hear(&mut stream, "one\n");
@@ -298,10 +270,7 @@ fn an_idle_connection_has_its_own_deadline_and_a_new_request_another() {
 #[test]
 fn who_does_not_read_is_reset_at_the_deadline() {
     let write_deadline = Duration::from_millis(200);
-    let (listener, _) = serve(Limits {
-        write_deadline,
-        ..LIMITS
-    });
+    let (listener, _) = serve(Limits { write_deadline, ..LIMITS });
     let mut stream = connect(&listener);
     let start = Instant::now();
     say(&mut stream, "big\n");
@@ -327,10 +296,7 @@ fn an_answer_that_grew_old_is_made_again() {
 fn an_answer_waits_for_room_and_is_made_then() {
     // With the client not reading, its next answers fill the socket until it takes no more; what comes after must not
     // have been said before there was room again.
-    let (listener, _) = serve(Limits {
-        receive_bytes_max: 1 << 16,
-        ..LIMITS
-    });
+    let (listener, _) = serve(Limits { receive_bytes_max: 1 << 16, ..LIMITS });
     let mut stream = connect(&listener);
     let line = "y".repeat(32 * 1024 - 1) + "\n";
     let mut writer = stream.try_clone().unwrap();
@@ -380,10 +346,7 @@ fn stopping_frees_the_port_and_closes_everything() {
     hear(&mut stream, "one\n");
     listener.stop();
     assert_eq!(rest(&mut stream), "");
-    assert_eq!(
-        TcpStream::connect(address).unwrap_err().kind(),
-        ErrorKind::ConnectionRefused
-    );
+    assert_eq!(TcpStream::connect(address).unwrap_err().kind(), ErrorKind::ConnectionRefused);
     listen(address).unwrap();
 }
 
@@ -417,10 +380,7 @@ fn a_listener_whose_service_panicked_is_not_alive() {
 #[test]
 fn a_listening_socket_that_was_shut_is_not_alive() {
     let (detached, _are_detached) = channel();
-    let service = Lines {
-        detached,
-        asked_late: 0,
-    };
+    let service = Lines { detached, asked_late: 0 };
     let socket = listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
     let other = socket.try_clone().unwrap();
     let listener = Listener::spawn("test", socket, LIMITS, service).unwrap();
