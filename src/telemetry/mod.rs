@@ -1,1 +1,3 @@
-//! Not written yet.
+//! The log.
+
+pub mod log;
