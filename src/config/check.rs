@@ -97,11 +97,7 @@ pub enum Refusal {
     #[error("{0} is empty; write a name, or leave it out")]
     Empty(&'static str),
     #[error("{what} {text:?} is {} bytes long, and at most {longest} fit; write a shorter one", text.len())]
-    TooLong {
-        what: &'static str,
-        text: String,
-        longest: usize,
-    },
+    TooLong { what: &'static str, text: String, longest: usize },
     #[error("{what} {text:?} has control characters in it; write it in plain characters")]
     ControlCharacters { what: &'static str, text: String },
     #[error("this machine's host name cannot be read, and POD_NAME is not set; give --name")]
@@ -133,11 +129,7 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Refusa
     if let Some(revision) = &args.revision {
         check_text("--revision", revision, REVISION_BYTES_MAX)?;
     }
-    if args
-        .state_dir
-        .as_ref()
-        .is_some_and(|folder| folder.as_os_str().is_empty())
-    {
+    if args.state_dir.as_ref().is_some_and(|folder| folder.as_os_str().is_empty()) {
         return Err(Refusal::Empty("--state-dir"));
     }
 
@@ -183,22 +175,13 @@ fn check_timing(args: &RunArgs) -> Result<(), Refusal> {
         return Err(Refusal::LeaseTooShort { lease, heartbeat });
     }
     if answer < args.dial_timeout {
-        return Err(Refusal::AnswerTooShort {
-            answer,
-            dial: args.dial_timeout,
-        });
+        return Err(Refusal::AnswerTooShort { answer, dial: args.dial_timeout });
     }
     if args.coordinator_timeout <= answer {
-        return Err(Refusal::CoordinatorTooShort {
-            coordinator: args.coordinator_timeout,
-            answer,
-        });
+        return Err(Refusal::CoordinatorTooShort { coordinator: args.coordinator_timeout, answer });
     }
     if args.start_timeout < args.stable_margin {
-        return Err(Refusal::StartTooShort {
-            start: args.start_timeout,
-            margin: args.stable_margin,
-        });
+        return Err(Refusal::StartTooShort { start: args.start_timeout, margin: args.stable_margin });
     }
     if let Preempt::After(delay) = args.preempt
         && delay < heartbeat
@@ -206,10 +189,7 @@ fn check_timing(args: &RunArgs) -> Result<(), Refusal> {
         return Err(Refusal::PreemptTooShort { delay, heartbeat });
     }
     if args.forget_after < lease {
-        return Err(Refusal::ForgetTooShort {
-            forget: args.forget_after,
-            lease,
-        });
+        return Err(Refusal::ForgetTooShort { forget: args.forget_after, lease });
     }
     if args.refresh < REFRESH_SHORTEST {
         return Err(Refusal::RefreshTooShort(args.refresh));
@@ -219,16 +199,12 @@ fn check_timing(args: &RunArgs) -> Result<(), Refusal> {
 
 fn check_addresses(args: &RunArgs) -> Result<(), Refusal> {
     if overlap(args.listen, args.http) {
-        return Err(Refusal::SameAddress {
-            listen: args.listen,
-            http: args.http,
-        });
+        return Err(Refusal::SameAddress { listen: args.listen, http: args.http });
     }
     match args.advertise {
-        Some(address) if undialable(address.ip()) => Err(Refusal::UnspecifiedAdvertise {
-            source_: "--advertise",
-            address: address.to_string(),
-        }),
+        Some(address) if undialable(address.ip()) => {
+            Err(Refusal::UnspecifiedAdvertise { source_: "--advertise", address: address.to_string() })
+        }
         Some(address) if address.port() == 0 => Err(Refusal::AdvertisePortZero(address)),
         _ => Ok(()),
     }
@@ -250,10 +226,7 @@ fn undialable(address: IpAddr) -> bool {
 fn advertise_from_pod_ip(text: &str, port: u16) -> Result<Option<SocketAddr>, Refusal> {
     let address: IpAddr = text.parse().map_err(|_| Refusal::BadPodIp(text.to_owned()))?;
     if undialable(address) {
-        return Err(Refusal::UnspecifiedAdvertise {
-            source_: "POD_IP",
-            address: text.to_owned(),
-        });
+        return Err(Refusal::UnspecifiedAdvertise { source_: "POD_IP", address: text.to_owned() });
     }
     Ok((port != 0).then_some(SocketAddr::new(address, port)))
 }
@@ -263,16 +236,9 @@ fn check_text(what: &'static str, text: &str, longest: usize) -> Result<(), Refu
     if text.trim().is_empty() {
         Err(Refusal::Empty(what))
     } else if text.len() > longest {
-        Err(Refusal::TooLong {
-            what,
-            text: text.to_owned(),
-            longest,
-        })
+        Err(Refusal::TooLong { what, text: text.to_owned(), longest })
     } else if text.chars().any(char::is_control) {
-        Err(Refusal::ControlCharacters {
-            what,
-            text: text.to_owned(),
-        })
+        Err(Refusal::ControlCharacters { what, text: text.to_owned() })
     } else {
         Ok(())
     }
@@ -281,10 +247,7 @@ fn check_text(what: &'static str, text: &str, longest: usize) -> Result<(), Refu
 /// Each peer once, in the order given.
 fn merged(peers: Vec<HostPort>) -> Result<Vec<HostPort>, Refusal> {
     let mut seen = HashSet::new();
-    let merged: Vec<HostPort> = peers
-        .into_iter()
-        .filter(|peer| seen.insert(peer.clone()))
-        .collect();
+    let merged: Vec<HostPort> = peers.into_iter().filter(|peer| seen.insert(peer.clone())).collect();
     if merged.len() > MEMBERS_MAX {
         return Err(Refusal::TooManyPeers(merged.len()));
     }

@@ -86,14 +86,9 @@ mod tests {
 
     #[test]
     fn reads_one_number_and_one_unit() {
-        for (text, ms) in [
-            ("250ms", 250),
-            ("5s", 5000),
-            ("1m", 60_000),
-            ("1h", 3_600_000),
-            ("0s", 0),
-            ("007s", 7000),
-        ] {
+        for (text, ms) in
+            [("250ms", 250), ("5s", 5000), ("1m", 60_000), ("1h", 3_600_000), ("0s", 0), ("007s", 7000)]
+        {
             assert_eq!(parse(text), Ok(Duration::from_millis(ms)), "{text}");
         }
     }

@@ -34,10 +34,7 @@ pub fn without_empty(command: Command) -> Command {
 
 /// The names of all variables that some flag reads.
 pub fn known(command: &Command) -> BTreeSet<String> {
-    let own = command
-        .get_arguments()
-        .filter_map(|arg| arg.get_env())
-        .filter_map(|name| name.to_str());
+    let own = command.get_arguments().filter_map(|arg| arg.get_env()).filter_map(|name| name.to_str());
     let mut names: BTreeSet<String> = own.map(str::to_owned).collect();
     for subcommand in command.get_subcommands() {
         names.append(&mut known(subcommand));
@@ -65,10 +62,7 @@ pub fn warning(set: impl Iterator<Item = String>, known: &BTreeSet<String>) -> O
     if unknown.len() > LISTED_MAX {
         listed.push(format!("and {} more", unknown.len() - LISTED_MAX));
     }
-    Some(format!(
-        "ignored: no setting has the name of these variables: {}",
-        listed.join(", ")
-    ))
+    Some(format!("ignored: no setting has the name of these variables: {}", listed.join(", ")))
 }
 
 /// Whether Kubernetes makes a variable of this name in every container, for a Service named `bellwether` or
@@ -77,9 +71,7 @@ fn is_service_link(name: &str) -> bool {
     name.ends_with("_SERVICE_HOST")
         || name.contains("_SERVICE_PORT")
         || name.ends_with("_PORT")
-        || ["_TCP", "_UDP", "_SCTP"]
-            .iter()
-            .any(|protocol| name.contains(protocol))
+        || ["_TCP", "_UDP", "_SCTP"].iter().any(|protocol| name.contains(protocol))
 }
 
 /// The known name that differs least, if any is near.
@@ -120,12 +112,7 @@ mod tests {
 
     #[test]
     fn counts_differences() {
-        for (a, b, n) in [
-            ("", "", 0),
-            ("a", "", 1),
-            ("kitten", "sitting", 3),
-            ("LEASE", "LAESE", 2),
-        ] {
+        for (a, b, n) in [("", "", 0), ("a", "", 1), ("kitten", "sitting", 3), ("LEASE", "LAESE", 2)] {
             assert_eq!(differences(a.as_bytes(), b.as_bytes()), n, "{a} {b}");
         }
     }
@@ -133,12 +120,7 @@ mod tests {
     #[test]
     fn points_out_unknown_variables_and_what_was_meant() {
         let known = names(&["BELLWETHER_LEASE", "BELLWETHER_HEARTBEAT"]);
-        let set = names(&[
-            "BELLWETHER_LAESE",
-            "BELLWETHER_LEASE",
-            "PATH",
-            "BELLWETHER_ZZZZZZZZ",
-        ]);
+        let set = names(&["BELLWETHER_LAESE", "BELLWETHER_LEASE", "PATH", "BELLWETHER_ZZZZZZZZ"]);
         let warning = warning(set.into_iter(), &known).unwrap();
         assert!(
             warning.contains("BELLWETHER_LAESE (is BELLWETHER_LEASE meant?), BELLWETHER_ZZZZZZZZ"),

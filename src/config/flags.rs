@@ -347,13 +347,7 @@ pub struct StatusArgs {
     pub url: Option<String>,
 
     /// How the answer is printed
-    #[arg(
-        short = 'o',
-        long = "output",
-        value_name = "FORMAT",
-        value_enum,
-        default_value = "table"
-    )]
+    #[arg(short = 'o', long = "output", value_name = "FORMAT", value_enum, default_value = "table")]
     pub output: Output,
 
     /// Only ask whether the process is healthy, and exit with 0 or 1: for a container's health check
@@ -390,9 +384,10 @@ fn crash_evidence(text: &str) -> Result<CrashEvidence, String> {
     match text {
         "off" => Ok(CrashEvidence::Off),
         "suspect" => Ok(CrashEvidence::Suspect),
-        "release" => Err(
-            "it frees a lease, and this version has none (`classic` only); write suspect or off".to_owned(),
-        ),
+        "release" => {
+            Err("it frees a lease, and this version has none (`classic` only); write suspect or off"
+                .to_owned())
+        }
         _ => Err("there is no such choice; write suspect or off".to_owned()),
     }
 }
@@ -401,9 +396,9 @@ fn preempt(text: &str) -> Result<Preempt, String> {
     match text {
         "always" => Ok(Preempt::Always),
         "never" => Ok(Preempt::Never),
-        delay if delay.starts_with(|c: char| c.is_ascii_digit() || c == '-') => parse_positive(delay)
-            .map(Preempt::After)
-            .map_err(|error| error.to_string()),
+        delay if delay.starts_with(|c: char| c.is_ascii_digit() || c == '-') => {
+            parse_positive(delay).map(Preempt::After).map_err(|error| error.to_string())
+        }
         _ => Err("write always, never, or a delay such as 5s".to_owned()),
     }
 }

@@ -70,16 +70,9 @@ impl FromStr for HostPort {
             let Some((inside, after)) = rest.split_once(']') else {
                 return Err(HostError::NeedsBrackets);
             };
-            let address: Ipv6Addr = inside
-                .parse()
-                .map_err(|_| HostError::BadIpv6(inside.to_owned()))?;
-            let port = after
-                .strip_prefix(':')
-                .ok_or_else(|| HostError::NoPort(format!("[{inside}]")))?;
-            return Ok(HostPort {
-                host: address.to_string(),
-                port: parse_port(port)?,
-            });
+            let address: Ipv6Addr = inside.parse().map_err(|_| HostError::BadIpv6(inside.to_owned()))?;
+            let port = after.strip_prefix(':').ok_or_else(|| HostError::NoPort(format!("[{inside}]")))?;
+            return Ok(HostPort { host: address.to_string(), port: parse_port(port)? });
         }
         match text.bytes().filter(|&b| b == b':').count() {
             0 => {
@@ -88,10 +81,7 @@ impl FromStr for HostPort {
             }
             1 => {
                 let (host, port) = text.split_once(':').unwrap_or((text, ""));
-                Ok(HostPort {
-                    host: host_name(host)?,
-                    port: parse_port(port)?,
-                })
+                Ok(HostPort { host: host_name(host)?, port: parse_port(port)? })
             }
             _ => Err(HostError::NeedsBrackets),
         }
@@ -115,15 +105,10 @@ pub fn host_name(text: &str) -> Result<String, HostError> {
     let name = text.strip_suffix('.').unwrap_or(text);
     let label_ok = |label: &str| {
         (1..=LABEL_BYTES_MAX).contains(&label.len())
-            && label
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+            && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
     };
     // What looks like an IPv4 address must be one: the resolver reads "10.1" as 10.0.0.1 and asks for "10.0.0.256".
-    let number = name
-        .rsplit('.')
-        .next()
-        .is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit()));
+    let number = name.rsplit('.').next().is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit()));
     if name.len() > HOST_BYTES_MAX
         || !name.split('.').all(label_ok)
         || (number && name.parse::<Ipv4Addr>().is_err())
@@ -151,14 +136,7 @@ mod tests {
             ("[FD00::1]:4041", "fd00::1", 4041),
             (" a:2 ", "a", 2),
         ] {
-            assert_eq!(
-                parse(text),
-                Ok(HostPort {
-                    host: host.to_owned(),
-                    port
-                }),
-                "{text}"
-            );
+            assert_eq!(parse(text), Ok(HostPort { host: host.to_owned(), port }), "{text}");
         }
     }
 

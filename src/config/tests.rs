@@ -14,11 +14,7 @@ fn args(flags: &[&str]) -> Result<RunArgs, clap::Error> {
 }
 
 fn surroundings() -> Surroundings {
-    Surroundings {
-        pod_name: None,
-        pod_ip: None,
-        host_name: Some("host-1".to_owned()),
-    }
+    Surroundings { pod_name: None, pod_ip: None, host_name: Some("host-1".to_owned()) }
 }
 
 fn config(flags: &[&str]) -> Result<Config, Refusal> {
@@ -33,35 +29,19 @@ fn the_flags_are_sound() {
 #[test]
 fn defaults_are_those_of_the_machine() {
     let config = config(&[]).unwrap();
-    assert_eq!(
-        format!("{:?}", config.settings),
-        format!("{:?}", Settings::default())
-    );
+    assert_eq!(format!("{:?}", config.settings), format!("{:?}", Settings::default()));
     assert_eq!(config.priority, Priority::DEFAULT);
     assert_eq!(
-        (
-            config.name.as_str(),
-            config.cluster.as_str(),
-            config.revision.as_str()
-        ),
+        (config.name.as_str(), config.cluster.as_str(), config.revision.as_str()),
         ("host-1", "default", "")
     );
     assert_eq!(
         (config.listen.to_string(), config.http.to_string()),
         ("[::]:4041".into(), "[::]:4040".into())
     );
-    assert_eq!(
-        (config.advertise, config.peer_port, config.state_dir),
-        (None, 4041, None)
-    );
-    assert_eq!(
-        (config.dial_timeout.as_millis(), config.refresh.as_millis()),
-        (200, 5000)
-    );
-    assert_eq!(
-        (config.log, config.log_format),
-        (log::LevelFilter::Info, LogFormat::Text)
-    );
+    assert_eq!((config.advertise, config.peer_port, config.state_dir), (None, 4041, None));
+    assert_eq!((config.dial_timeout.as_millis(), config.refresh.as_millis()), (200, 5000));
+    assert_eq!((config.log, config.log_format), (log::LevelFilter::Info, LogFormat::Text));
 }
 
 #[test]
@@ -103,42 +83,17 @@ fn every_setting_arrives_where_it_belongs() {
     assert_eq!(config.peer_port, 5000);
     assert_eq!(config.advertise, Some("10.0.0.1:5001".parse().unwrap()));
     assert_eq!((config.listen.port(), config.http.port()), (5002, 5003));
-    assert_eq!(
-        (
-            config.name.as_str(),
-            config.cluster.as_str(),
-            config.revision.as_str()
-        ),
-        ("n", "c", "r")
-    );
+    assert_eq!((config.name.as_str(), config.cluster.as_str(), config.revision.as_str()), ("n", "c", "r"));
     assert_eq!(config.state_dir, Some("/state".into()));
     assert_eq!(config.priority, Priority::NEVER);
     let s = &config.settings;
-    assert_eq!(
-        (s.expect, s.preempt, s.variant),
-        (3, Preempt::Never, Variant::Paper)
-    );
+    assert_eq!((s.expect, s.preempt, s.variant), (3, Preempt::Never, Variant::Paper));
     assert_eq!(s.crash_evidence, CrashEvidence::Off);
-    let ms = [
-        s.heartbeat,
-        s.failure_timeout,
-        s.answer_timeout,
-        s.coordinator_timeout,
-    ]
-    .map(|d| d.as_millis());
+    let ms = [s.heartbeat, s.failure_timeout, s.answer_timeout, s.coordinator_timeout].map(|d| d.as_millis());
     assert_eq!(ms, [11, 44, 13, 14]);
-    let s = [
-        config.dial_timeout,
-        config.refresh,
-        s.stable_margin,
-        s.start_timeout,
-        s.forget_after,
-    ];
+    let s = [config.dial_timeout, config.refresh, s.stable_margin, s.start_timeout, s.forget_after];
     assert_eq!(s.map(|d| d.as_millis()), [12, 15_000, 16_000, 17_000, 18_000]);
-    assert_eq!(
-        (config.log, config.log_format),
-        (log::LevelFilter::Debug, LogFormat::Json)
-    );
+    assert_eq!((config.log, config.log_format), (log::LevelFilter::Debug, LogFormat::Json));
 }
 
 #[test]
@@ -155,16 +110,10 @@ fn the_pod_names_itself() {
     assert_eq!((config.name.as_str(), config.cluster.as_str()), ("web-0", "web"));
     assert_eq!(config.advertise, Some("10.0.0.7:4041".parse().unwrap()));
     let config = pod(&["--name=a"], Some("web-0"), Some("fd00::7")).unwrap();
-    assert_eq!(
-        (config.name.as_str(), config.advertise),
-        ("a", Some("[fd00::7]:4041".parse().unwrap()))
-    );
+    assert_eq!((config.name.as_str(), config.advertise), ("a", Some("[fd00::7]:4041".parse().unwrap())));
     let config = pod(&["--listen=[::]:0"], Some("web-0"), Some("fd00::7")).unwrap();
     assert_eq!(config.advertise, None);
-    assert_eq!(
-        pod(&[], Some("web-0"), Some("web")).unwrap_err(),
-        Refusal::BadPodIp("web".to_owned())
-    );
+    assert_eq!(pod(&[], Some("web-0"), Some("web")).unwrap_err(), Refusal::BadPodIp("web".to_owned()));
     let refusal = pod(&[], Some("web-0"), Some("0.0.0.0")).unwrap_err();
     assert!(refusal.to_string().starts_with("POD_IP 0.0.0.0 "), "{refusal}");
     assert_eq!(pod(&[], None, None).unwrap_err(), Refusal::NoName);
@@ -214,8 +163,5 @@ fn limits_hold_at_their_edges() {
     }
     let peers = |n: usize| (0..n).map(|i| format!("p{i}:1")).collect::<Vec<_>>().join(",");
     assert!(config(&["--peers", &peers(256)]).is_ok());
-    assert_eq!(
-        config(&["--peers", &peers(257)]).unwrap_err(),
-        Refusal::TooManyPeers(257)
-    );
+    assert_eq!(config(&["--peers", &peers(257)]).unwrap_err(), Refusal::TooManyPeers(257));
 }

@@ -33,10 +33,7 @@ pub(super) struct Refusal {
 }
 
 fn refusal<T>(status: u16, message: impl Into<String>) -> Result<T, Refusal> {
-    Err(Refusal {
-        status,
-        message: message.into(),
-    })
+    Err(Refusal { status, message: message.into() })
 }
 
 /// The request at the beginning of `received` and how many bytes it takes; none when it is not complete.
@@ -50,10 +47,7 @@ pub(super) fn parse(received: &[u8]) -> Result<Option<(Request<'_>, usize)>, Ref
     };
     // A complete head has all three.
     let (Some(method), Some(target), Some(minor)) = (head.method, head.path, head.version) else {
-        return refusal(
-            400,
-            "the request line is incomplete; expected \"GET /leader HTTP/1.1\"",
-        );
+        return refusal(400, "the request line is incomplete; expected \"GET /leader HTTP/1.1\"");
     };
     let connection = read_headers(head.headers, minor)?;
     let method = match method.parse() {
@@ -63,20 +57,11 @@ pub(super) fn parse(received: &[u8]) -> Result<Option<(Request<'_>, usize)>, Ref
         Ok(method) => method,
     };
     let Some((path, query)) = split_target(target, &method) else {
-        return refusal(
-            400,
-            "the request's target is not a path; expected one such as /leader",
-        );
+        return refusal(400, "the request's target is not a path; expected one such as /leader");
     };
     let version_1_0 = minor == 0;
     let keep_alive = !connection.close && (!version_1_0 || connection.keep_alive);
-    let request = Request {
-        method,
-        path,
-        query,
-        version_1_0,
-        keep_alive,
-    };
+    let request = Request { method, path, query, version_1_0, keep_alive };
     Ok(Some((request, consumed)))
 }
 
@@ -102,10 +87,7 @@ fn read_headers(headers: &[httparse::Header<'_>], minor: u8) -> Result<Connectio
                 connection.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
             }
         } else if is("Transfer-Encoding") {
-            return refusal(
-                400,
-                "no request to this port has a body; leave Transfer-Encoding out",
-            );
+            return refusal(400, "no request to this port has a body; leave Transfer-Encoding out");
         } else if is("Content-Length") {
             let value = header.value.trim_ascii();
             if value.is_empty() || value.iter().any(|byte| *byte != b'0') {
@@ -149,18 +131,13 @@ fn split_target<'a>(target: &'a str, method: &Method) -> Option<(&'a str, Option
 
 fn malformed(error: httparse::Error, received: &[u8]) -> Refusal {
     let (status, message) = match error {
-        httparse::Error::TooManyHeaders => (
-            431,
-            format!("the request has more than {HEADERS_MAX} headers; send fewer"),
-        ),
-        httparse::Error::Version if names_http(received) => (
-            505,
-            "this port speaks HTTP/1.1 and HTTP/1.0 only; send one of them".to_owned(),
-        ),
-        _ => (
-            400,
-            format!("the request's head is malformed: {error}; expected a request of HTTP/1.1"),
-        ),
+        httparse::Error::TooManyHeaders => {
+            (431, format!("the request has more than {HEADERS_MAX} headers; send fewer"))
+        }
+        httparse::Error::Version if names_http(received) => {
+            (505, "this port speaks HTTP/1.1 and HTTP/1.0 only; send one of them".to_owned())
+        }
+        _ => (400, format!("the request's head is malformed: {error}; expected a request of HTTP/1.1")),
     };
     Refusal { status, message }
 }
@@ -174,11 +151,8 @@ fn names_http(received: &[u8]) -> bool {
 
 /// The refusal of a head that is longer than [`HEAD_BYTES_MAX`].
 pub(super) fn too_large(received: &[u8]) -> Refusal {
-    let (status, what) = if received.trim_ascii_start().contains(&b'\n') {
-        (431, "head")
-    } else {
-        (414, "request line")
-    };
+    let (status, what) =
+        if received.trim_ascii_start().contains(&b'\n') { (431, "head") } else { (414, "request line") };
     let message = format!("the request's {what} is longer than {HEAD_BYTES_MAX} bytes; send a shorter one");
     Refusal { status, message }
 }
@@ -188,9 +162,7 @@ mod tests {
     use super::*;
 
     fn request(text: &str) -> (Request<'_>, usize) {
-        parse(text.as_bytes())
-            .unwrap()
-            .unwrap_or_else(|| panic!("incomplete: {text:?}"))
+        parse(text.as_bytes()).unwrap().unwrap_or_else(|| panic!("incomplete: {text:?}"))
     }
 
     #[test]
@@ -221,20 +193,11 @@ mod tests {
             let text = format!("{line}\r\n{headers}\r\nNEXT");
             let (request, consumed) = request(&text);
             assert_eq!(consumed, text.len() - 4, "{text:?}");
-            assert_eq!(
-                (&request.method, request.path, request.query),
-                (method, *path, *query),
-                "{text:?}"
-            );
+            assert_eq!((&request.method, request.path, request.query), (method, *path, *query), "{text:?}");
             assert_eq!(request.keep_alive, keep_alive, "{text:?}");
             assert_eq!(request.version_1_0, line.ends_with("1.0"), "{text:?}");
             for length in 0..consumed {
-                assert_eq!(
-                    parse(&text.as_bytes()[..length]),
-                    Ok(None),
-                    "{:?}",
-                    &text[..length]
-                );
+                assert_eq!(parse(&text.as_bytes()[..length]), Ok(None), "{:?}", &text[..length]);
             }
         }
     }

@@ -114,10 +114,7 @@ impl<S: Source> Service for Api<S> {
 
     fn overflow(&mut self, received: &[u8], _: SocketAddr) -> Option<Vec<u8>> {
         let refusal = head::too_large(received);
-        Some(reply::encode_last(routes::error(
-            refusal.status,
-            &refusal.message,
-        )))
+        Some(reply::encode_last(routes::error(refusal.status, &refusal.message)))
     }
 
     fn detached(&mut self, _: TcpStream, _: SocketAddr, _: Vec<u8>) {

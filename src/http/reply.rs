@@ -48,13 +48,7 @@ mod tests {
     use super::*;
 
     fn text(method: Method, version_1_0: bool, keep_alive: bool, response: Response) -> String {
-        let request = Request {
-            method,
-            path: "/",
-            query: None,
-            version_1_0,
-            keep_alive,
-        };
+        let request = Request { method, path: "/", query: None, version_1_0, keep_alive };
         String::from_utf8(encode(response, &request)).unwrap()
     }
 
@@ -73,15 +67,9 @@ mod tests {
         let get = text(Method::Get, false, true, routes::error(404, "x"));
         let head = text(Method::Head, false, true, routes::error(404, "x"));
         let (headers, body) = get.split_once("\r\n\r\n").unwrap();
-        assert!(
-            headers.contains(&format!("Content-Length: {}", body.len())),
-            "{headers}"
-        );
+        assert!(headers.contains(&format!("Content-Length: {}", body.len())), "{headers}");
         let without_date = |text: &str| -> Vec<String> {
-            text.lines()
-                .filter(|line| !line.starts_with("Date:"))
-                .map(str::to_owned)
-                .collect()
+            text.lines().filter(|line| !line.starts_with("Date:")).map(str::to_owned).collect()
         };
         assert!(head.ends_with("\r\n\r\n"));
         assert_eq!(without_date(head.trim_end()), without_date(headers));

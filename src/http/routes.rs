@@ -53,12 +53,7 @@ pub fn route(request: &Request<'_>, source: &dyn Source) -> Response {
 
 /// An error: its status, and a message that says what was wrong and what is expected.
 pub fn error(status: u16, message: &str) -> Response {
-    json(
-        status,
-        &ErrorBody {
-            error: ErrorDetail { status, message },
-        },
-    )
+    json(status, &ErrorBody { error: ErrorDetail { status, message } })
 }
 
 fn not_found() -> Response {
@@ -75,12 +70,7 @@ fn options() -> Response {
 fn get_name(_: &Request<'_>, source: &dyn Source) -> Response {
     let snapshot = source.snapshot();
     match leader(&snapshot) {
-        Some(leader) => json(
-            200,
-            &NameBody {
-                name: &leader.peer.name,
-            },
-        ),
+        Some(leader) => json(200, &NameBody { name: &leader.peer.name }),
         None => json(503, &NameBody { name: "" }),
     }
 }
@@ -163,9 +153,7 @@ fn standby_status(query: &str) -> Result<u16, &'static str> {
         }
         let value =
             decode(value).filter(|value| value.len() == 3 && value.bytes().all(|byte| byte.is_ascii_digit()));
-        let number = value
-            .and_then(|value| value.parse().ok())
-            .filter(|number| (200..=599).contains(number));
+        let number = value.and_then(|value| value.parse().ok()).filter(|number| (200..=599).contains(number));
         match (number, status) {
             (Some(number), None) => status = Some(number),
             _ => return Err(EXPECTED),
@@ -200,10 +188,7 @@ fn json(status: u16, body: &impl Serialize) -> Response {
 }
 
 fn response(status: u16, content_type: &'static str, body: Vec<u8>) -> Response {
-    let mut headers = vec![
-        header("Server", "bellwether"),
-        header("Cache-Control", "no-store"),
-    ];
+    let mut headers = vec![header("Server", "bellwether"), header("Cache-Control", "no-store")];
     if !body.is_empty() {
         headers.push(header("Content-Type", content_type));
     }

@@ -48,10 +48,7 @@ fn source(role: Role) -> Fixed {
         me: me.clone(),
         role,
         epoch: Epoch(7),
-        leader: leader.map(|peer| Incumbent {
-            peer,
-            elected_at_ms: 1_762_000_000_123,
-        }),
+        leader: leader.map(|peer| Incumbent { peer, elected_at_ms: 1_762_000_000_123 }),
         members: vec![
             MemberView {
                 peer: other,
@@ -59,21 +56,11 @@ fn source(role: Role) -> Fixed {
                 last_heard: Some(Moment(Duration::from_millis(99_750))),
                 round_trip: Some(Duration::from_micros(1250)),
             },
-            MemberView {
-                peer: me,
-                state: State::Alive,
-                last_heard: None,
-                round_trip: None,
-            },
+            MemberView { peer: me, state: State::Alive, last_heard: None, round_trip: None },
         ],
         stands_for: STANDS_FOR,
     };
-    Fixed(Snapshot {
-        view: Arc::new(view),
-        now,
-        turned: now,
-        health: Ok(()),
-    })
+    Fixed(Snapshot { view: Arc::new(view), now, turned: now, health: Ok(()) })
 }
 
 fn paused(role: Role) -> Fixed {
@@ -87,13 +74,7 @@ fn ask(method: Method, target: &str, source: &Fixed) -> (u16, Vec<(String, Strin
         Some((path, query)) => (path, Some(query)),
         None => (target, None),
     };
-    let request = Request {
-        method,
-        path,
-        query,
-        version_1_0: false,
-        keep_alive: true,
-    };
+    let request = Request { method, path, query, version_1_0: false, keep_alive: true };
     let response = route(&request, source);
     let headers = response
         .headers()
@@ -111,10 +92,7 @@ fn get(target: &str, source: &Fixed) -> (u16, Value) {
     let has = |name: &str, value: &str| headers.contains(&(name.to_owned(), value.to_owned()));
     assert!(has("Cache-Control", "no-store"), "{headers:?}");
     assert!(has("Content-Type", "application/json"), "{headers:?}");
-    (
-        status,
-        serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}")),
-    )
+    (status, serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}")))
 }
 
 #[test]
@@ -141,24 +119,12 @@ fn who_leads_is_computed_when_asked() {
         assert_eq!(body["leader"].is_null(), id.is_none(), "{state}");
         assert_eq!(body["is_leader"], json!(leads), "{state}");
 
-        assert_eq!(
-            get("/epoch", &source),
-            (200, json!({"epoch": 7, "leader_id": id})),
-            "{state}"
-        );
-        assert_eq!(
-            get("/is-leader", &source),
-            (is_leader_status, json!({"is_leader": leads})),
-            "{state}"
-        );
+        assert_eq!(get("/epoch", &source), (200, json!({"epoch": 7, "leader_id": id})), "{state}");
+        assert_eq!(get("/is-leader", &source), (is_leader_status, json!({"is_leader": leads})), "{state}");
         assert_eq!(get("/readyz", &source).0, ready_status, "{state}");
         assert_eq!(get("/", &source), (name_status, json!({"name": name})), "{state}");
         for member in get("/members", &source).1.as_array().unwrap() {
-            assert_eq!(
-                member["is_leader"],
-                json!(id.as_deref() == member["id"].as_str()),
-                "{state}"
-            );
+            assert_eq!(member["is_leader"], json!(id.as_deref() == member["id"].as_str()), "{state}");
             assert_eq!(member["me"], json!(member["name"] == "web-1"), "{state}");
         }
     }
@@ -257,11 +223,8 @@ fn a_standby_answers_as_its_prober_asks() {
         assert_eq!(leading, if status == 400 { 400 } else { 200 }, "{query}");
     }
     for status in [204, 205, 304] {
-        let (got, _, body) = ask(
-            Method::Get,
-            &format!("/is-leader?standby={status}"),
-            &source(Role::Following),
-        );
+        let (got, _, body) =
+            ask(Method::Get, &format!("/is-leader?standby={status}"), &source(Role::Following));
         assert_eq!((got, body.as_str()), (status, ""));
     }
 }
@@ -291,10 +254,7 @@ fn health_is_its_own_question() {
     source.0.health = Err("the driver is gone".to_owned());
     assert_eq!(
         get("/healthz", &source),
-        (
-            500,
-            json!({"error": {"status": 500, "message": "the driver is gone"}})
-        )
+        (500, json!({"error": {"status": 500, "message": "the driver is gone"}}))
     );
     assert_eq!(get("/leader", &self::source(Role::Leading)).0, 200);
 }
@@ -303,10 +263,7 @@ fn health_is_its_own_question() {
 fn metrics_are_prometheus_text() {
     let (status, headers, body) = ask(Method::Get, "/metrics", &source(Role::Leading));
     assert_eq!((status, body.as_str()), (200, "# TYPE x gauge\nx 1\n"));
-    assert!(
-        headers.contains(&("Content-Type".to_owned(), PROMETHEUS_TEXT.to_owned())),
-        "{headers:?}"
-    );
+    assert!(headers.contains(&("Content-Type".to_owned(), PROMETHEUS_TEXT.to_owned())), "{headers:?}");
 }
 
 #[test]
@@ -321,14 +278,9 @@ fn methods_and_paths() {
         let (status, headers, body) = ask(Method::Options, path, &source);
         assert_eq!((status, body.as_str()), (204, ""), "{path}");
         assert!(headers.contains(&allow), "{path}");
-        for method in [
-            Method::Post,
-            Method::Put,
-            Method::Delete,
-            Method::Patch,
-            Method::Trace,
-            Method::Connect,
-        ] {
+        for method in
+            [Method::Post, Method::Put, Method::Delete, Method::Patch, Method::Trace, Method::Connect]
+        {
             let (status, headers, body) = ask(method, path, &source);
             assert_eq!(status, 405, "{path}");
             assert!(headers.contains(&allow), "{path}");
@@ -336,16 +288,7 @@ fn methods_and_paths() {
         }
     }
     assert_eq!(ask(Method::Options, "*", &source).0, 204);
-    for path in [
-        "/nothing",
-        "/leader/",
-        "//leader",
-        "/Leader",
-        "*",
-        "a:80",
-        "",
-        "/%6ceader",
-    ] {
+    for path in ["/nothing", "/leader/", "//leader", "/Leader", "*", "a:80", "", "/%6ceader"] {
         let (status, body) = get(path, &source);
         assert_eq!(status, 404, "{path}");
         let message = body["error"]["message"].as_str().unwrap();
@@ -363,22 +306,11 @@ fn names_cannot_break_out_of_a_body_nor_reach_a_header() {
     view.leader.as_mut().unwrap().peer.name = evil.to_owned();
     view.members[0].peer.name = evil.to_owned();
     source.0.view = Arc::new(view);
-    for path in [
-        "/",
-        "/leader",
-        "/members",
-        "/epoch",
-        "/is-leader",
-        "/readyz",
-        "/healthz",
-    ] {
+    for path in ["/", "/leader", "/members", "/epoch", "/is-leader", "/readyz", "/healthz"] {
         let (_, headers, body) = ask(Method::Get, path, &source);
         assert!(!body.contains(['\r', '\n', '\0']), "{path}");
         for (name, value) in headers {
-            assert!(
-                !name.contains(['\r', '\n']) && !value.contains(['\r', '\n']),
-                "{path}"
-            );
+            assert!(!name.contains(['\r', '\n']) && !value.contains(['\r', '\n']), "{path}");
         }
     }
     assert_eq!(get("/", &source).1["name"], evil);
