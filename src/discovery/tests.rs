@@ -104,6 +104,8 @@ fn is_stopped_while_it_waits_and_when_dropped() {
     let (sink, reports) = reports();
     let discovery = spawn_with(settings(NEVER, NEVER), |_: &str, _| Answer::Empty, sink).unwrap();
     reports.recv_timeout(DEADLINE).unwrap();
+    // Nothing shows from outside that it waits now. Without the pause the test would pass as well, and see less.
+    std::thread::sleep(Duration::from_millis(50));
     drop(discovery);
     assert_eq!(reports.recv_timeout(DEADLINE), Err(RecvTimeoutError::Disconnected));
 }
