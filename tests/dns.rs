@@ -82,11 +82,7 @@ fn merges_both_families_and_survives_the_failure_of_one() {
     let mut resolve = Resolve::start(namespace.run(&example()), &[REFRESH, &name]);
     let merged = format!("{} [fd00::1]:4041 [fd00::2]:4041", found(2));
     resolve.wait_for(&merged);
-    assert!(
-        resolve.last().starts_with("found complete "),
-        "{}",
-        resolve.last()
-    );
+    assert!(resolve.last().starts_with("found complete "), "{}", resolve.last());
     drop(server);
     // It knows A records only, and nobody to ask for the rest: AAAA is refused. What was known of them stays.
     let _server = Dnsmasq::forwarder(&namespace, &pods(1));
@@ -110,11 +106,7 @@ fn asks_for_the_name_as_given() {
     // The name, and the questions for A and AAAA. The search ends at the first name that has such a record, so a
     // question for AAAA goes all the way where there is none.
     for (name, a, aaaa) in [
-        (
-            format!("{SERVICE}."),
-            vec![service.clone()],
-            vec![service.clone()],
-        ),
+        (format!("{SERVICE}."), vec![service.clone()], vec![service.clone()]),
         ("app".to_owned(), vec![service.clone()], searched("app")),
         (service.clone(), searched(SERVICE), searched(SERVICE)),
     ] {
@@ -144,11 +136,7 @@ fn a_silent_name_server_holds_nothing_up() {
     resolve.wait_for("found 198.18.7.7:5000");
     let began = Instant::now();
     resolve.stop();
-    assert!(
-        began.elapsed() < Duration::from_secs(2),
-        "took {:?}",
-        began.elapsed()
-    );
+    assert!(began.elapsed() < Duration::from_secs(2), "took {:?}", began.elapsed());
     assert_eq!(resolve.changes(), ["found 198.18.7.7:5000"]);
 }
 

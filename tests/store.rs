@@ -187,10 +187,7 @@ fn the_largest_record_fits() {
     };
     let bytes = file_of(&largest).len();
     assert!(bytes > 235_000, "the documentation says about 235 KiB: {bytes}");
-    assert!(
-        bytes < RECORD_BYTES_MAX * 3 / 4,
-        "room for fields to come: {bytes}"
-    );
+    assert!(bytes < RECORD_BYTES_MAX * 3 / 4, "room for fields to come: {bytes}");
     assert!(check_any_file(&file_of(&largest)).unwrap());
 }
 
@@ -205,10 +202,7 @@ fn an_unusable_record_is_left_as_it_is_and_the_error_says_what_to_do() {
         (b"{\"epoch\": 7}".to_vec(), "does not begin"),
         (b"bellwether record format=".to_vec(), "does not begin"),
         (b"bellwether record format=99999999999".to_vec(), "does not begin"),
-        (
-            b"bellwether record format=0 crc32=00000000\n".to_vec(),
-            "no format 0",
-        ),
+        (b"bellwether record format=0 crc32=00000000\n".to_vec(), "no format 0"),
         (sound[..30].to_vec(), "first line is incomplete"),
         (sound[..sound.len() - 1].to_vec(), "checksum is 9b94e0c4, but"),
         ([&sound[..], b"\n"].concat(), "checksum is 9b94e0c4, but"),
@@ -216,18 +210,9 @@ fn an_unusable_record_is_left_as_it_is_and_the_error_says_what_to_do() {
         (summed(b""), "not what a record is: EOF"),
         (summed(b"[]\n"), "not what a record is: invalid"),
         (summed(many.as_bytes()), "not what a record is"),
+        (summed(&b"[".repeat(100_000)), "not what a record is: invalid type"),
         (
-            summed(&b"[".repeat(100_000)),
-            "not what a record is: invalid type",
-        ),
-        (
-            summed(
-                &serde_json::to_vec(&Record {
-                    cluster: "c".repeat(64),
-                    ..record(7)
-                })
-                .unwrap(),
-            ),
+            summed(&serde_json::to_vec(&Record { cluster: "c".repeat(64), ..record(7) }).unwrap()),
             "the cluster's name has 64 bytes; at most 63 are allowed",
         ),
     ];
@@ -237,12 +222,9 @@ fn an_unusable_record_is_left_as_it_is_and_the_error_says_what_to_do() {
         let error = Store::open(dir.path()).unwrap_err();
         let text = error.to_string();
         assert!(matches!(error, OpenError::Corrupt { .. }), "{error:?}");
-        for part in [
-            expected,
-            record_file(&dir).to_str().unwrap(),
-            "Restore the file",
-            "or remove it to start",
-        ] {
+        for part in
+            [expected, record_file(&dir).to_str().unwrap(), "Restore the file", "or remove it to start"]
+        {
             assert!(text.contains(part), "{part:?} is not in: {text}");
         }
         assert_eq!(fs::read(record_file(&dir)).unwrap(), bytes);
@@ -260,22 +242,10 @@ fn a_newer_record_is_left_as_it_is_and_the_error_says_what_to_do() {
             fs::write(record_file(&dir), &bytes).unwrap();
             let error = Store::open(dir.path()).unwrap_err();
             let text = error.to_string();
-            assert!(
-                matches!(
-                    error,
-                    OpenError::Newer {
-                        found: 2,
-                        known: 1,
-                        ..
-                    }
-                ),
-                "{error:?}"
-            );
-            for part in [
-                record_file(&dir).to_str().unwrap(),
-                "Run the newer bellwether",
-                "or remove the file",
-            ] {
+            assert!(matches!(error, OpenError::Newer { found: 2, known: 1, .. }), "{error:?}");
+            for part in
+                [record_file(&dir).to_str().unwrap(), "Run the newer bellwether", "or remove the file"]
+            {
                 assert!(text.contains(part), "{part:?} is not in: {text}");
             }
             assert_eq!(fs::read(record_file(&dir)).unwrap(), bytes);
@@ -287,9 +257,7 @@ fn a_newer_record_is_left_as_it_is_and_the_error_says_what_to_do() {
 #[test]
 fn an_unknown_field_is_ignored() {
     let dir = folder();
-    let json = serde_json::to_string(&record(7))
-        .unwrap()
-        .replacen('{', "{\"novelty\": [1],", 1);
+    let json = serde_json::to_string(&record(7)).unwrap().replacen('{', "{\"novelty\": [1],", 1);
     fs::write(record_file(&dir), summed(json.as_bytes())).unwrap();
     assert_eq!(reopened(&dir), Some(record(7)));
 }
@@ -299,17 +267,11 @@ fn what_is_no_regular_file_is_no_record_and_nobody_waits_for_it() {
     let dir = folder();
     mknodat(CWD, record_file(&dir), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
     let text = Store::open(dir.path()).unwrap_err().to_string();
-    assert!(
-        text.ends_with("bellwether.record: it is not a regular file"),
-        "{text}"
-    );
+    assert!(text.ends_with("bellwether.record: it is not a regular file"), "{text}");
     fs::remove_file(record_file(&dir)).unwrap();
     fs::create_dir(record_file(&dir)).unwrap();
     let text = Store::open(dir.path()).unwrap_err().to_string();
-    assert!(
-        text.ends_with("bellwether.record: it is not a regular file"),
-        "{text}"
-    );
+    assert!(text.ends_with("bellwether.record: it is not a regular file"), "{text}");
 }
 
 #[test]
@@ -317,19 +279,13 @@ fn a_folder_that_is_none_is_refused() {
     let dir = folder();
     let missing = dir.path().join("missing");
     let error = Store::open(&missing).unwrap_err();
-    assert!(
-        matches!(&error, OpenError::Missing { dir } if *dir == missing),
-        "{error:?}"
-    );
+    assert!(matches!(&error, OpenError::Missing { dir } if *dir == missing), "{error:?}");
     assert!(!missing.exists());
     let file = dir.path().join("file");
     fs::write(&file, "").unwrap();
     for not_a_folder in [file.clone(), file.join("below")] {
         let error = Store::open(&not_a_folder).unwrap_err();
-        assert!(
-            matches!(&error, OpenError::NotAFolder { dir } if *dir == not_a_folder),
-            "{error:?}"
-        );
+        assert!(matches!(&error, OpenError::NotAFolder { dir } if *dir == not_a_folder), "{error:?}");
         assert!(error.to_string().contains(not_a_folder.to_str().unwrap()));
     }
 }
@@ -339,10 +295,7 @@ fn a_folder_that_is_none_is_refused() {
 fn a_folder_that_cannot_be_written_to_is_refused() {
     let error = Store::open(Path::new("/sys/kernel")).unwrap_err();
     assert!(matches!(error, OpenError::NotWritable { .. }), "{error:?}");
-    assert!(
-        error.to_string().contains("/sys/kernel cannot be written to"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("/sys/kernel cannot be written to"), "{error}");
 }
 
 #[test]
@@ -369,12 +322,7 @@ fn a_folder_of_another_cluster_is_noticed() {
     let (store, _) = Store::open(dir.path()).unwrap();
     store.check_cluster(&record(7), "web").unwrap();
     let text = store.check_cluster(&record(7), "api").unwrap_err().to_string();
-    for part in [
-        record_file(&dir).to_str().unwrap(),
-        "\"web\"",
-        "\"api\"",
-        "--cluster",
-    ] {
+    for part in [record_file(&dir).to_str().unwrap(), "\"web\"", "\"api\"", "--cluster"] {
         assert!(text.contains(part), "{part:?} is not in: {text}");
     }
 }
@@ -386,15 +334,9 @@ fn a_folder_in_use_is_refused_until_it_is_free() {
     store.save(&record(7)).unwrap();
     let error = Store::open(dir.path()).unwrap_err();
     let me = std::process::id();
-    assert!(
-        matches!(&error, OpenError::Locked { holder, .. } if *holder == Holder(Some(me))),
-        "{error:?}"
-    );
+    assert!(matches!(&error, OpenError::Locked { holder, .. } if *holder == Holder(Some(me))), "{error:?}");
     let text = error.to_string();
-    for part in [
-        dir.path().to_str().unwrap(),
-        &format!("(process {me} where it runs)"),
-    ] {
+    for part in [dir.path().to_str().unwrap(), &format!("(process {me} where it runs)")] {
         assert!(text.contains(part), "{part:?} is not in: {text}");
     }
     // The refused one has taken nothing away.
@@ -416,16 +358,7 @@ fn a_lock_file_without_a_number_is_no_obstacle() {
     for text in ["", "\n", "word", "-1", "99999999999999999999999"] {
         fs::write(dir.path().join("bellwether.lock"), text).unwrap();
         let error = Store::open(dir.path()).unwrap_err();
-        assert!(
-            matches!(
-                &error,
-                OpenError::Locked {
-                    holder: Holder(None),
-                    ..
-                }
-            ),
-            "{error:?}"
-        );
+        assert!(matches!(&error, OpenError::Locked { holder: Holder(None), .. }), "{error:?}");
     }
 }
 
@@ -472,11 +405,9 @@ fn after_a_failed_save_nothing_is_written_any_more() {
     assert!(matches!(error, SaveError::Io { .. }), "{error:?}");
     let text = error.to_string();
     let source = error.source().unwrap().to_string();
-    for part in [
-        record_file(&dir).to_str().unwrap(),
-        "failed to remove the former bellwether.record.tmp",
-        &source,
-    ] {
+    for part in
+        [record_file(&dir).to_str().unwrap(), "failed to remove the former bellwether.record.tmp", &source]
+    {
         assert!(text.contains(part), "{part:?} is not in: {text}");
     }
     fs::remove_dir(temporary_file(&dir)).unwrap();
@@ -492,17 +423,9 @@ fn a_record_that_could_not_be_read_again_is_not_written() {
     peer.priority = Priority(1001);
     let dir = folder();
     let (mut store, _) = Store::open(dir.path()).unwrap();
-    let error = store
-        .save(&Record {
-            leader: Some(peer),
-            ..record(7)
-        })
-        .unwrap_err();
+    let error = store.save(&Record { leader: Some(peer), ..record(7) }).unwrap_err();
     let limit = LimitError::Priority(Priority(1001));
-    assert!(
-        matches!(&error, SaveError::Limit { source, .. } if *source == limit),
-        "{error:?}"
-    );
+    assert!(matches!(&error, SaveError::Limit { source, .. } if *source == limit), "{error:?}");
     assert_eq!(files(&dir), [""; 0]);
 }
 
@@ -537,26 +460,18 @@ fn a_killed_process_leaves_what_it_had_saved() {
     for round in 0..5 {
         let mut child = child("a_killed_process_leaves_what_it_had_saved", dir.path());
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut saved = lines
-            .by_ref()
-            .filter_map(|line| line.unwrap().strip_prefix("saved ")?.parse().ok());
+        let mut saved = lines.by_ref().filter_map(|line| line.unwrap().strip_prefix("saved ")?.parse().ok());
         for _ in 0..=round * 7 {
             epoch_min = saved.next().unwrap();
         }
         let error = Store::open(dir.path()).unwrap_err();
         let holder = Holder(Some(child.id()));
-        assert!(
-            matches!(&error, OpenError::Locked { holder: seen, .. } if *seen == holder),
-            "{error:?}"
-        );
+        assert!(matches!(&error, OpenError::Locked { holder: seen, .. } if *seen == holder), "{error:?}");
         child.kill().unwrap();
         child.wait().unwrap();
         epoch_min = saved.last().unwrap_or(epoch_min);
         let found: u64 = reopened(&dir).unwrap().epoch.0;
-        assert!(
-            (epoch_min..=epoch_min + 1).contains(&found),
-            "{epoch_min} was saved, {found} is there"
-        );
+        assert!((epoch_min..=epoch_min + 1).contains(&found), "{epoch_min} was saved, {found} is there");
     }
 }
 
@@ -567,9 +482,7 @@ impl Disk {
     fn mount(options: &str) -> Disk {
         let dir = folder();
         let mut mount = Command::new("mount");
-        mount
-            .args(["-t", "tmpfs", "-o", options, "tmpfs"])
-            .arg(dir.path());
+        mount.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(dir.path());
         assert!(mount.status().unwrap().success());
         Disk(dir)
     }
@@ -588,22 +501,13 @@ fn a_full_disk_keeps_the_former_record() {
     let dir = &disk.0;
     let (mut store, _) = Store::open(dir.path()).unwrap();
     store.save(&record(7)).unwrap();
-    let large = Record {
-        members: strategies::largest_entries(),
-        ..record(8)
-    };
+    let large = Record { members: strategies::largest_entries(), ..record(8) };
     let error = store.save(&large).unwrap_err();
     let text = error.to_string();
-    for part in [
-        record_file(dir).to_str().unwrap(),
-        "failed to write bellwether.record.tmp: No space left",
-    ] {
+    for part in [record_file(dir).to_str().unwrap(), "failed to write bellwether.record.tmp: No space left"] {
         assert!(text.contains(part), "{part:?} is not in: {text}");
     }
-    assert!(matches!(
-        store.save(&record(9)),
-        Err(SaveError::AfterFailure { .. })
-    ));
+    assert!(matches!(store.save(&record(9)), Err(SaveError::AfterFailure { .. })));
     drop(store);
     // What the failed one had written is in the way of nobody.
     let (store, found) = Store::open(dir.path()).unwrap();

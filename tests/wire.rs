@@ -20,31 +20,14 @@ use std::path::Path;
 use uuid::Uuid;
 
 fn stamp() -> impl Strategy<Value = Stamp> {
-    (
-        strategies::cluster(),
-        strategies::process_id(),
-        strategies::priority(),
-    )
-        .prop_map(|(cluster, id, priority)| Stamp {
-            cluster,
-            id,
-            priority,
-        })
+    (strategies::cluster(), strategies::process_id(), strategies::priority())
+        .prop_map(|(cluster, id, priority)| Stamp { cluster, id, priority })
 }
 
 fn hello() -> impl Strategy<Value = Hello> {
-    (
-        any::<u16>(),
-        any::<u16>(),
-        strategies::cluster(),
-        strategies::peer(),
+    (any::<u16>(), any::<u16>(), strategies::cluster(), strategies::peer()).prop_map(
+        |(version_min, version_max, cluster, peer)| Hello { version_min, version_max, cluster, peer },
     )
-        .prop_map(|(version_min, version_max, cluster, peer)| Hello {
-            version_min,
-            version_max,
-            cluster,
-            peer,
-        })
 }
 
 /// Any frame that this version can send, and its bytes.
@@ -91,27 +74,13 @@ fn decoded(bytes: &[u8]) -> Frame {
 
 /// The stamp that takes the most bytes.
 fn largest_stamp() -> Stamp {
-    Stamp {
-        cluster: "c".repeat(CLUSTER_BYTES_MAX),
-        id: ProcessId(Uuid::max()),
-        priority: Priority::MAX,
-    }
+    Stamp { cluster: "c".repeat(CLUSTER_BYTES_MAX), id: ProcessId(Uuid::max()), priority: Priority::MAX }
 }
 
-const LARGEST_VERSION: MembershipVersion = MembershipVersion {
-    epoch: Epoch::MAX,
-    version: u32::MAX,
-};
+const LARGEST_VERSION: MembershipVersion = MembershipVersion { epoch: Epoch::MAX, version: u32::MAX };
 
 fn encoded(body: Body) -> Vec<u8> {
-    encode_message(
-        &largest_stamp(),
-        &Message {
-            epoch: Epoch::MAX,
-            body,
-        },
-    )
-    .unwrap()
+    encode_message(&largest_stamp(), &Message { epoch: Epoch::MAX, body }).unwrap()
 }
 
 proptest! {
@@ -241,27 +210,14 @@ fn check_sound_frame(bytes: &[u8]) -> Result<(), TestCaseError> {
 #[test]
 fn the_largest_frame_fits() {
     let tell = encoded(Body::Tell {
-        leader: Some(Incumbent {
-            peer: strategies::largest_peer(),
-            elected_at_ms: u64::MAX,
-        }),
+        leader: Some(Incumbent { peer: strategies::largest_peer(), elected_at_ms: u64::MAX }),
         entries: strategies::largest_entries(),
     });
-    let membership = encoded(Body::Membership {
-        version: LARGEST_VERSION,
-        entries: strategies::largest_entries(),
-    });
+    let membership =
+        encoded(Body::Membership { version: LARGEST_VERSION, entries: strategies::largest_entries() });
     assert!(tell.len() > membership.len());
-    assert!(
-        tell.len() > 90_000,
-        "the documentation says about 93 KiB: {}",
-        tell.len()
-    );
-    assert!(
-        tell.len() < FRAME_BYTES_MAX * 3 / 4,
-        "room for fields to come: {}",
-        tell.len()
-    );
+    assert!(tell.len() > 90_000, "the documentation says about 93 KiB: {}", tell.len());
+    assert!(tell.len() < FRAME_BYTES_MAX * 3 / 4, "room for fields to come: {}", tell.len());
     decoded(&tell);
     decoded(&membership);
 }
@@ -296,19 +252,13 @@ fn a_frame_over_the_limit_fails_with_its_length_field() {
     let announced = u32::MAX.to_le_bytes();
     assert_eq!(decode(&announced[..3], FRAME_BYTES_MAX), Ok(None));
     let bytes = u64::from(u32::MAX) + 4;
-    let error = DecodeError::TooLong {
-        bytes,
-        bytes_max: FRAME_BYTES_MAX,
-    };
+    let error = DecodeError::TooLong { bytes, bytes_max: FRAME_BYTES_MAX };
     assert_eq!(decode(&announced, FRAME_BYTES_MAX), Err(error));
 
     // The limit counts the whole frame, and is allowed itself.
     let bye = encode_bye();
     assert!(decode(&bye, bye.len()).unwrap().is_some());
-    let error = DecodeError::TooLong {
-        bytes: bye.len() as u64,
-        bytes_max: bye.len() - 1,
-    };
+    let error = DecodeError::TooLong { bytes: bye.len() as u64, bytes_max: bye.len() - 1 };
     assert_eq!(decode(&bye, bye.len() - 1), Err(error));
 }
 
@@ -334,217 +284,62 @@ fn small_peer() -> Peer {
 }
 
 fn small_stamp() -> Stamp {
-    Stamp {
-        cluster: "web".to_owned(),
-        id: small_peer().id,
-        priority: Priority::DEFAULT,
-    }
+    Stamp { cluster: "web".to_owned(), id: small_peer().id, priority: Priority::DEFAULT }
 }
 
 /// What is beyond its limit is refused alike where it would leave and where it arrives.
 #[test]
 fn what_is_beyond_its_limit_neither_leaves_nor_enters() {
-    let too_long = |what, bytes, bytes_max| LimitError::TooLong {
-        what,
-        bytes,
-        bytes_max,
-    };
-    let control = |what, position| LimitError::ControlCharacter {
-        what,
-        character: '\n',
-        position,
-    };
+    let too_long = |what, bytes, bytes_max| LimitError::TooLong { what, bytes, bytes_max };
+    let control = |what, position| LimitError::ControlCharacter { what, character: '\n', position };
     let above = Epoch(Epoch::MAX.0 + 1);
-    let version = MembershipVersion {
-        epoch: above,
-        version: 0,
-    };
+    let version = MembershipVersion { epoch: above, version: 0 };
     let sound = MembershipVersion::default();
     let peers = [
-        (
-            Peer {
-                name: "n".repeat(254),
-                ..small_peer()
-            },
-            too_long("a process's name", 254, 253),
-        ),
-        (
-            Peer {
-                revision: "r".repeat(64),
-                ..small_peer()
-            },
-            too_long("a process's revision", 64, 63),
-        ),
-        (
-            Peer {
-                name: "we\nb".to_owned(),
-                ..small_peer()
-            },
-            control("a process's name", 2),
-        ),
-        (
-            Peer {
-                revision: "\n".to_owned(),
-                ..small_peer()
-            },
-            control("a process's revision", 0),
-        ),
-        (
-            Peer {
-                priority: Priority(1001),
-                ..small_peer()
-            },
-            LimitError::Priority(Priority(1001)),
-        ),
+        (Peer { name: "n".repeat(254), ..small_peer() }, too_long("a process's name", 254, 253)),
+        (Peer { revision: "r".repeat(64), ..small_peer() }, too_long("a process's revision", 64, 63)),
+        (Peer { name: "we\nb".to_owned(), ..small_peer() }, control("a process's name", 2)),
+        (Peer { revision: "\n".to_owned(), ..small_peer() }, control("a process's revision", 0)),
+        (Peer { priority: Priority(1001), ..small_peer() }, LimitError::Priority(Priority(1001))),
     ];
     let mut bodies = vec![
-        (
-            Body::Heartbeat {
-                sequence: 0,
-                membership: version,
-            },
-            LimitError::Epoch(above),
-        ),
-        (
-            Body::HeartbeatAck {
-                sequence: 0,
-                membership: version,
-            },
-            LimitError::Epoch(above),
-        ),
-        (
-            Body::Membership {
-                version,
-                entries: vec![],
-            },
-            LimitError::Epoch(above),
-        ),
-        (
-            Body::Leave {
-                version: Some(version),
-                id: small_peer().id,
-            },
-            LimitError::Epoch(above),
-        ),
+        (Body::Heartbeat { sequence: 0, membership: version }, LimitError::Epoch(above)),
+        (Body::HeartbeatAck { sequence: 0, membership: version }, LimitError::Epoch(above)),
+        (Body::Membership { version, entries: vec![] }, LimitError::Epoch(above)),
+        (Body::Leave { version: Some(version), id: small_peer().id }, LimitError::Epoch(above)),
     ];
     for (peer, error) in &peers {
-        let entry = Entry {
-            peer: peer.clone(),
-            state: State::Alive,
-        };
+        let entry = Entry { peer: peer.clone(), state: State::Alive };
         let entries = vec![entry.clone()];
-        let leader = Some(Incumbent {
-            peer: peer.clone(),
-            elected_at_ms: 0,
-        });
+        let leader = Some(Incumbent { peer: peer.clone(), elected_at_ms: 0 });
         bodies.extend([
-            (
-                Body::Membership {
-                    version: sound,
-                    entries: entries.clone(),
-                },
-                error.clone(),
-            ),
-            (
-                Body::Join {
-                    version: sound,
-                    entry: entry.clone(),
-                },
-                error.clone(),
-            ),
+            (Body::Membership { version: sound, entries: entries.clone() }, error.clone()),
+            (Body::Join { version: sound, entry: entry.clone() }, error.clone()),
             (Body::Join { version, entry }, LimitError::Epoch(above)),
-            (
-                Body::Tell {
-                    leader: None,
-                    entries,
-                },
-                error.clone(),
-            ),
-            (
-                Body::Tell {
-                    leader,
-                    entries: vec![],
-                },
-                error.clone(),
-            ),
+            (Body::Tell { leader: None, entries }, error.clone()),
+            (Body::Tell { leader, entries: vec![] }, error.clone()),
         ]);
     }
-    let entries = vec![
-        Entry {
-            peer: small_peer(),
-            state: State::Alive
-        };
-        MEMBERS_MAX + 1
-    ];
+    let entries = vec![Entry { peer: small_peer(), state: State::Alive }; MEMBERS_MAX + 1];
     bodies.extend([
-        (
-            Body::Membership {
-                version: sound,
-                entries: entries.clone(),
-            },
-            LimitError::Members(257),
-        ),
-        (
-            Body::Tell {
-                leader: None,
-                entries,
-            },
-            LimitError::Members(257),
-        ),
+        (Body::Membership { version: sound, entries: entries.clone() }, LimitError::Members(257)),
+        (Body::Tell { leader: None, entries }, LimitError::Members(257)),
     ]);
 
     let mut cases: Vec<(Stamp, Message, LimitError)> = bodies
         .into_iter()
-        .map(|(body, error)| {
-            (
-                small_stamp(),
-                Message {
-                    epoch: Epoch::MAX,
-                    body,
-                },
-                error,
-            )
-        })
+        .map(|(body, error)| (small_stamp(), Message { epoch: Epoch::MAX, body }, error))
         .collect();
-    cases.push((
-        small_stamp(),
-        Message {
-            epoch: above,
-            body: Body::Ask,
-        },
-        LimitError::Epoch(above),
-    ));
+    cases.push((small_stamp(), Message { epoch: above, body: Body::Ask }, LimitError::Epoch(above)));
     for (stamp, error) in [
         (
-            Stamp {
-                cluster: "c".repeat(64),
-                ..small_stamp()
-            },
+            Stamp { cluster: "c".repeat(64), ..small_stamp() },
             too_long("the cluster's name", 64, CLUSTER_BYTES_MAX),
         ),
-        (
-            Stamp {
-                cluster: "\n".to_owned(),
-                ..small_stamp()
-            },
-            control("the cluster's name", 0),
-        ),
-        (
-            Stamp {
-                priority: Priority(u16::MAX),
-                ..small_stamp()
-            },
-            LimitError::Priority(Priority(u16::MAX)),
-        ),
+        (Stamp { cluster: "\n".to_owned(), ..small_stamp() }, control("the cluster's name", 0)),
+        (Stamp { priority: Priority(u16::MAX), ..small_stamp() }, LimitError::Priority(Priority(u16::MAX))),
     ] {
-        cases.push((
-            stamp,
-            Message {
-                epoch: Epoch(1),
-                body: Body::Ask,
-            },
-            error,
-        ));
+        cases.push((stamp, Message { epoch: Epoch(1), body: Body::Ask }, error));
     }
     for (stamp, message, error) in cases {
         assert_eq!(encode_message(&stamp, &message), Err(error.clone()));
@@ -556,27 +351,16 @@ fn what_is_beyond_its_limit_neither_leaves_nor_enters() {
     }
 
     for (peer, error) in peers {
-        let hello = Hello {
-            version_min: 1,
-            version_max: 1,
-            cluster: "web".to_owned(),
-            peer,
-        };
+        let hello = Hello { version_min: 1, version_max: 1, cluster: "web".to_owned(), peer };
         assert_eq!(encode_hello(&hello), Err(error.clone()));
         let bytes = framed(1, &postcard::to_stdvec(&hello).unwrap());
-        let limit = DecodeError::Limit {
-            frame: "hello",
-            source: error,
-        };
+        let limit = DecodeError::Limit { frame: "hello", source: error };
         assert_eq!(decode(&bytes, FRAME_BYTES_MAX), Err(limit));
     }
     for text in ["\n".to_owned(), "t".repeat(REFUSE_TEXT_BYTES_MAX + 1)] {
         let bytes = framed(2, &postcard::to_stdvec(&(1_u16, text)).unwrap());
         let refused = decode(&bytes, FRAME_BYTES_MAX);
-        assert!(
-            matches!(refused, Err(DecodeError::Limit { frame: "refuse", .. })),
-            "{refused:?}"
-        );
+        assert!(matches!(refused, Err(DecodeError::Limit { frame: "refuse", .. })), "{refused:?}");
     }
 }
 
@@ -644,11 +428,7 @@ fn address_space_bytes() -> u64 {
 fn an_announced_length_reserves_no_memory() {
     if std::env::var_os("WIRE_TEST_CHILD").is_none() {
         let output = std::process::Command::new(std::env::current_exe().unwrap())
-            .args([
-                "--exact",
-                "an_announced_length_reserves_no_memory",
-                "--test-threads=1",
-            ])
+            .args(["--exact", "an_announced_length_reserves_no_memory", "--test-threads=1"])
             .env("WIRE_TEST_CHILD", "1")
             .output()
             .unwrap();
@@ -657,18 +437,12 @@ fn an_announced_length_reserves_no_memory() {
     }
     let frames = hostile_frames();
     let maximum = Some(address_space_bytes() + (1 << 20));
-    let limit = Rlimit {
-        current: maximum,
-        maximum,
-    };
+    let limit = Rlimit { current: maximum, maximum };
     setrlimit(Resource::As, limit).unwrap();
     for frame in &frames {
         let result = decode(frame, FRAME_BYTES_MAX);
         assert!(
-            matches!(
-                result,
-                Err(DecodeError::Payload { .. } | DecodeError::Limit { .. })
-            ),
+            matches!(result, Err(DecodeError::Payload { .. } | DecodeError::Limit { .. })),
             "{frame:02x?}: {result:?}"
         );
     }
@@ -685,33 +459,15 @@ fn a_frame_takes_memory_in_proportion() {
         address: (Ipv4Addr::UNSPECIFIED, 0).into(),
         ..small_peer()
     };
-    let entries = vec![
-        Entry {
-            peer,
-            state: State::Alive
-        };
-        MEMBERS_MAX
-    ];
-    let frame = encoded(Body::Membership {
-        version: LARGEST_VERSION,
-        entries,
-    });
-    let Frame::Message {
-        message: Message {
-            body: Body::Membership { entries, .. },
-            ..
-        },
-        ..
-    } = decoded(&frame)
+    let entries = vec![Entry { peer, state: State::Alive }; MEMBERS_MAX];
+    let frame = encoded(Body::Membership { version: LARGEST_VERSION, entries });
+    let Frame::Message { message: Message { body: Body::Membership { entries, .. }, .. }, .. } =
+        decoded(&frame)
     else {
         panic!("no Membership");
     };
     let memory = entries.capacity() * size_of::<Entry>();
-    assert!(
-        memory < 8 * frame.len(),
-        "{memory} bytes for a frame of {}",
-        frame.len()
-    );
+    assert!(memory < 8 * frame.len(), "{memory} bytes for a frame of {}", frame.len());
 }
 
 /// Other versions read these numbers.
@@ -744,44 +500,20 @@ fn our_own_versions_agree() {
 #[test]
 fn errors_say_what_was_seen_and_what_is_allowed() {
     let above = Epoch(Epoch::MAX.0 + 1);
-    let message = Message {
-        epoch: above,
-        body: Body::Ask,
-    };
-    let text = decode(&unchecked(&small_stamp(), &message), 1024)
-        .unwrap_err()
-        .to_string();
-    assert_eq!(
-        text,
-        "ask frame: the epoch is 4611686018427387905; at most 4611686018427387904 is allowed"
-    );
+    let message = Message { epoch: above, body: Body::Ask };
+    let text = decode(&unchecked(&small_stamp(), &message), 1024).unwrap_err().to_string();
+    assert_eq!(text, "ask frame: the epoch is 4611686018427387905; at most 4611686018427387904 is allowed");
     let text = decode(&u32::MAX.to_le_bytes(), 1024).unwrap_err().to_string();
-    assert_eq!(
-        text,
-        "the frame announces 4294967299 bytes in all; at most 1024 are allowed here"
-    );
-    let long = LimitError::TooLong {
-        what: "a process's name",
-        bytes: NAME_BYTES_MAX + 1,
-        bytes_max: 253,
-    };
-    assert_eq!(
-        long.to_string(),
-        "a process's name has 254 bytes; at most 253 are allowed"
-    );
+    assert_eq!(text, "the frame announces 4294967299 bytes in all; at most 1024 are allowed here");
+    let long = LimitError::TooLong { what: "a process's name", bytes: NAME_BYTES_MAX + 1, bytes_max: 253 };
+    assert_eq!(long.to_string(), "a process's name has 254 bytes; at most 253 are allowed");
 }
 
 /// One frame of each kind.
 fn corpus() -> Vec<(&'static str, Vec<u8>)> {
-    let version = MembershipVersion {
-        epoch: Epoch(300),
-        version: 5,
-    };
+    let version = MembershipVersion { epoch: Epoch(300), version: 5 };
     let other = ProcessId(Uuid::from_u128(0xffee_ddcc_bbaa_4988_8766_5544_3322_1100));
-    let alive = Entry {
-        peer: small_peer(),
-        state: State::Alive,
-    };
+    let alive = Entry { peer: small_peer(), state: State::Alive };
     let failed = Entry {
         peer: Peer {
             id: other,
@@ -796,65 +528,28 @@ fn corpus() -> Vec<(&'static str, Vec<u8>)> {
     let bodies = [
         Body::Election,
         Body::Answer,
-        Body::Coordinator {
-            elected_at_ms: 1_793_534_400_000,
-        },
-        Body::Heartbeat {
-            sequence: 70_000,
-            membership: version,
-        },
-        Body::HeartbeatAck {
-            sequence: 70_000,
-            membership: version,
-        },
-        Body::Membership {
-            version,
-            entries: vec![alive.clone(), failed.clone()],
-        },
-        Body::Join {
-            version,
-            entry: failed.clone(),
-        },
-        Body::Leave {
-            version: Some(version),
-            id: other,
-        },
-        Body::Resign {
-            successor: Some(other),
-            leaving: true,
-        },
+        Body::Coordinator { elected_at_ms: 1_793_534_400_000 },
+        Body::Heartbeat { sequence: 70_000, membership: version },
+        Body::HeartbeatAck { sequence: 70_000, membership: version },
+        Body::Membership { version, entries: vec![alive.clone(), failed.clone()] },
+        Body::Join { version, entry: failed.clone() },
+        Body::Leave { version: Some(version), id: other },
+        Body::Resign { successor: Some(other), leaving: true },
         Body::Ask,
         Body::Tell {
-            leader: Some(Incumbent {
-                peer: small_peer(),
-                elected_at_ms: 1_793_534_400_000,
-            }),
+            leader: Some(Incumbent { peer: small_peer(), elected_at_ms: 1_793_534_400_000 }),
             entries: vec![alive, failed],
         },
     ];
-    let hello = Hello {
-        version_min: 1,
-        version_max: 2,
-        cluster: "web".to_owned(),
-        peer: small_peer(),
-    };
+    let hello = Hello { version_min: 1, version_max: 2, cluster: "web".to_owned(), peer: small_peer() };
     let mut corpus = vec![
         ("hello", encode_hello(&hello).unwrap()),
-        (
-            "refuse",
-            encode_refuse(Refusal::Cluster, "this is cluster web, not api"),
-        ),
+        ("refuse", encode_refuse(Refusal::Cluster, "this is cluster web, not api")),
         ("bye", encode_bye()),
     ];
     for body in bodies {
-        let message = Message {
-            epoch: Epoch(300),
-            body,
-        };
-        corpus.push((
-            message.body.name(),
-            encode_message(&small_stamp(), &message).unwrap(),
-        ));
+        let message = Message { epoch: Epoch(300), body };
+        corpus.push((message.body.name(), encode_message(&small_stamp(), &message).unwrap()));
     }
     corpus
 }

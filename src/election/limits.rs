@@ -38,38 +38,19 @@ pub enum LimitError {
 impl fmt::Display for LimitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LimitError::TooLong {
-                what,
-                bytes,
-                bytes_max,
-            } => {
+            LimitError::TooLong { what, bytes, bytes_max } => {
                 write!(f, "{what} has {bytes} bytes; at most {bytes_max} are allowed")
             }
-            LimitError::ControlCharacter {
-                what,
-                character,
-                position,
-            } => {
+            LimitError::ControlCharacter { what, character, position } => {
                 let character = character.escape_unicode();
-                write!(
-                    f,
-                    "{what} has the control character {character} at byte {position}; none is allowed"
-                )
+                write!(f, "{what} has the control character {character} at byte {position}; none is allowed")
             }
             LimitError::Priority(seen) => {
-                write!(
-                    f,
-                    "the priority is {}; at most {} is allowed",
-                    seen.0,
-                    Priority::MAX.0
-                )
+                write!(f, "the priority is {}; at most {} is allowed", seen.0, Priority::MAX.0)
             }
             LimitError::Epoch(seen) => write!(f, "the epoch is {seen}; at most {} is allowed", Epoch::MAX),
             LimitError::Members(seen) => {
-                write!(
-                    f,
-                    "the list names {seen} members; at most {MEMBERS_MAX} are allowed"
-                )
+                write!(f, "the list names {seen} members; at most {MEMBERS_MAX} are allowed")
             }
         }
     }
@@ -81,19 +62,11 @@ impl std::error::Error for LimitError {}
 /// error.
 pub fn check_text(what: &'static str, text: &str, bytes_max: usize) -> Result<(), LimitError> {
     if text.len() > bytes_max {
-        return Err(LimitError::TooLong {
-            what,
-            bytes: text.len(),
-            bytes_max,
-        });
+        return Err(LimitError::TooLong { what, bytes: text.len(), bytes_max });
     }
     match text.char_indices().find(|(_, character)| character.is_control()) {
         None => Ok(()),
-        Some((position, character)) => Err(LimitError::ControlCharacter {
-            what,
-            character,
-            position,
-        }),
+        Some((position, character)) => Err(LimitError::ControlCharacter { what, character, position }),
     }
 }
 
@@ -161,10 +134,7 @@ impl Message {
                 version.epoch.check()?;
                 entry.peer.check()
             }
-            Body::Leave {
-                version: Some(version),
-                ..
-            } => version.epoch.check(),
+            Body::Leave { version: Some(version), .. } => version.epoch.check(),
             Body::Tell { leader, entries } => {
                 if let Some(leader) = leader {
                     leader.peer.check()?;

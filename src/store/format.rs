@@ -37,10 +37,7 @@ pub(super) fn to_bytes(record: &Record) -> Result<Vec<u8>, LimitError> {
     let checksum = crc32fast::hash(json.as_bytes());
     let bytes = format!("{MAGIC}{FORMAT}{CHECKSUM}{checksum:08x}\n{json}").into_bytes();
     // The limits checked above keep every record below this; `tests/store.rs` has the largest.
-    assert!(
-        bytes.len() <= RECORD_BYTES_MAX,
-        "invariant: a record is at most {RECORD_BYTES_MAX} bytes"
-    );
+    assert!(bytes.len() <= RECORD_BYTES_MAX, "invariant: a record is at most {RECORD_BYTES_MAX} bytes");
     Ok(bytes)
 }
 
@@ -62,9 +59,7 @@ pub(super) fn from_bytes(bytes: &[u8]) -> Result<Record, Unreadable> {
         return Err(Unreadable::Corrupt(format!("there is no format {format}")));
     }
     if bytes.len() > RECORD_BYTES_MAX {
-        return Err(Unreadable::Corrupt(format!(
-            "it is longer than {RECORD_BYTES_MAX} bytes"
-        )));
+        return Err(Unreadable::Corrupt(format!("it is longer than {RECORD_BYTES_MAX} bytes")));
     }
     let (announced, json) = rest
         .strip_prefix(CHECKSUM.as_bytes())
@@ -96,10 +91,7 @@ fn check(record: &Record) -> Result<(), LimitError> {
 
 /// The decimal number at the beginning, and what follows it.
 fn number(bytes: &[u8]) -> Option<(u32, &[u8])> {
-    let end = bytes
-        .iter()
-        .position(|b| !b.is_ascii_digit())
-        .unwrap_or(bytes.len());
+    let end = bytes.iter().position(|b| !b.is_ascii_digit()).unwrap_or(bytes.len());
     let (digits, rest) = bytes.split_at(end);
     let number = std::str::from_utf8(digits).ok()?.parse().ok()?;
     Some((number, rest))

@@ -60,12 +60,7 @@ impl Store {
     pub fn open(dir: &Path) -> Result<(Store, Option<Record>), OpenError> {
         let folder = open_folder(dir)?;
         let lock = lock(dir)?;
-        let store = Store {
-            dir: dir.to_owned(),
-            folder,
-            failed: false,
-            _lock: lock,
-        };
+        let store = Store { dir: dir.to_owned(), folder, failed: false, _lock: lock };
         let found = store.read()?;
         let written = match &found {
             Some((bytes, _)) => store.replace(bytes),
@@ -117,21 +112,13 @@ impl Store {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(source) => {
-                return Err(OpenError::Unreadable {
-                    path: file,
-                    attempt: "read",
-                    source,
-                });
+                return Err(OpenError::Unreadable { path: file, attempt: "read", source });
             }
         };
         match format::from_bytes(&bytes) {
             Ok(record) => Ok(Some((bytes, record))),
             Err(Unreadable::Corrupt(why)) => Err(OpenError::Corrupt { file, why }),
-            Err(Unreadable::Newer(found)) => Err(OpenError::Newer {
-                file,
-                found,
-                known: format::FORMAT,
-            }),
+            Err(Unreadable::Newer(found)) => Err(OpenError::Newer { file, found, known: format::FORMAT }),
         }
     }
 
@@ -159,10 +146,8 @@ impl Store {
             .create_new(true)
             .open(self.dir.join(TEMPORARY_FILE))
             .map_err(|error| ("create bellwether.record.tmp", error))?;
-        file.write_all(bytes)
-            .map_err(|error| ("write bellwether.record.tmp", error))?;
-        file.sync_all()
-            .map_err(|error| ("sync bellwether.record.tmp", error))
+        file.write_all(bytes).map_err(|error| ("write bellwether.record.tmp", error))?;
+        file.sync_all().map_err(|error| ("sync bellwether.record.tmp", error))
     }
 
     fn remove_temporary(&self) -> Result<(), Failure> {
@@ -180,17 +165,9 @@ fn open_folder(dir: &Path) -> Result<File, OpenError> {
     let failed = |source: io::Error| match source.kind() {
         ErrorKind::NotFound => OpenError::Missing { dir: dir.to_owned() },
         ErrorKind::NotADirectory => OpenError::NotAFolder { dir: dir.to_owned() },
-        _ => OpenError::Unreadable {
-            path: dir.to_owned(),
-            attempt: "open the state folder",
-            source,
-        },
+        _ => OpenError::Unreadable { path: dir.to_owned(), attempt: "open the state folder", source },
     };
-    OpenOptions::new()
-        .read(true)
-        .custom_flags(OFlags::DIRECTORY.bits() as i32)
-        .open(dir)
-        .map_err(failed)
+    OpenOptions::new().read(true).custom_flags(OFlags::DIRECTORY.bits() as i32).open(dir).map_err(failed)
 }
 
 /// Takes the folder for this process, or says who has it. Does not wait.
@@ -214,33 +191,21 @@ fn lock(dir: &Path) -> Result<File, OpenError> {
             let mut text = String::new();
             let read = file.take(HOLDER_BYTES_MAX).read_to_string(&mut text);
             let holder = read.ok().and_then(|_| text.trim().parse().ok());
-            return Err(OpenError::Locked {
-                dir: dir.to_owned(),
-                holder: Holder(holder),
-            });
+            return Err(OpenError::Locked { dir: dir.to_owned(), holder: Holder(holder) });
         }
         Err(error) => {
-            return Err(OpenError::Unreadable {
-                path,
-                attempt: "lock",
-                source: error.into(),
-            });
+            return Err(OpenError::Unreadable { path, attempt: "lock", source: error.into() });
         }
     }
     // The number only helps an error message of others, so that failing to write it is none here; that the folder can
     // be written to is seen later.
-    let _ = file
-        .set_len(0)
-        .and_then(|()| writeln!(file, "{}", std::process::id()));
+    let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
     Ok(file)
 }
 
 /// A file's bytes, of which one more than [`RECORD_BYTES_MAX`] at most. Does not wait for what is no regular file.
 fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(OFlags::NONBLOCK.bits() as i32)
-        .open(path)?;
+    let file = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }

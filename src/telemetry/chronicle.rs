@@ -54,12 +54,7 @@ impl Chronicle {
             member: Limit::new(64, minute / 30),
             refused: Limit::new(5, minute),
         };
-        Chronicle {
-            metrics,
-            leaderless_since: None,
-            contesting_since: None,
-            limits,
-        }
+        Chronicle { metrics, leaderless_since: None, contesting_since: None, limits }
     }
 
     /// Takes down what happened at `now`: one line at most, and the counts.
@@ -93,11 +88,7 @@ impl Chronicle {
                 // This is where the look-out for a leader begins.
                 self.leaderless_since.get_or_insert(now);
                 self.metrics.leaderless(now, Some(true));
-                (
-                    &mut limits.asking,
-                    Level::Info,
-                    "asking the peers who leads".to_owned(),
-                )
+                (&mut limits.asking, Level::Info, "asking the peers who leads".to_owned())
             }
             Note::Asking { paused: Some(paused) } => {
                 self.metrics.pause();
@@ -126,33 +117,19 @@ impl Chronicle {
                     "nobody can lead: every live member has priority 0; give one of them another --priority";
                 (&mut limits.nobody, Level::Warn, text.to_owned())
             }
-            Note::Leader {
-                peer,
-                epoch,
-                reason,
-                me,
-            } => {
+            Note::Leader { peer, epoch, reason, me } => {
                 let gap = self.leaderless_since.take().map(|since| now.since(since));
                 self.metrics.leaderless(now, Some(false));
                 self.metrics.leader_change(*reason);
                 let text = leader_line(peer, *epoch, *reason, *me, gap);
                 (&mut limits.leader, Level::Info, text)
             }
-            Note::Leaderless {
-                former,
-                epoch,
-                reason,
-                me,
-            } => {
+            Note::Leaderless { former, epoch, reason, me } => {
                 self.leaderless_since.get_or_insert(now);
                 self.metrics.leaderless(now, Some(true));
                 let planned = matches!(reason, Reason::Resign | Reason::Superseded | Reason::Start);
                 let level = if planned { Level::Info } else { Level::Warn };
-                let what = if *me {
-                    "this process leads no longer"
-                } else {
-                    "the leader is lost"
-                };
+                let what = if *me { "this process leads no longer" } else { "the leader is lost" };
                 let text = format!("{what} {} epoch={epoch} reason={}", who(former), reason.name());
                 (&mut limits.leader, level, text)
             }
@@ -165,11 +142,9 @@ impl Chronicle {
                 let text = format!("member failed {} reason={}", who(peer), reason.name());
                 (&mut limits.member, Level::Warn, text)
             }
-            Note::MemberGone(peer) => (
-                &mut limits.member,
-                Level::Info,
-                format!("member is gone {}", who(peer)),
-            ),
+            Note::MemberGone(peer) => {
+                (&mut limits.member, Level::Info, format!("member is gone {}", who(peer)))
+            }
             Note::SameName { known, other } => {
                 let text = format!(
                     "two live processes have one name, and people cannot tell them apart; give one of them another \
@@ -200,23 +175,14 @@ impl Chronicle {
 }
 
 fn leader_line(peer: &Peer, epoch: Epoch, reason: Reason, me: bool, gap: Option<Duration>) -> String {
-    let what = if me {
-        "this process leads now"
-    } else {
-        "there is a leader"
-    };
+    let what = if me { "this process leads now" } else { "there is a leader" };
     let gap = gap.map_or_else(String::new, |gap| format!(" leaderless={}", seconds(gap)));
     format!("{what} {} epoch={epoch} reason={}{gap}", who(peer), reason.name())
 }
 
 /// A peer as key-value pairs.
 fn who(peer: &Peer) -> String {
-    format!(
-        "name={} id={} address={}",
-        value(&peer.name),
-        id(peer),
-        peer.address
-    )
+    format!("name={} id={} address={}", value(&peer.name), id(peer), peer.address)
 }
 
 /// The beginning of its id.
@@ -249,21 +215,11 @@ mod tests {
     }
 
     fn leader(name: &str, reason: Reason) -> Note {
-        Note::Leader {
-            peer: peer(name),
-            epoch: Epoch(8),
-            reason,
-            me: false,
-        }
+        Note::Leader { peer: peer(name), epoch: Epoch(8), reason, me: false }
     }
 
     fn lost(name: &str) -> Note {
-        Note::Leaderless {
-            former: peer(name),
-            epoch: Epoch(7),
-            reason: Reason::Crash,
-            me: false,
-        }
+        Note::Leaderless { former: peer(name), epoch: Epoch(7), reason: Reason::Crash, me: false }
     }
 
     fn chronicle() -> Chronicle {
@@ -277,44 +233,18 @@ mod tests {
         let who = "name=web-2 id=abcdef01 address=10.0.0.2:4041";
         assert_eq!(
             tell(&leader("web-2", Reason::Start), 0),
-            (
-                Level::Info,
-                format!("there is a leader {who} epoch=8 reason=start")
-            )
+            (Level::Info, format!("there is a leader {who} epoch=8 reason=start"))
         );
         assert_eq!(
             tell(&lost("web-2"), 1000),
-            (
-                Level::Warn,
-                format!("the leader is lost {who} epoch=7 reason=crash")
-            )
+            (Level::Warn, format!("the leader is lost {who} epoch=7 reason=crash"))
         );
+        assert_eq!(tell(&Note::Contesting { reason: Reason::Crash }, 1001).1, "election begins reason=crash");
         assert_eq!(
-            tell(
-                &Note::Contesting {
-                    reason: Reason::Crash
-                },
-                1001
-            )
-            .1,
-            "election begins reason=crash"
-        );
-        assert_eq!(
-            tell(
-                &Note::Contested {
-                    outcome: Outcome::Won
-                },
-                1013
-            )
-            .1,
+            tell(&Note::Contested { outcome: Outcome::Won }, 1013).1,
             "election ends outcome=won duration=0.012s"
         );
-        let won = Note::Leader {
-            peer: peer("web-1"),
-            epoch: Epoch(8),
-            reason: Reason::Crash,
-            me: true,
-        };
+        let won = Note::Leader { peer: peer("web-1"), epoch: Epoch(8), reason: Reason::Crash, me: true };
         assert_eq!(
             tell(&won, 1014).1,
             "this process leads now name=web-1 id=abcdef01 address=10.0.0.2:4041 epoch=8 reason=crash \
@@ -324,13 +254,8 @@ mod tests {
 
     #[test]
     fn a_name_cannot_pass_for_more() {
-        let (_, line) = chronicle()
-            .line(&Note::MemberUp(peer("a epoch=9\nERROR")), at(0))
-            .unwrap();
-        assert!(
-            line.starts_with(r#"member is up name="a epoch=9\nERROR" id="#),
-            "{line}"
-        );
+        let (_, line) = chronicle().line(&Note::MemberUp(peer("a epoch=9\nERROR")), at(0)).unwrap();
+        assert!(line.starts_with(r#"member is up name="a epoch=9\nERROR" id="#), "{line}");
     }
 
     #[test]
@@ -338,31 +263,11 @@ mod tests {
         let mut chronicle = chronicle();
         for (note, ms) in [
             (Note::Asking { paused: None }, 1000),
-            (
-                Note::Contesting {
-                    reason: Reason::Start,
-                },
-                2000,
-            ),
-            (
-                Note::Contested {
-                    outcome: Outcome::Unfinished,
-                },
-                3000,
-            ),
-            (
-                Note::Contested {
-                    outcome: Outcome::Lost,
-                },
-                3500,
-            ),
+            (Note::Contesting { reason: Reason::Start }, 2000),
+            (Note::Contested { outcome: Outcome::Unfinished }, 3000),
+            (Note::Contested { outcome: Outcome::Lost }, 3500),
             (leader("web-2", Reason::Start), 4000),
-            (
-                Note::Asking {
-                    paused: Some(Duration::from_secs(9)),
-                },
-                5000,
-            ),
+            (Note::Asking { paused: Some(Duration::from_secs(9)) }, 5000),
         ] {
             chronicle.line(&note, at(ms)).unwrap();
         }
@@ -392,9 +297,7 @@ mod tests {
     #[test]
     fn elections_that_nobody_wins_are_told_a_few_times_and_then_once_a_minute() {
         let mut chronicle = chronicle();
-        let again = Note::Contesting {
-            reason: Reason::Silence,
-        };
+        let again = Note::Contesting { reason: Reason::Silence };
         let told = |chronicle: &mut Chronicle, from_s: u64| -> Vec<String> {
             (from_s..from_s + 90)
                 .filter_map(|s| chronicle.line(&again, at(s * 1000)))
@@ -404,9 +307,7 @@ mod tests {
         let first = told(&mut chronicle, 0);
         assert_eq!(first.len(), 4);
         assert_eq!(first[3], "election begins reason=silence not_shown=57");
-        chronicle
-            .line(&leader("web-2", Reason::Silence), at(90_000))
-            .unwrap();
+        chronicle.line(&leader("web-2", Reason::Silence), at(90_000)).unwrap();
         assert_eq!(told(&mut chronicle, 91).len(), 4);
     }
 
@@ -414,28 +315,16 @@ mod tests {
     fn no_note_floods_the_log() {
         let notes = [
             Note::Asking { paused: None },
-            Note::Asking {
-                paused: Some(Duration::from_secs(2)),
-            },
-            Note::Contesting {
-                reason: Reason::Crash,
-            },
-            Note::Contested {
-                outcome: Outcome::Unfinished,
-            },
+            Note::Asking { paused: Some(Duration::from_secs(2)) },
+            Note::Contesting { reason: Reason::Crash },
+            Note::Contested { outcome: Outcome::Unfinished },
             Note::NobodyEligible,
             leader("a", Reason::Superseded),
             lost("a"),
             Note::MemberUp(peer("a")),
-            Note::MemberFailed {
-                peer: peer("a"),
-                reason: Reason::Crash,
-            },
+            Note::MemberFailed { peer: peer("a"), reason: Reason::Crash },
             Note::MemberGone(peer("a")),
-            Note::SameName {
-                known: peer("a"),
-                other: peer("a"),
-            },
+            Note::SameName { known: peer("a"), other: peer("a") },
             Note::TooManyMembers(peer("a")),
             Note::Resigning { successor: None },
         ];

@@ -17,13 +17,7 @@ pub struct Limit {
 impl Limit {
     /// At most `burst` lines at once, and one more for each time that `every` passes. Neither may be zero.
     pub fn new(burst: u32, every: Duration) -> Limit {
-        Limit {
-            burst,
-            every,
-            left: burst,
-            refilled: Moment::default(),
-            held_back: 0,
-        }
+        Limit { burst, every, left: burst, refilled: Moment::default(), held_back: 0 }
     }
 
     /// Whether a line may be logged now; if so, how many were held back since the one before it.
@@ -68,24 +62,17 @@ mod tests {
     #[test]
     fn lets_a_burst_through_and_then_one_a_minute_with_a_count() {
         let mut limit = Limit::new(3, Duration::from_secs(60));
-        let admitted: Vec<(u64, u64)> = (0..200)
-            .filter_map(|s| limit.admit(at(s * 1000)).map(|held_back| (s, held_back)))
-            .collect();
+        let admitted: Vec<(u64, u64)> =
+            (0..200).filter_map(|s| limit.admit(at(s * 1000)).map(|held_back| (s, held_back))).collect();
         assert_eq!(admitted, [(0, 0), (1, 0), (2, 0), (60, 57), (120, 59), (180, 59)]);
     }
 
     #[test]
     fn fills_up_again_but_not_over() {
         let mut limit = Limit::new(2, Duration::from_millis(10));
-        assert_eq!(
-            (limit.admit(at(0)), limit.admit(at(0)), limit.admit(at(0))),
-            (Some(0), Some(0), None)
-        );
+        assert_eq!((limit.admit(at(0)), limit.admit(at(0)), limit.admit(at(0))), (Some(0), Some(0), None));
         assert_eq!(limit.admit(at(1_000_000)), Some(1));
-        assert_eq!(
-            (limit.admit(at(1_000_000)), limit.admit(at(1_000_000))),
-            (Some(0), None)
-        );
+        assert_eq!((limit.admit(at(1_000_000)), limit.admit(at(1_000_000))), (Some(0), None));
         limit.reset();
         assert_eq!(limit.admit(at(1_000_000)), Some(1));
     }

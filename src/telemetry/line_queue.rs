@@ -69,9 +69,7 @@ impl Progress {
     pub fn wait(&self, longest: Duration) -> bool {
         let accepted = self.accepted.load(Ordering::SeqCst);
         let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self
-            .written_more
-            .wait_timeout_while(written, longest, |written| *written < accepted);
+        let waited = self.written_more.wait_timeout_while(written, longest, |written| *written < accepted);
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 }

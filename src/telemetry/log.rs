@@ -56,13 +56,7 @@ pub fn init(level: LevelFilter, format: LogFormat) -> LogGuard {
         .target(target)
         .format(move |out, record| {
             let message = record.args().to_string();
-            out.write_all(&line(
-                format,
-                SystemTime::now(),
-                record.level(),
-                record.target(),
-                &message,
-            ))
+            out.write_all(&line(format, SystemTime::now(), record.level(), record.target(), &message))
         })
         .try_init();
     if let (Ok(()), Some(progress)) = (started, progress) {
@@ -90,22 +84,14 @@ fn line(format: LogFormat, at: SystemTime, level: Level, target: &str, message: 
     }
     let ts = humantime::format_rfc3339_millis(at).to_string();
     let mut line = match format {
-        LogFormat::Text => format!(
-            "{ts} {:<5} {}",
-            level.as_str(),
-            shortened(escaped(message), MESSAGE_BYTES_MAX)
-        )
-        .into_bytes(),
+        LogFormat::Text => {
+            format!("{ts} {:<5} {}", level.as_str(), shortened(escaped(message), MESSAGE_BYTES_MAX))
+                .into_bytes()
+        }
         LogFormat::Json => {
             let msg = shortened(message.to_owned(), MESSAGE_BYTES_MAX);
             // Strings alone always have a JSON form.
-            serde_json::to_vec(&Json {
-                ts,
-                level: level.as_str(),
-                target,
-                msg,
-            })
-            .unwrap_or_default()
+            serde_json::to_vec(&Json { ts, level: level.as_str(), target, msg }).unwrap_or_default()
         }
     };
     line.push(b'\n');
@@ -123,10 +109,7 @@ mod tests {
 
     #[test]
     fn writes_text_for_people() {
-        assert_eq!(
-            text(LogFormat::Text, "up name=web-0"),
-            "2026-11-21T09:00:00.123Z INFO  up name=web-0\n"
-        );
+        assert_eq!(text(LogFormat::Text, "up name=web-0"), "2026-11-21T09:00:00.123Z INFO  up name=web-0\n");
     }
 
     #[test]

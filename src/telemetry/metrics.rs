@@ -31,13 +31,10 @@ const MESSAGES: [&str; 11] = [
 /// The results of a look-up.
 const LOOKUPS: [&str; 4] = ["ok", "empty", "unknown", "error"];
 /// From a millisecond (crash evidence on loopback) to an election that takes several rounds.
-const ELECTION_SECONDS: [f64; 12] = [
-    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
-];
+const ELECTION_SECONDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
 /// From a host's own loopback to the failure timeout.
-const ROUND_TRIP_SECONDS: [f64; 12] = [
-    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0,
-];
+const ROUND_TRIP_SECONDS: [f64; 12] =
+    [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0];
 
 /// Which way a message went.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -112,10 +109,8 @@ impl Metrics {
 
     fn registered(cluster: &str) -> prometheus::Result<Metrics> {
         let registry = Registry::new();
-        let is_leader = IntGauge::new(
-            "bellwether_is_leader",
-            "Whether this process leads, at the time of the scrape.",
-        )?;
+        let is_leader =
+            IntGauge::new("bellwether_is_leader", "Whether this process leads, at the time of the scrape.")?;
         let master = IntGaugeVec::new(
             Opts::new(
                 "leader_election_master_status",
@@ -123,10 +118,8 @@ impl Metrics {
             ),
             &["name"],
         )?;
-        let epoch = IntGauge::new(
-            "bellwether_epoch",
-            "The epoch of this process: the number of the leader's term.",
-        )?;
+        let epoch =
+            IntGauge::new("bellwether_epoch", "The epoch of this process: the number of the leader's term.")?;
         let members = IntGaugeVec::new(
             Opts::new(
                 "bellwether_members",
@@ -186,10 +179,7 @@ impl Metrics {
             &["port"],
         )?;
         let build_info = GaugeVec::new(
-            Opts::new(
-                "bellwether_build_info",
-                "The version that runs; the value is always 1.",
-            ),
+            Opts::new("bellwether_build_info", "The version that runs; the value is always 1."),
             &["version"],
         )?;
 
@@ -257,10 +247,7 @@ impl Metrics {
 
     /// Counts a message, by the name of its [`Body`](crate::election::Body).
     pub fn message(&self, body_name: &'static str, direction: Direction) {
-        self.0
-            .messages
-            .with_label_values(&[body_name, direction.name()])
-            .inc();
+        self.0.messages.with_label_values(&[body_name, direction.name()]).inc();
     }
 
     /// Counts a DNS look-up: "ok", "empty" (an answer without addresses), "unknown" (no answer) or "error".
@@ -304,11 +291,7 @@ impl Metrics {
     /// Counts the time without a leader up to `now`. From then on there is no leader, or there is one, or, without a
     /// change, it stays as it is.
     pub(super) fn leaderless(&self, now: Moment, change: Option<bool>) {
-        let mut counted_to = self
-            .0
-            .leaderless_counted_to
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut counted_to = self.0.leaderless_counted_to.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(before) = *counted_to {
             self.0.leaderless_seconds.inc_by(now.since(before).as_secs_f64());
         }
@@ -331,9 +314,7 @@ impl Metrics {
         }
         self.leaderless(now, None);
         // Encoding fails for families without metrics alone, and gathering drops those.
-        TextEncoder::new()
-            .encode_to_string(&inner.registry.gather())
-            .unwrap_or_default()
+        TextEncoder::new().encode_to_string(&inner.registry.gather()).unwrap_or_default()
     }
 }
 
@@ -370,12 +351,7 @@ mod tests {
             priority: Priority::DEFAULT,
             revision: String::new(),
         };
-        let member = |state| MemberView {
-            peer: me.clone(),
-            state,
-            last_heard: None,
-            round_trip: None,
-        };
+        let member = |state| MemberView { peer: me.clone(), state, last_heard: None, round_trip: None };
         View {
             cluster: "web".to_owned(),
             role,
@@ -389,14 +365,9 @@ mod tests {
 
     /// The value of a series in the text, as it is written there.
     fn sample<'a>(text: &'a str, series: &str) -> &'a str {
-        let line = text.lines().find(|line| {
-            line.strip_prefix(series)
-                .is_some_and(|rest| rest.starts_with(' '))
-        });
-        line.unwrap_or_else(|| panic!("no {series} in\n{text}"))
-            .rsplit(' ')
-            .next()
-            .unwrap()
+        let line =
+            text.lines().find(|line| line.strip_prefix(series).is_some_and(|rest| rest.starts_with(' ')));
+        line.unwrap_or_else(|| panic!("no {series} in\n{text}")).rsplit(' ').next().unwrap()
     }
 
     #[test]
@@ -418,10 +389,7 @@ mod tests {
         ] {
             assert_eq!(sample(&text, series), "0");
         }
-        let version = format!(
-            r#"bellwether_build_info{{version="{}"}}"#,
-            env!("CARGO_PKG_VERSION")
-        );
+        let version = format!(r#"bellwether_build_info{{version="{}"}}"#, env!("CARGO_PKG_VERSION"));
         assert_eq!(sample(&text, &version), "1");
         assert_ne!(sample(&text, "process_resident_memory_bytes"), "0");
     }
@@ -429,73 +397,38 @@ mod tests {
     #[test]
     fn every_message_has_its_series() {
         let (version, entries) = (MembershipVersion::default(), Vec::new());
-        let entry = crate::election::Entry {
-            peer: view(Role::Asking).me,
-            state: State::Alive,
-        };
+        let entry = crate::election::Entry { peer: view(Role::Asking).me, state: State::Alive };
         let bodies = [
             Body::Election,
             Body::Answer,
             Body::Coordinator { elected_at_ms: 0 },
-            Body::Heartbeat {
-                sequence: 0,
-                membership: version,
-            },
-            Body::HeartbeatAck {
-                sequence: 0,
-                membership: version,
-            },
-            Body::Membership {
-                version,
-                entries: entries.clone(),
-            },
-            Body::Leave {
-                version: None,
-                id: entry.peer.id,
-            },
+            Body::Heartbeat { sequence: 0, membership: version },
+            Body::HeartbeatAck { sequence: 0, membership: version },
+            Body::Membership { version, entries: entries.clone() },
+            Body::Leave { version: None, id: entry.peer.id },
             Body::Join { version, entry },
-            Body::Resign {
-                successor: None,
-                leaving: true,
-            },
+            Body::Resign { successor: None, leaving: true },
             Body::Ask,
-            Body::Tell {
-                leader: None,
-                entries,
-            },
+            Body::Tell { leader: None, entries },
         ];
         assert!(bodies.iter().all(|body| MESSAGES.contains(&body.name())));
         assert_eq!(bodies.len(), MESSAGES.len());
         let metrics = Metrics::new("web");
         metrics.message("ask", Direction::Received);
         let text = metrics.encode(&view(Role::Asking), at(0), at(0));
-        assert_eq!(
-            sample(
-                &text,
-                r#"bellwether_messages_total{direction="received",type="ask"}"#
-            ),
-            "1"
-        );
-        assert_eq!(
-            sample(&text, r#"bellwether_messages_total{direction="sent",type="ask"}"#),
-            "0"
-        );
+        assert_eq!(sample(&text, r#"bellwether_messages_total{direction="received",type="ask"}"#), "1");
+        assert_eq!(sample(&text, r#"bellwether_messages_total{direction="sent",type="ask"}"#), "0");
     }
 
     #[test]
     fn who_leads_is_computed_when_asked() {
         let metrics = Metrics::new("web");
         let status = r#"leader_election_master_status{name="web"}"#;
-        for (role, now, leads) in [
-            (Role::Leading, 1500, "1"),
-            (Role::Leading, 1501, "0"),
-            (Role::Following, 0, "0"),
-        ] {
+        for (role, now, leads) in
+            [(Role::Leading, 1500, "1"), (Role::Leading, 1501, "0"), (Role::Following, 0, "0")]
+        {
             let text = metrics.encode(&view(role), at(now), at(0));
-            assert_eq!(
-                (sample(&text, "bellwether_is_leader"), sample(&text, status)),
-                (leads, leads)
-            );
+            assert_eq!((sample(&text, "bellwether_is_leader"), sample(&text, status)), (leads, leads));
         }
         let text = metrics.encode(&view(Role::Leading), at(0), at(0));
         assert_eq!(sample(&text, "bellwether_epoch"), "7");
@@ -514,10 +447,7 @@ mod tests {
         metrics.leaderless(at(1000), Some(true));
         assert_eq!(seconds(1500), "0.5");
         metrics.leaderless(at(1750), Some(true));
-        assert_eq!(
-            (seconds(2000), seconds(1900), seconds(2000)),
-            ("1".into(), "1".into(), "1".into())
-        );
+        assert_eq!((seconds(2000), seconds(1900), seconds(2000)), ("1".into(), "1".into(), "1".into()));
         metrics.leaderless(at(2250), Some(false));
         assert_eq!(seconds(9000), "1.25");
     }

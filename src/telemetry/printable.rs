@@ -17,11 +17,7 @@ pub fn escaped(text: &str) -> String {
 /// look like further pairs.
 pub fn value(text: &str) -> String {
     let plain = |b: u8| b.is_ascii_graphic() && !matches!(b, b'"' | b'\'' | b'=' | b'\\');
-    if !text.is_empty() && text.bytes().all(plain) {
-        text.to_owned()
-    } else {
-        format!("{text:?}")
-    }
+    if !text.is_empty() && text.bytes().all(plain) { text.to_owned() } else { format!("{text:?}") }
 }
 
 /// At most the first `bytes_max` bytes, whole characters, with an ellipsis where something is missing.

@@ -65,16 +65,10 @@ pub fn decode(bytes: &[u8], limit: usize) -> Result<Option<(Frame, usize)>, Deco
     };
     let total = u64::from(u32::from_le_bytes(*length)) + LENGTH_BYTES as u64;
     if total > limit as u64 {
-        return Err(DecodeError::TooLong {
-            bytes: total,
-            bytes_max: limit,
-        });
+        return Err(DecodeError::TooLong { bytes: total, bytes_max: limit });
     }
     if total < HEADER_BYTES as u64 {
-        return Err(DecodeError::TooShort {
-            bytes: total,
-            bytes_min: HEADER_BYTES,
-        });
+        return Err(DecodeError::TooShort { bytes: total, bytes_min: HEADER_BYTES });
     }
     let Some(frame) = bytes.get(..total as usize) else {
         return Ok(None);
@@ -90,64 +84,37 @@ pub fn decode(bytes: &[u8], limit: usize) -> Result<Option<(Frame, usize)>, Deco
 
 /// Reads a payload whose checksum was right.
 fn payload(tag: u16, payload: &[u8]) -> Result<Frame, DecodeError> {
-    let reader = |frame| Reader {
-        frame,
-        bytes: payload.len(),
-        rest: payload,
-    };
+    let reader = |frame| Reader { frame, bytes: payload.len(), rest: payload };
     match tag {
         tag::HELLO => hello(reader("hello")),
         tag::REFUSE => refuse(reader("refuse")),
         tag::BYE => Ok(Frame::Bye),
         tag::ELECTION => message(reader("election"), |_| Ok(Body::Election)),
         tag::ANSWER => message(reader("answer"), |_| Ok(Body::Answer)),
-        tag::COORDINATOR => message(reader("coordinator"), |fields| {
-            Ok(Body::Coordinator {
-                elected_at_ms: fields.take()?,
-            })
-        }),
+        tag::COORDINATOR => {
+            message(reader("coordinator"), |fields| Ok(Body::Coordinator { elected_at_ms: fields.take()? }))
+        }
         tag::HEARTBEAT => message(reader("heartbeat"), |fields| {
-            Ok(Body::Heartbeat {
-                sequence: fields.take()?,
-                membership: fields.take()?,
-            })
+            Ok(Body::Heartbeat { sequence: fields.take()?, membership: fields.take()? })
         }),
         tag::HEARTBEAT_ACK => message(reader("heartbeat_ack"), |fields| {
-            Ok(Body::HeartbeatAck {
-                sequence: fields.take()?,
-                membership: fields.take()?,
-            })
+            Ok(Body::HeartbeatAck { sequence: fields.take()?, membership: fields.take()? })
         }),
         tag::MEMBERSHIP => message(reader("membership"), |fields| {
-            Ok(Body::Membership {
-                version: fields.take()?,
-                entries: fields.entries()?,
-            })
+            Ok(Body::Membership { version: fields.take()?, entries: fields.entries()? })
         }),
         tag::JOIN => message(reader("join"), |fields| {
-            Ok(Body::Join {
-                version: fields.take()?,
-                entry: fields.take()?,
-            })
+            Ok(Body::Join { version: fields.take()?, entry: fields.take()? })
         }),
         tag::LEAVE => message(reader("leave"), |fields| {
-            Ok(Body::Leave {
-                version: fields.take()?,
-                id: fields.take::<ProcessId>()?,
-            })
+            Ok(Body::Leave { version: fields.take()?, id: fields.take::<ProcessId>()? })
         }),
         tag::RESIGN => message(reader("resign"), |fields| {
-            Ok(Body::Resign {
-                successor: fields.take()?,
-                leaving: fields.take()?,
-            })
+            Ok(Body::Resign { successor: fields.take()?, leaving: fields.take()? })
         }),
         tag::ASK => message(reader("ask"), |_| Ok(Body::Ask)),
         tag::TELL => message(reader("tell"), |fields| {
-            Ok(Body::Tell {
-                leader: fields.take()?,
-                entries: fields.entries()?,
-            })
+            Ok(Body::Tell { leader: fields.take()?, entries: fields.entries()? })
         }),
         tag => Ok(Frame::Unknown { tag }),
     }
@@ -164,10 +131,7 @@ fn refuse(mut fields: Reader<'_>) -> Result<Frame, DecodeError> {
     let why: Refusal = fields.take()?;
     let text: &str = fields.take()?;
     fields.allow(check_text("the text", text, REFUSE_TEXT_BYTES_MAX))?;
-    Ok(Frame::Refuse {
-        why,
-        text: text.to_owned(),
-    })
+    Ok(Frame::Refuse { why, text: text.to_owned() })
 }
 
 /// Reads what all messages have in common, then lets `body` read its fields.
@@ -219,9 +183,6 @@ impl<'a> Reader<'a> {
 
     /// Names the frame in an error of a limit.
     fn allow(&self, checked: Result<(), LimitError>) -> Result<(), DecodeError> {
-        checked.map_err(|source| DecodeError::Limit {
-            frame: self.frame,
-            source,
-        })
+        checked.map_err(|source| DecodeError::Limit { frame: self.frame, source })
     }
 }

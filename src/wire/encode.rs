@@ -70,10 +70,7 @@ fn put<T: Serialize>(frame: Vec<u8>, fields: &T) -> Vec<u8> {
 /// Fills in length and checksum.
 fn seal(mut frame: Vec<u8>) -> Vec<u8> {
     // The limits on texts and lists, checked before, keep every frame below this; `tests/wire.rs` has the largest.
-    assert!(
-        frame.len() <= FRAME_BYTES_MAX,
-        "invariant: a frame is at most {FRAME_BYTES_MAX} bytes"
-    );
+    assert!(frame.len() <= FRAME_BYTES_MAX, "invariant: a frame is at most {FRAME_BYTES_MAX} bytes");
     let length = (frame.len() - LENGTH_BYTES) as u32;
     let checksum = super::checksum(&frame);
     frame[..LENGTH_BYTES].copy_from_slice(&length.to_le_bytes());

@@ -70,10 +70,7 @@ impl Namespace {
 impl Drop for Namespace {
     fn drop(&mut self) {
         fs::remove_dir_all(self.etc()).ok();
-        Command::new("ip")
-            .args(["netns", "delete", &self.name])
-            .status()
-            .ok();
+        Command::new("ip").args(["netns", "delete", &self.name]).status().ok();
     }
 }
 
@@ -110,23 +107,14 @@ impl Dnsmasq {
         fs::write(files.path().join("hosts"), hosts).unwrap();
         let mut command = namespace.run("dnsmasq".as_ref());
         command
-            .args([
-                "--keep-in-foreground",
-                "--conf-file=/dev/null",
-                "--pid-file=",
-                "--user=root",
-            ])
+            .args(["--keep-in-foreground", "--conf-file=/dev/null", "--pid-file=", "--user=root"])
             .args(["--no-hosts", "--no-resolv", "--bind-interfaces", "--log-queries"])
             .arg(format!("--listen-address={address}"))
             .arg(format!("--addn-hosts={}", files.path().join("hosts").display()))
             .arg(format!("--log-facility={}", files.path().join("log").display()))
             .args(options);
         let server = Dnsmasq {
-            children: vec![
-                command
-                    .spawn()
-                    .expect("cannot run `ip netns exec`: install iproute2"),
-            ],
+            children: vec![command.spawn().expect("cannot run `ip netns exec`: install iproute2")],
             files,
         };
         server.wait_for_log("reads its hosts (is dnsmasq installed?)", |log| {
@@ -155,9 +143,7 @@ impl Dnsmasq {
     pub fn questions(&self, record: &str) -> Vec<String> {
         let mark = format!("query[{record}] ");
         let log = self.log();
-        let asked = log
-            .lines()
-            .filter_map(|line| line.split_once(&mark)?.1.split(' ').next());
+        let asked = log.lines().filter_map(|line| line.split_once(&mark)?.1.split(' ').next());
         asked.map(str::to_owned).collect()
     }
 
@@ -169,11 +155,7 @@ impl Dnsmasq {
     fn wait_for_log(&self, what: &str, holds: impl Fn(&str) -> bool) {
         let began = Instant::now();
         while !holds(&self.log()) {
-            assert!(
-                began.elapsed() < DEADLINE,
-                "waited until dnsmasq {what}; its log:\n{}",
-                self.log()
-            );
+            assert!(began.elapsed() < DEADLINE, "waited until dnsmasq {what}; its log:\n{}", self.log());
             std::thread::sleep(LOOK);
         }
     }
@@ -204,26 +186,13 @@ pub struct Resolve {
 
 impl Resolve {
     pub fn start(mut command: Command, arguments: &[&str]) -> Resolve {
-        command
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped());
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let stdin = child.stdin.take();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let (send, lines) = channel();
-        std::thread::spawn(move || {
-            stdout
-                .lines()
-                .map_while(Result::ok)
-                .try_for_each(|line| send.send(line))
-        });
-        Resolve {
-            child,
-            stdin,
-            lines,
-            seen: Vec::new(),
-        }
+        std::thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| send.send(line)));
+        Resolve { child, stdin, lines, seen: Vec::new() }
     }
 
     /// Waits for a look-up with this outcome, whether or not it is complete.
@@ -292,15 +261,10 @@ pub fn example() -> PathBuf {
 pub fn static_example() -> PathBuf {
     let rustc = Command::new("rustc").arg("-vV").output().unwrap();
     let version = String::from_utf8(rustc.stdout).unwrap();
-    let host = version
-        .lines()
-        .find_map(|line| line.strip_prefix("host: "))
-        .unwrap();
+    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).unwrap();
     // With --target the flags do not reach build scripts and macros, which cannot be static.
     must(
-        cargo_build()
-            .args(["--release", "--target", host])
-            .env("RUSTFLAGS", "-C target-feature=+crt-static"),
+        cargo_build().args(["--release", "--target", host]).env("RUSTFLAGS", "-C target-feature=+crt-static"),
     );
     target_dir().join(host).join("release/examples/resolve")
 }
@@ -309,14 +273,7 @@ fn cargo_build() -> Command {
     let mut command = Command::new(env!("CARGO"));
     command
         .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .args([
-            "build",
-            "--quiet",
-            "--locked",
-            "--example",
-            "resolve",
-            "--target-dir",
-        ])
+        .args(["build", "--quiet", "--locked", "--example", "resolve", "--target-dir"])
         .arg(target_dir());
     command
 }
@@ -332,8 +289,6 @@ fn end(child: &mut Child) {
 }
 
 fn must(command: &mut Command) {
-    let status = command
-        .status()
-        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let status = command.status().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(status.success(), "{command:?}: {status}");
 }

@@ -13,19 +13,17 @@ use uuid::Uuid;
 
 /// The text of at most this many bytes, of any characters but control characters.
 pub fn text(bytes_max: usize) -> impl Strategy<Value = String> {
-    vec(
-        any::<char>().prop_filter("control character", |c| !c.is_control()),
-        0..=bytes_max,
-    )
-    .prop_map(move |characters| {
-        let mut text = String::new();
-        for c in characters {
-            if text.len() + c.len_utf8() <= bytes_max {
-                text.push(c);
+    vec(any::<char>().prop_filter("control character", |c| !c.is_control()), 0..=bytes_max).prop_map(
+        move |characters| {
+            let mut text = String::new();
+            for c in characters {
+                if text.len() + c.len_utf8() <= bytes_max {
+                    text.push(c);
+                }
             }
-        }
-        text
-    })
+            text
+        },
+    )
 }
 
 pub fn process_id() -> impl Strategy<Value = ProcessId> {
@@ -105,20 +103,9 @@ pub fn cluster() -> impl Strategy<Value = String> {
 }
 
 pub fn record() -> impl Strategy<Value = Record> {
-    (
-        cluster(),
-        process_id(),
-        any::<u64>(),
-        option::of(peer()),
-        entries(),
+    (cluster(), process_id(), any::<u64>(), option::of(peer()), entries()).prop_map(
+        |(cluster, id, epoch, leader, members)| Record { cluster, id, epoch: Epoch(epoch), leader, members },
     )
-        .prop_map(|(cluster, id, epoch, leader, members)| Record {
-            cluster,
-            id,
-            epoch: Epoch(epoch),
-            leader,
-            members,
-        })
 }
 
 /// The member that takes the most bytes: longest texts, greatest numbers.
@@ -135,9 +122,6 @@ pub fn largest_peer() -> Peer {
 
 /// As many members as there may be, each as large as can be.
 pub fn largest_entries() -> Vec<Entry> {
-    let entry = Entry {
-        peer: largest_peer(),
-        state: State::Failed,
-    };
+    let entry = Entry { peer: largest_peer(), state: State::Failed };
     vec![entry; MEMBERS_MAX]
 }

@@ -156,16 +156,23 @@ impl Machine {
             self.set_epoch(epoch);
             self.resigned = Some((from, epoch));
         }
+        if current && !self.phase.leading() {
+            match successor {
+                // The one who leaves hears it too: it waits for just that.
+                Some(id) if id == self.me.id && self.rank().eligible() => self.announce(now, self.seen.next()),
+                Some(id) if self.roster.get(id).is_some_and(Member::can_lead) => self.wait_for(id),
+                _ => {
+                    self.forget_leaver(from, leaving);
+                    self.contest(now);
+                }
+            }
+        }
+        self.forget_leaver(from, leaving);
+    }
+
+    fn forget_leaver(&mut self, id: ProcessId, leaving: bool) {
         if leaving {
-            self.forget(from);
-        }
-        if !current || self.phase.leading() {
-            return;
-        }
-        match successor {
-            Some(id) if id == self.me.id && self.rank().eligible() => self.announce(now, self.seen.next()),
-            Some(id) if self.roster.get(id).is_some_and(Member::can_lead) => self.wait_for(id),
-            _ => self.contest(now),
+            self.forget(id);
         }
     }
 
