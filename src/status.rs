@@ -73,11 +73,7 @@ fn answer(args: &StatusArgs, base: &str) -> Result<(String, u8), Trouble> {
     let members = json(base, "/members", &[200])?;
     let leader: Record = understood(base, "/leader", &record)?;
     let list: Members = understood(base, "/members", &members)?;
-    let code = if leader.leader.is_some() {
-        0
-    } else {
-        EXIT_NO_LEADER
-    };
+    let code = if leader.leader.is_some() { 0 } else { EXIT_NO_LEADER };
     let text = match args.output {
         Output::Table => table(&leader, &list),
         Output::Json => merged(record, members),
@@ -113,10 +109,7 @@ fn own_address(http: Option<&str>) -> SocketAddr {
 /// The body of a reply with one of these statuses.
 fn ask(base: &str, path: &str, expected: &[u16]) -> Result<Vec<u8>, Trouble> {
     let url = format!("{base}{path}");
-    let unreachable = |error: ureq::Error| Trouble::Unreachable {
-        url: url.clone(),
-        why: error.to_string(),
-    };
+    let unreachable = |error: ureq::Error| Trouble::Unreachable { url: url.clone(), why: error.to_string() };
     let agent = ureq::Agent::config_builder()
         .proxy(None) // A proxy for the wide world has no business between a process and its sidecar.
         .timeout_global(Some(ASKING_LONGEST))
@@ -127,12 +120,8 @@ fn ask(base: &str, path: &str, expected: &[u16]) -> Result<Vec<u8>, Trouble> {
         .new_agent();
     let reply = agent.get(&url).call().map_err(unreachable)?;
     let status = reply.status().as_u16();
-    let body = reply
-        .into_body()
-        .into_with_config()
-        .limit(REPLY_BYTES_MAX)
-        .read_to_vec()
-        .map_err(unreachable)?;
+    let body =
+        reply.into_body().into_with_config().limit(REPLY_BYTES_MAX).read_to_vec().map_err(unreachable)?;
     if !expected.contains(&status) {
         let body = shortened(String::from_utf8_lossy(&body).trim().to_owned(), SHOWN_BYTES_MAX);
         return Err(Trouble::Status { url, status, body });
@@ -154,10 +143,7 @@ fn understood<T: serde::de::DeserializeOwned>(
 }
 
 fn garbage(base: &str, path: &str, error: &serde_json::Error) -> Trouble {
-    Trouble::Garbage {
-        url: format!("{base}{path}"),
-        why: shortened(error.to_string(), SHOWN_BYTES_MAX),
-    }
+    Trouble::Garbage { url: format!("{base}{path}"), why: shortened(error.to_string(), SHOWN_BYTES_MAX) }
 }
 
 /// What is read of `/leader`.
@@ -233,37 +219,21 @@ fn table(record: &Record, list: &Members) -> String {
     rows.extend(list.members.iter().map(|member| {
         [
             if member.leader { "*" } else { "" }.to_owned(),
-            format!(
-                "{}{}",
-                escaped(&member.name),
-                if member.me { " (here)" } else { "" }
-            ),
+            format!("{}{}", escaped(&member.name), if member.me { " (here)" } else { "" }),
             short(&member.id),
             escaped(&member.address),
             member.priority.to_string(),
             escaped(&member.state),
-            member
-                .last_heard_ms
-                .map_or_else(|| "-".to_owned(), |ms| format!("{ms}ms ago")),
-            member
-                .round_trip_ms
-                .map_or_else(|| "-".to_owned(), |ms| format!("{ms:.2}ms")),
+            member.last_heard_ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms}ms ago")),
+            member.round_trip_ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.2}ms")),
         ]
     }));
     let mut text = format!("{first}\n\n");
-    let width = |column: usize| {
-        rows.iter()
-            .map(|row| row[column].chars().count())
-            .max()
-            .unwrap_or(0)
-    };
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: [usize; 8] = std::array::from_fn(width);
     for row in &rows {
-        let cells: Vec<String> = row
-            .iter()
-            .zip(widths)
-            .map(|(cell, width)| format!("{cell:<width$}"))
-            .collect();
+        let cells: Vec<String> =
+            row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
         text += cells.join("  ").trim_end();
         text.push('\n');
     }
@@ -315,11 +285,6 @@ mod tests {
     fn makes_texts_harmless_wherever_they_are() {
         let object = r#"{"a\u009b":["\u202e",{"b":"\u001b[2J"}],"c":7}"#;
         let merged = merged(serde_json::from_str(object).unwrap(), Map::new());
-        assert!(
-            !merged
-                .chars()
-                .any(|c| c == '\u{202e}' || (c.is_control() && c != '\n')),
-            "{merged:?}"
-        );
+        assert!(!merged.chars().any(|c| c == '\u{202e}' || (c.is_control() && c != '\n')), "{merged:?}");
     }
 }

@@ -50,11 +50,7 @@ fn bellwether(args: &[&str]) -> Command {
             command.env_remove(name);
         }
     }
-    command
-        .env_remove("POD_NAME")
-        .env_remove("POD_IP")
-        .args(args)
-        .stdin(Stdio::null());
+    command.env_remove("POD_NAME").env_remove("POD_IP").args(args).stdin(Stdio::null());
     command
 }
 
@@ -86,9 +82,8 @@ fn help_shows_each_flag_with_its_variable_and_default() {
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         let help = stdout(&output);
         for (flag, default) in FLAGS.iter().take(FLAGS.len() - 2) {
-            let start = help
-                .find(&format!("      --{flag} <"))
-                .unwrap_or_else(|| panic!("no --{flag} in\n{help}"));
+            let start =
+                help.find(&format!("      --{flag} <")).unwrap_or_else(|| panic!("no --{flag} in\n{help}"));
             let rest = &help[start + 8..];
             let section = &rest[..rest.find("\n      --").unwrap_or(rest.len())];
             let variable = format!("[env: BELLWETHER_{}=]", flag.to_uppercase().replace('-', "_"));
@@ -98,15 +93,9 @@ fn help_shows_each_flag_with_its_variable_and_default() {
                 None => assert!(!section.contains("\n          [default:"), "{section}"),
             }
         }
-        for heading in [
-            "Peers:",
-            "This process:",
-            "Election:",
-            "Timing:",
-            "Logging:",
-            "Examples:",
-            "Exit codes:",
-        ] {
+        for heading in
+            ["Peers:", "This process:", "Election:", "Timing:", "Logging:", "Examples:", "Exit codes:"]
+        {
             assert!(help.contains(heading), "no {heading} in\n{help}");
         }
     }
@@ -117,8 +106,7 @@ fn help_shows_no_flag_that_is_not_in_the_contract() {
     let help = stdout(&bellwether(&["--help"]).output().unwrap());
     let flags = help.lines().filter_map(|line| {
         let flag = line.strip_prefix("      --");
-        flag.or_else(|| line.strip_prefix("  -h, --"))
-            .or_else(|| line.strip_prefix("  -V, --"))
+        flag.or_else(|| line.strip_prefix("  -h, --")).or_else(|| line.strip_prefix("  -V, --"))
     });
     for flag in flags {
         let flag = flag.split([' ', ',']).next().unwrap();
@@ -132,40 +120,21 @@ fn help_shows_no_flag_that_is_not_in_the_contract() {
 #[test]
 fn says_its_version() {
     let output = bellwether(&["--version"]).output().unwrap();
-    assert_eq!(
-        stdout(&output),
-        format!("bellwether {}\n", env!("CARGO_PKG_VERSION"))
-    );
+    assert_eq!(stdout(&output), format!("bellwether {}\n", env!("CARGO_PKG_VERSION")));
 }
 
 #[test]
 fn impossible_relations_are_refused_with_both_values_and_the_mend() {
     for (flags, words) in [
-        (
-            &["--lease=999ms"][..],
-            &["--lease 999ms", "--heartbeat 250ms", "--lease 1s"][..],
-        ),
-        (
-            &["--heartbeat=400ms"],
-            &["--lease 1500ms", "--heartbeat 400ms", "--lease 1600ms"],
-        ),
+        (&["--lease=999ms"][..], &["--lease 999ms", "--heartbeat 250ms", "--lease 1s"][..]),
+        (&["--heartbeat=400ms"], &["--lease 1500ms", "--heartbeat 400ms", "--lease 1600ms"]),
         (&["--heartbeat=9ms"], &["--heartbeat 9ms", "--heartbeat 10ms"]),
-        (
-            &["--answer-timeout=900ms"],
-            &["--coordinator-timeout 900ms", "--answer-timeout 900ms", "2700ms"],
-        ),
+        (&["--answer-timeout=900ms"], &["--coordinator-timeout 900ms", "--answer-timeout 900ms", "2700ms"]),
         (
             &["--dial-timeout=301ms"],
-            &[
-                "--answer-timeout 300ms",
-                "--dial-timeout 301ms",
-                "--answer-timeout 301ms",
-            ],
+            &["--answer-timeout 300ms", "--dial-timeout 301ms", "--answer-timeout 301ms"],
         ),
-        (
-            &["--start-timeout=999ms"],
-            &["--start-timeout 999ms", "--stable-margin 1s"],
-        ),
+        (&["--start-timeout=999ms"], &["--start-timeout 999ms", "--stable-margin 1s"]),
         (&["--preempt=249ms"], &["--preempt 249ms", "--heartbeat 250ms"]),
         (&["--forget-after=1s"], &["--forget-after 1s", "--lease 1500ms"]),
         (&["--refresh=50ms"], &["--refresh 50ms", "--refresh 100ms"]),
@@ -173,10 +142,7 @@ fn impossible_relations_are_refused_with_both_values_and_the_mend() {
             &["--listen=[::]:7", "--http=127.0.0.1:7"],
             &["--listen [::]:7", "--http 127.0.0.1:7", "another port"],
         ),
-        (
-            &["--advertise=0.0.0.0:4041"],
-            &["--advertise 0.0.0.0:4041", "no address that peers can dial"],
-        ),
+        (&["--advertise=0.0.0.0:4041"], &["--advertise 0.0.0.0:4041", "no address that peers can dial"]),
         (&["--advertise=10.0.0.1:0"], &["--advertise 10.0.0.1:0", "port 0"]),
     ] {
         refused(&mut bellwether(flags), words);
@@ -187,14 +153,8 @@ fn impossible_relations_are_refused_with_both_values_and_the_mend() {
 #[test]
 fn impossible_values_are_refused_with_the_mend() {
     for (flags, words) in [
-        (
-            &["--safety=majority"][..],
-            &["'majority'", "--safety", "`classic` only"][..],
-        ),
-        (
-            &["--crash-evidence=release"],
-            &["'release'", "--crash-evidence", "suspect or off"],
-        ),
+        (&["--safety=majority"][..], &["'majority'", "--safety", "`classic` only"][..]),
+        (&["--crash-evidence=release"], &["'release'", "--crash-evidence", "suspect or off"]),
         (&["--voters=3"], &["--voters"]),
         (&["sim"], &["sim"]),
         (&["exec"], &["exec"]),
@@ -215,26 +175,17 @@ fn impossible_values_are_refused_with_the_mend() {
         (&["--peers=a:1,"], &["an empty entry"]),
         (&["--service=web:4041"], &["web:4041", "--peer-port"]),
         (&["--peer-port=0"], &["'0'", "from 1 to 65535"]),
-        (
-            &["--peer-port=tcp://10.0.0.1:4041"],
-            &["Kubernetes", "enableServiceLinks"],
-        ),
+        (&["--peer-port=tcp://10.0.0.1:4041"], &["Kubernetes", "enableServiceLinks"]),
         (&["--listen=4041"], &["[::]:4041"]),
         (&["--http=localhost:4040"], &["localhost:4040", "no host name"]),
         (&["--name="], &["--name"]),
         (&["--name=a\tb"], &["--name", r"a\tb", "control characters"]),
-        (
-            &["--cluster", &"c".repeat(64)],
-            &["--cluster", "64 bytes", "at most 63"],
-        ),
+        (&["--cluster", &"c".repeat(64)], &["--cluster", "64 bytes", "at most 63"]),
         (&["--log=loud"], &["loud", "off, error, warn, info, debug, trace"]),
         (&["--log-format=xml"], &["xml", "text, json"]),
         (&["stauts"], &["stauts", "'status'"]),
         (&["demo", "-n", "2"], &["'2'", "from 3 to 9"]),
-        (
-            &["status", "--url", "https://a"],
-            &["https://a", "http://127.0.0.1:4040"],
-        ),
+        (&["status", "--url", "https://a"], &["https://a", "http://127.0.0.1:4040"]),
     ] {
         refused(&mut bellwether(flags), words);
     }
@@ -242,31 +193,13 @@ fn impossible_values_are_refused_with_the_mend() {
 
 #[test]
 fn variables_are_settings_and_flags_win_over_them() {
-    refused(
-        bellwether(&[]).env("BELLWETHER_LEASE", "999ms"),
-        &["--lease 999ms"],
-    );
-    refused(
-        bellwether(&["run"]).env("BELLWETHER_LEASE", "5"),
-        &["'5'", "--lease", "write 5s"],
-    );
-    refused(
-        bellwether(&["--lease=998ms"]).env("BELLWETHER_LEASE", "999ms"),
-        &["--lease 998ms"],
-    );
-    refused(
-        bellwether(&[]).env("BELLWETHER_PEERS", "a:1,b"),
-        &["'b'", "write b:4041"],
-    );
-    refused(
-        bellwether(&[]).env("POD_IP", "localhost"),
-        &["POD_IP \"localhost\"", "status.podIP"],
-    );
+    refused(bellwether(&[]).env("BELLWETHER_LEASE", "999ms"), &["--lease 999ms"]);
+    refused(bellwether(&["run"]).env("BELLWETHER_LEASE", "5"), &["'5'", "--lease", "write 5s"]);
+    refused(bellwether(&["--lease=998ms"]).env("BELLWETHER_LEASE", "999ms"), &["--lease 998ms"]);
+    refused(bellwether(&[]).env("BELLWETHER_PEERS", "a:1,b"), &["'b'", "write b:4041"]);
+    refused(bellwether(&[]).env("POD_IP", "localhost"), &["POD_IP \"localhost\"", "status.podIP"]);
     // The settings of the sidecar are none of the other commands'.
-    let status = bellwether(&["status", "--help"])
-        .env("BELLWETHER_LEASE", "5")
-        .output()
-        .unwrap();
+    let status = bellwether(&["status", "--help"]).env("BELLWETHER_LEASE", "5").output().unwrap();
     assert_eq!(status.status.code(), Some(0));
 }
 
@@ -274,10 +207,7 @@ fn variables_are_settings_and_flags_win_over_them() {
 fn an_empty_variable_is_not_set() {
     let mut command = bellwether(&["--lease=999ms"]);
     for (flag, _) in FLAGS.iter().take(FLAGS.len() - 2) {
-        command.env(
-            format!("BELLWETHER_{}", flag.to_uppercase().replace('-', "_")),
-            "",
-        );
+        command.env(format!("BELLWETHER_{}", flag.to_uppercase().replace('-', "_")), "");
     }
     command.env("POD_IP", "").env("POD_NAME", "");
     refused(&mut command, &["--lease 999ms", "--heartbeat 250ms"]);
@@ -298,10 +228,8 @@ fn what_is_perhaps_not_meant_is_warned_of() {
             let _ = lines.send(line);
         }
     });
-    let mut awaited = vec![
-        "no peers: neither --service nor --peers",
-        "BELLWETHER_LAESE (is BELLWETHER_LEASE meant?)",
-    ];
+    let mut awaited =
+        vec!["no peers: neither --service nor --peers", "BELLWETHER_LAESE (is BELLWETHER_LEASE meant?)"];
     while !awaited.is_empty() {
         let line = read
             .recv_timeout(Duration::from_secs(20))
@@ -366,39 +294,20 @@ fn status_prints_the_leader_and_the_members() {
 *  web-2                              abcdef01  10.0.0.2:4041  100       alive   120ms ago  -
    evil\u{1b}[2J\nleader: me (here)  abcdef00  10.0.0.1:4041  50        failed  -          0.42ms
 ";
-    assert_eq!(
-        stdout(&output).replace(' ', ""),
-        expected.replace(' ', ""),
-        "{}",
-        stderr(&output)
-    );
+    assert_eq!(stdout(&output).replace(' ', ""), expected.replace(' ', ""), "{}", stderr(&output));
     assert_eq!(output.status.code(), Some(0));
 }
 
 #[test]
 fn status_without_a_leader_exits_with_3() {
-    let output = status(
-        vec![
-            reply("503 Service Unavailable", NO_LEADER),
-            reply("200 OK", MEMBERS),
-        ],
-        &[],
-    );
-    assert!(
-        stdout(&output).starts_with("no leader, epoch 7\n"),
-        "{}{}",
-        stdout(&output),
-        stderr(&output)
-    );
+    let output = status(vec![reply("503 Service Unavailable", NO_LEADER), reply("200 OK", MEMBERS)], &[]);
+    assert!(stdout(&output).starts_with("no leader, epoch 7\n"), "{}{}", stdout(&output), stderr(&output));
     assert_eq!(output.status.code(), Some(3));
 }
 
 #[test]
 fn status_prints_one_json_object() {
-    let output = status(
-        vec![reply("200 OK", LEADER), reply("200 OK", MEMBERS)],
-        &["-o", "json"],
-    );
+    let output = status(vec![reply("200 OK", LEADER), reply("200 OK", MEMBERS)], &["-o", "json"]);
     let object: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(
         (&object["leader"]["name"], &object["epoch"], &object["safety"]),
@@ -413,54 +322,28 @@ fn status_prints_one_json_object() {
 fn status_says_what_it_tried_and_how_to_mend_it() {
     // A port that was free a moment ago: nobody listens there.
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let output = bellwether(&["status", "--url", &format!("http://{free}")])
-        .output()
-        .unwrap();
-    let unreachable = (
-        output,
-        vec![
-            format!("http://{free}/leader"),
-            "refused".to_owned(),
-            "--url".to_owned(),
-        ],
-    );
+    let output = bellwether(&["status", "--url", &format!("http://{free}")]).output().unwrap();
+    let unreachable =
+        (output, vec![format!("http://{free}/leader"), "refused".to_owned(), "--url".to_owned()]);
     let huge = reply("200 OK", &format!("{{\"a\":\"{}\"}}", "a".repeat(2_000_000)));
     for (output, words) in [
         unreachable,
-        (
-            status(vec![b"\x16\x03\x01 what?\r\n\r\n".to_vec()], &[]),
-            vec!["/leader".to_owned()],
-        ),
+        (status(vec![b"\x16\x03\x01 what?\r\n\r\n".to_vec()], &[]), vec!["/leader".to_owned()]),
         (status(vec![Vec::new()], &[]), vec!["/leader".to_owned()]),
-        (
-            status(vec![reply("200 OK", "<html>")], &[]),
-            vec!["/leader".to_owned(), "expected".to_owned()],
-        ),
-        (
-            status(vec![reply("200 OK", "{}"), reply("200 OK", MEMBERS)], &[]),
-            vec!["epoch".to_owned()],
-        ),
-        (
-            status(vec![reply("200 OK", LEADER), reply("200 OK", "[]")], &[]),
-            vec!["/members".to_owned()],
-        ),
+        (status(vec![reply("200 OK", "<html>")], &[]), vec!["/leader".to_owned(), "expected".to_owned()]),
+        (status(vec![reply("200 OK", "{}"), reply("200 OK", MEMBERS)], &[]), vec!["epoch".to_owned()]),
+        (status(vec![reply("200 OK", LEADER), reply("200 OK", "[]")], &[]), vec!["/members".to_owned()]),
         (
             status(vec![reply("404 Not Found", "no\u{1b}[2J")], &[]),
             vec!["404".to_owned(), "--url".to_owned()],
         ),
         (status(vec![reply("302 Found", "")], &[]), vec!["302".to_owned()]),
         (status(vec![huge], &[]), vec!["/leader".to_owned()]),
-        (
-            status(vec![reply("200 OK", &"[".repeat(100_000))], &[]),
-            vec!["/leader".to_owned()],
-        ),
+        (status(vec![reply("200 OK", &"[".repeat(100_000))], &[]), vec!["/leader".to_owned()]),
     ] {
         let error = stderr(&output);
         assert_eq!(output.status.code(), Some(1), "{error}");
-        assert!(
-            error.starts_with("error: ") && !error.contains('\u{1b}') && error.len() < 1000,
-            "{error}"
-        );
+        assert!(error.starts_with("error: ") && !error.contains('\u{1b}') && error.len() < 1000, "{error}");
         assert_eq!(stdout(&output), "");
         for word in words {
             assert!(error.contains(&word), "no {word:?} in {error}");
@@ -472,19 +355,10 @@ fn status_says_what_it_tried_and_how_to_mend_it() {
 fn status_asks_for_health() {
     let output = status(vec![reply("200 OK", "{}")], &["--healthz"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let output = status(
-        vec![reply(
-            "500 Internal Server Error",
-            r#"{"error":"the driver stands"}"#,
-        )],
-        &["--healthz"],
-    );
+    let output =
+        status(vec![reply("500 Internal Server Error", r#"{"error":"the driver stands"}"#)], &["--healthz"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(
-        stderr(&output).contains("the driver stands"),
-        "{}",
-        stderr(&output)
-    );
+    assert!(stderr(&output).contains("the driver stands"), "{}", stderr(&output));
 }
 
 #[test]
@@ -494,9 +368,5 @@ fn status_does_not_wait_for_ever() {
     let started = std::time::Instant::now();
     let output = bellwether(&["status", "--url", &url]).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(
-        started.elapsed() < Duration::from_secs(8),
-        "{:?}",
-        started.elapsed()
-    );
+    assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
 }

@@ -3,7 +3,8 @@
 //! Whether anybody leads is computed from the snapshot's view, its moment and the driver's last turn, each time.
 
 use super::bodies::{
-    EpochBody, ErrorBody, ErrorDetail, IsLeaderBody, LeaderBody, NameBody, StatusBody, leader, leads, members,
+    EpochBody, ErrorBody, ErrorDetail, IsLeaderBody, LeaderBody, MembersBody, NameBody, StatusBody, leader,
+    leads,
 };
 use super::head::Request;
 use super::{Snapshot, Source};
@@ -100,7 +101,7 @@ fn get_epoch(_: &Request<'_>, source: &dyn Source) -> Response {
 }
 
 fn get_members(_: &Request<'_>, source: &dyn Source) -> Response {
-    json(200, &members(&source.snapshot()))
+    json(200, &MembersBody::new(&source.snapshot()))
 }
 
 fn get_health(_: &Request<'_>, source: &dyn Source) -> Response {

@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::discovery::{self, LookupResult};
 use crate::election::{Incarnation, Machine, Peer, ProcessId, Record};
 use crate::store::Store;
-use crate::telemetry::{self, Chronicle, Direction, Metrics, Port};
+use crate::telemetry::{self, Direction, Metrics, Port};
 use crate::transport::{self, Transport};
 use crate::{http, net};
 use board::Board;
@@ -135,8 +135,7 @@ fn sidecar(config: Config) -> Result<(), Failure> {
         },
     )?;
 
-    let chronicle = Chronicle::new(metrics.clone());
-    let driver = Driver::new(machine, store, transport, board, chronicle, discovery, failure_timeout);
+    let driver = Driver::new(machine, store, transport, board, metrics, discovery, failure_timeout);
     driver.run(&inputs)?;
     server.stop();
     Ok(())
