@@ -223,7 +223,7 @@ mod tests {
             assert_eq!(consumed, text.len() - 4, "{text:?}");
             assert_eq!(
                 (&request.method, request.path, request.query),
-                (method, *path, *query),
+                (&method, path, query),
                 "{text:?}"
             );
             assert_eq!(request.keep_alive, keep_alive, "{text:?}");
