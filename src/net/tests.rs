@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(10);
 const LONG: Duration = Duration::from_secs(60);
 
-/// Speaks lines: `big` is answered with a megabyte, `late` with an answer that is too old the first time, `detach` and
+/// Speaks lines: `big` is answered with more than sockets hold, `late` with an answer that is too old the first time, `detach` and
 /// `close` and `last` with what they say, anything else with itself.
 struct Lines {
     detached: Sender<(TcpStream, SocketAddr, Vec<u8>)>,
     asked_late: u32,
 }
 
-const BIG_BYTES: usize = 16 << 20;
+const BIG_BYTES: usize = 8 << 20;
 
 impl Service for Lines {
     fn received(&mut self, received: &[u8], remote: SocketAddr) -> Step {
