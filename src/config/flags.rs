@@ -331,7 +331,7 @@ pub struct DemoArgs {
     )]
     pub n: usize,
 
-    /// Kill one leader, print the failover time and end; without it, on and on until interrupted
+    /// One crash and one handover, then end; without it, on and on until interrupted
     #[arg(long)]
     pub once: bool,
 
