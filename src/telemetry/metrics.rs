@@ -29,7 +29,7 @@ const MESSAGES: [&str; 11] = [
     "tell",
 ];
 /// The results of a look-up.
-const LOOKUPS: [&str; 4] = ["ok", "empty", "unknown", "error"];
+const LOOKUPS: [&str; 3] = ["found", "empty", "unknown"];
 /// From a millisecond (crash evidence on loopback) to an election that takes several rounds.
 const ELECTION_SECONDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
 /// From a host's own loopback to the failure timeout.
@@ -250,7 +250,7 @@ impl Metrics {
         self.0.messages.with_label_values(&[body_name, direction.name()]).inc();
     }
 
-    /// Counts a DNS look-up: "ok", "empty" (an answer without addresses), "unknown" (no answer) or "error".
+    /// Counts a look-up: "found" (addresses), "empty" (nobody is published) or "unknown" (nobody could say).
     pub fn lookup(&self, result: &'static str) {
         self.0.lookups.with_label_values(&[result]).inc();
     }
