@@ -157,8 +157,6 @@ pub struct RunArgs {
     pub listen: SocketAddr,
 
     /// Status API: where this process answers HTTP
-    ///
-    /// What changes anything is answered to this machine's own loopback only.
     #[arg(
         long, env = "BELLWETHER_HTTP", value_name = "ADDR:PORT", help_heading = PROCESS,
         default_value = "[::]:4040", value_parser = socket_address

@@ -115,10 +115,12 @@ pub(super) fn serve(inner: &Arc<Inner>, peer: Peer, stream: TcpStream, received:
         (table.former(id, incarnation), table.add(&link))
     };
     let Some(waiting) = waiting else {
-        inner.warn(format_args!(
-            "a connection with {} ({id}, {address}) was given up: too many are open",
-            peer.name
-        ));
+        if !inner.table().closed() {
+            let name = &peer.name;
+            inner.warn(format_args!(
+                "a connection with {name} ({id}, {address}) was given up: too many are open"
+            ));
+        }
         return link.say_bye();
     };
     // Another incarnation has come: the one before is gone, and that is this link's doing to report, in order.

@@ -196,10 +196,12 @@ impl Transport {
         self.inner.seek_changed.notify_one();
     }
 
-    /// Ends all links, announced as deliberate, and dials and accepts no more.
+    /// Accepts and dials no more, and ends all links, announced as deliberate.
     pub fn close(self) {
-        let links = self.inner.table().close();
-        self.inner.seek_changed.notify_one();
+        let Transport { inner, listener } = self;
+        listener.stop();
+        let links = inner.table().close();
+        inner.seek_changed.notify_one();
         for link in links {
             link.say_bye();
         }
