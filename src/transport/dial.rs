@@ -73,8 +73,9 @@ pub(super) fn begin(inner: &Arc<Inner>, address: SocketAddr) {
 /// Gives a checked connection to a thread that reads it.
 fn hand_over(inner: &Arc<Inner>, peer: Peer, stream: TcpStream, rest: Vec<u8>) -> Dialled {
     let job = Arc::clone(inner);
+    let id = peer.id;
     match inner.links.run(move || link::serve(&job, peer, stream, rest)) {
-        Ok(()) => Dialled::Linked,
+        Ok(()) => Dialled::Linked(id),
         Err(saturated) => {
             inner.warn(format_args!("a connection was given up: {saturated}"));
             Dialled::Failed

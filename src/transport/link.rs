@@ -187,7 +187,7 @@ fn read(inner: &Inner, link: &Link, mut received: Vec<u8>) -> End {
                 if e.kind() == ErrorKind::TimedOut {
                     return End::Broken;
                 }
-                if link.idle() > IDLE_AFTER && !inner.table().sought(link.peer.address) {
+                if link.idle() > IDLE_AFTER && !inner.table().sought(&link.peer) {
                     link.say_bye();
                     return End::Deliberate;
                 }
