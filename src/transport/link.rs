@@ -84,6 +84,12 @@ impl Link {
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 
+    /// Ends the connection as a fault in the network would.
+    #[cfg(test)]
+    pub(super) fn break_off(&self) {
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+
     /// Ends the link, announced.
     pub(super) fn say_bye(&self) {
         self.write(&wire::encode_bye());

@@ -15,6 +15,8 @@ mod dial;
 mod door;
 mod link;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub use book::Book;
 

@@ -258,7 +258,10 @@ mod tests {
             let (due, next) = table.due(now);
             let wait = next.unwrap().since(now);
             let drawn_from = (BACKOFF_MIN * 2u32.pow(failures)).min(BACKOFF_MAX);
-            assert!(due.is_empty() && wait >= drawn_from / 2 && wait <= drawn_from * 3 / 2, "{failures}: {wait:?}");
+            assert!(
+                due.is_empty() && wait >= drawn_from / 2 && wait <= drawn_from * 3 / 2,
+                "{failures}: {wait:?}"
+            );
             now = now.plus(wait);
             assert_eq!(table.due(now).0, vec![address(2)]);
         }
@@ -286,7 +289,10 @@ mod tests {
         let mut table = Table::new(address(1));
         assert!(table.wait(id(7), address(2), vec![0]));
         for number in 1..=PENDING_MAX {
-            assert!(!table.wait(id(7), address(2), vec![u8::try_from(number).unwrap()]), "one dial is enough");
+            assert!(
+                !table.wait(id(7), address(2), vec![u8::try_from(number).unwrap()]),
+                "one dial is enough"
+            );
         }
         let waiting = table.add(&link(7, address(2))).unwrap();
         assert_eq!((waiting.len(), &waiting[0]), (PENDING_MAX, &vec![1]), "the oldest went first");
