@@ -57,7 +57,11 @@ impl Failure {
 /// Runs the sidecar until it is told to stop. The exit code is 0 then, 2 where it could not start as configured, and 1
 /// when it had to stop itself.
 pub fn run(config: Config) -> ExitCode {
+    let _flushed_at_the_end = telemetry::log::init(config.log, config.log_format);
     abort_on_panic();
+    for warning in config.warnings() {
+        log::warn!("{warning}");
+    }
     let outcome = sidecar(config);
     let code = match &outcome {
         Ok(()) => 0,
@@ -66,7 +70,6 @@ pub fn run(config: Config) -> ExitCode {
             failure.exit_code()
         }
     };
-    telemetry::log::flush();
     ExitCode::from(code)
 }
 
