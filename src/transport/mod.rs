@@ -13,7 +13,10 @@
 mod book;
 mod dial;
 mod door;
+mod handshake;
 mod link;
+mod seek;
+mod serve;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -162,7 +165,7 @@ impl Transport {
         std::thread::Builder::new()
             .name("seeker".to_owned())
             .stack_size(STACK_BYTES)
-            .spawn(move || dial::seek(&seeker))?;
+            .spawn(move || seek::seek(&seeker))?;
         Ok(Transport { inner, listener })
     }
 
