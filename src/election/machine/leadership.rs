@@ -159,7 +159,9 @@ impl Machine {
         if current && !self.phase.leading() {
             match successor {
                 // The one who leaves hears it too: it waits for just that.
-                Some(id) if id == self.me.id && self.rank().eligible() => self.announce(now, self.seen.next()),
+                Some(id) if id == self.me.id && self.rank().eligible() => {
+                    self.announce(now, self.seen.next())
+                }
                 Some(id) if self.roster.get(id).is_some_and(Member::can_lead) => self.wait_for(id),
                 _ => {
                     self.forget_leaver(from, leaving);
