@@ -1,21 +1,23 @@
 //! Real sidecars on loopback, and what they say of themselves: for the demo, the tests of real processes and the
 //! benchmarks.
 //!
-//! A [`Fleet`] starts, stops and kills processes of one binary. A thread for each asks `/leader` about once a
-//! millisecond over a kept-alive connection; [`Fleet::until`] waits for what all of them say together.
+//! A [`Fleet`] starts, stops and kills processes of one binary. A thread for each asks `/leader` over a kept-alive
+//! connection, about once a millisecond unless told otherwise ([`Fleet::ask_every`]); [`Fleet::until`] waits for what
+//! all of them say together.
 
 use super::lifeline;
-use super::ports::{self, Ports};
+use super::ports::{self, Ports, Reservation};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Between two questions to one process.
+/// Between two questions to one process, unless told otherwise.
 const ASK_EVERY: Duration = Duration::from_millis(1);
 /// How long one question may take.
 const ASK_TIMEOUT: Duration = Duration::from_millis(500);
@@ -70,14 +72,21 @@ pub struct Sighting {
     pub yes: u64,
 }
 
+/// How many fleets this process has had.
+static FLEETS: AtomicU32 = AtomicU32::new(0);
+
 /// What all processes say.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Board {
     sightings: Vec<Sighting>,
+    /// How often the process of each place was started: an answer of an earlier life says nothing about this one.
+    starts: Vec<u32>,
+    /// Between two questions to one process; none: none are asked.
+    ask_every: Option<Duration>,
     stopped: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
     board: Mutex<Board>,
     changed: Condvar,
@@ -127,7 +136,6 @@ pub enum FleetError {
 struct Slot {
     ports: Ports,
     child: Option<Child>,
-    starts: u32,
 }
 
 /// Processes, their ports, and the threads that watch them. Dropping it kills what still runs.
@@ -137,6 +145,7 @@ pub struct Fleet {
     cluster: String,
     slots: Vec<Slot>,
     shared: Arc<Shared>,
+    _reserved: Reservation,
 }
 
 /// All of a fleet's processes in agreement.
@@ -160,29 +169,42 @@ impl Fleet {
             let what = what.to_owned();
             move |source| FleetError::Start { what, source }
         };
-        let ports = match plan.base_port {
+        let reserved = match plan.base_port {
             Some(base) => {
                 ports::from(base, plan.n).map_err(|(port, source)| FleetError::Port { port, source })?
             }
             None => ports::free(plan.n).map_err(start("on free ports"))?,
         };
-        let shared = Arc::new(Shared::default());
-        shared.lock().sightings = vec![Sighting::default(); plan.n];
-        for (place, port) in ports.iter().map(|p| p.http).enumerate() {
+        let board = Board {
+            sightings: vec![Sighting::default(); plan.n],
+            starts: vec![0; plan.n],
+            ask_every: Some(ASK_EVERY),
+            stopped: false,
+        };
+        let shared = Arc::new(Shared { board: Mutex::new(board), changed: Condvar::new() });
+        for (place, port) in reserved.ports.iter().map(|p| p.http).enumerate() {
             let shared = Arc::clone(&shared);
             std::thread::Builder::new()
                 .name(format!("watch-{port}"))
                 .spawn(move || watch(&shared, place, port))
                 .map_err(start("a thread"))?;
         }
-        let slots = ports.into_iter().map(|ports| Slot { ports, child: None, starts: 0 }).collect();
-        let cluster = format!("demo-{}", std::process::id());
-        Ok(Fleet { plan, cluster, slots, shared })
+        let slots = reserved.ports.iter().map(|ports| Slot { ports: *ports, child: None }).collect();
+        let cluster = match FLEETS.fetch_add(1, Ordering::Relaxed) {
+            0 => format!("demo-{}", std::process::id()),
+            before => format!("demo-{}.{before}", std::process::id()),
+        };
+        Ok(Fleet { plan, cluster, slots, shared, _reserved: reserved })
     }
 
     /// How many places there are.
     pub fn n(&self) -> usize {
         self.slots.len()
+    }
+
+    /// The name of its cluster: another for each fleet.
+    pub fn cluster(&self) -> &str {
+        &self.cluster
     }
 
     /// The name of the process in this place.
@@ -227,14 +249,15 @@ impl Fleet {
         lifeline::attach(&mut command);
         let failed = |source| FleetError::Start { what: name.clone(), source };
         if let Some(folder) = &self.plan.logs {
-            let path = folder.join(format!("p{}.log", place + 1));
+            let path = log_file(folder, place);
             let file = std::fs::OpenOptions::new().create(true).append(true).open(path).map_err(failed)?;
             command.stderr(file);
         }
         let child = command.spawn().map_err(failed)?;
-        let slot = &mut self.slots[place];
-        slot.child = Some(child);
-        slot.starts += 1;
+        self.slots[place].child = Some(child);
+        let mut board = self.shared.lock();
+        board.starts[place] += 1;
+        board.sightings[place] = Sighting::default();
         Ok(())
     }
 
@@ -286,6 +309,31 @@ impl Fleet {
             }
         }
         Err(self.late(&format!("the end of {}", self.name(place)), within))
+    }
+
+    /// Asks every process this often from now on; none: not at all, and what is known of them stays as it is.
+    pub fn ask_every(&self, pause: Option<Duration>) {
+        self.shared.lock().ask_every = pause;
+        self.shared.changed.notify_all();
+    }
+
+    /// Asks the process of a place once, on a connection of its own: the status, and the body.
+    ///
+    /// # Errors
+    /// When there is no answer within half a second.
+    pub fn get(&self, place: usize, path: &str) -> Result<(u16, String), ureq::Error> {
+        let mut response =
+            agent().get(format!("http://127.0.0.1:{}{path}", self.ports(place).http)).call()?;
+        let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string()?;
+        Ok((response.status().as_u16(), body))
+    }
+
+    /// What the process of a place has written to its log, in all its lives; nothing where the plan has no logs.
+    pub fn log(&self, place: usize) -> String {
+        let path = self.plan.logs.as_ref().map(|folder| log_file(folder, place));
+        path.and_then(|path| std::fs::read(path).ok())
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .unwrap_or_default()
     }
 
     /// What is known of a place.
@@ -352,6 +400,7 @@ impl Fleet {
 impl Drop for Fleet {
     fn drop(&mut self) {
         self.shared.lock().stopped = true;
+        self.shared.changed.notify_all();
         for slot in &mut self.slots {
             if let Some(child) = &mut slot.child {
                 let _ = child.kill();
@@ -388,31 +437,46 @@ fn describe(place: usize, sighting: &Sighting) -> String {
     }
 }
 
-/// Asks one process again and again, and notes what changes.
-fn watch(shared: &Shared, place: usize, port: u16) {
+fn log_file(folder: &std::path::Path, place: usize) -> PathBuf {
+    folder.join(format!("p{}.log", place + 1))
+}
+
+fn agent() -> ureq::Agent {
     let config = ureq::Agent::config_builder()
         .timeout_global(Some(ASK_TIMEOUT))
         .http_status_as_error(false)
         .proxy(None)
         .build();
-    let agent = ureq::Agent::new_with_config(config);
+    ureq::Agent::new_with_config(config)
+}
+
+/// Asks one process again and again, and notes what changes.
+fn watch(shared: &Shared, place: usize, port: u16) {
+    let agent = agent();
     let url = format!("http://127.0.0.1:{port}/leader");
-    loop {
+    let mut board = shared.lock();
+    while !board.stopped {
+        let Some(pause) = board.ask_every else {
+            board = shared.changed.wait(board).unwrap_or_else(PoisonError::into_inner);
+            continue;
+        };
+        let life = board.starts[place];
+        drop(board);
         let answer = ask(&agent, &url);
-        let mut board = shared.lock();
-        if board.stopped {
-            return;
-        }
-        let sighting = &mut board.sightings[place];
-        sighting.answers += u64::from(answer.is_some());
-        sighting.yes += u64::from(answer.as_ref().is_some_and(|a| a.is_leader));
-        if sighting.answer != answer {
-            sighting.answer = answer;
-            sighting.since = Some(Instant::now());
-            shared.changed.notify_all();
+        board = shared.lock();
+        if board.starts[place] == life {
+            let sighting = &mut board.sightings[place];
+            sighting.answers += u64::from(answer.is_some());
+            sighting.yes += u64::from(answer.as_ref().is_some_and(|a| a.is_leader));
+            if sighting.answer != answer {
+                sighting.answer = answer;
+                sighting.since = Some(Instant::now());
+                shared.changed.notify_all();
+            }
         }
         drop(board);
-        std::thread::sleep(ASK_EVERY);
+        std::thread::sleep(pause);
+        board = shared.lock();
     }
 }
 

@@ -8,7 +8,7 @@ use std::process::Command;
 const VARIABLE: &str = "_BELLWETHER_LIFELINE";
 
 /// Makes the process that `command` will start end with this one; more precisely with the thread that starts it.
-pub(super) fn attach(command: &mut Command) {
+pub fn attach(command: &mut Command) {
     command.env(VARIABLE, std::process::id().to_string());
 }
 

@@ -5,6 +5,6 @@ mod lifeline;
 mod ports;
 mod show;
 
-pub use lifeline::hold;
+pub use lifeline::{attach, hold};
 pub use ports::Ports;
 pub use show::run;
