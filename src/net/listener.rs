@@ -23,6 +23,9 @@ pub const TURN_AGE_MAX: Duration = Duration::from_secs(5);
 const ACCEPT_BURST_MAX: usize = 64;
 /// How long nothing is accepted after accept(2) failed for a reason that does not go away by itself.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+/// How many bytes the kernel keeps for a connection's other side to take, so that many who take nothing cost little;
+/// Linux counts its own overhead against twice as much.
+const SEND_BUFFER_BYTES: usize = 64 * 1024;
 /// What one read takes at most, over all connections the only buffer of its kind.
 const SCRATCH_BYTES: usize = 16 * 1024;
 const STACK_BYTES: usize = 512 * 1024;
@@ -124,7 +127,8 @@ impl Listener {
         self.local_address
     }
 
-    /// Whether its thread turns (it has within [`TURN_AGE_MAX`]) and its port accepts.
+    /// Whether its thread turns (it has within [`TURN_AGE_MAX`]) and its port accepts. After a pause of the whole
+    /// process it may be false for the instant until the thread has turned again.
     pub fn alive(&self) -> bool {
         let turned = Moment(Duration::from_millis(self.shared.turned_ms.load(Ordering::Acquire)));
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
@@ -300,9 +304,10 @@ impl<S: Service> Loop<S> {
 
     /// Begins to serve a connection.
     fn admit(&mut self, stream: TcpStream, remote: SocketAddr) {
-        // Without delay, or replies wait for the acknowledgement of their first part (Nagle's algorithm). It can only
-        // fail for a connection that is gone already, which reading it will show.
+        // Without delay, or replies wait for the acknowledgement of their first part (Nagle's algorithm). Both can
+        // only fail for a connection that is gone already, which reading it will show.
         let _ = stream.set_nodelay(true);
+        let _ = socket2::SockRef::from(&stream).set_send_buffer_size(SEND_BUFFER_BYTES);
         if stream.set_nonblocking(true).is_err() {
             return;
         }
