@@ -30,7 +30,8 @@ const SEND_BUFFER_BYTES: usize = 64 * 1024;
 const SCRATCH_BYTES: usize = 16 * 1024;
 const STACK_BYTES: usize = 512 * 1024;
 /// Failing accepts are logged, but not one by one.
-const LOG_LINES_PER_MINUTE: u32 = 2;
+const LOG_LINES: u32 = 2;
+const LOG_LINE_EVERY: Duration = Duration::from_secs(30);
 
 /// What a listener allows. All deadlines are absolute: bytes that trickle in do not move them.
 #[derive(Clone, Debug)]
@@ -113,7 +114,7 @@ impl Listener {
             events: Vec::new(),
             scratch: vec![0; SCRATCH_BYTES],
             accept_after: Moment::default(),
-            log: LineLimit::new(LOG_LINES_PER_MINUTE),
+            log: LineLimit::new(LOG_LINES, LOG_LINE_EVERY),
         };
         let thread = thread::Builder::new()
             .name(name.to_owned())

@@ -19,6 +19,7 @@ use crate::transport::{self, Transport};
 use crate::{http, net};
 use board::Board;
 use driver::{Driver, Input};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -28,6 +29,8 @@ use uuid::Uuid;
 
 /// How many inputs wait for the driver; who has one more waits for room, and with it the peer whose link it reads.
 const INPUTS_MAX: usize = 4096;
+/// How many files are open besides connections: the ports, the record and its lock, pipes, a look-up's sockets.
+const DESCRIPTORS_BESIDES: usize = 64;
 /// How often discovery looks while this process knows nobody alive.
 const REFRESH_ALONE: Duration = Duration::from_millis(500);
 
@@ -83,7 +86,22 @@ fn abort_on_panic() {
     }));
 }
 
+/// Takes as many file descriptors as this program's limits may need, where the system's soft limit is lower.
+fn allow_descriptors() {
+    let peers = transport::LINKS_MAX + transport::STRANGERS_MAX + transport::DIALS_MAX;
+    let wanted =
+        u64::try_from(peers + http::LIMITS.connections_max + DESCRIPTORS_BESIDES).unwrap_or(u64::MAX);
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|current| current < wanted) {
+        let current = Some(limit.maximum.map_or(wanted, |maximum| maximum.min(wanted)));
+        if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current, ..limit }) {
+            log::warn!("the limit of open files stays at {:?}: {error}", limit.current);
+        }
+    }
+}
+
 fn sidecar(config: Config) -> Result<(), Failure> {
+    allow_descriptors();
     let (store, record) = open(&config)?;
     let peer_port = listen(config.listen, "peers", "--listen")?;
     let http_port = listen(config.http, "HTTP", "--http")?;

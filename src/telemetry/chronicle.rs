@@ -2,10 +2,10 @@
 //!
 //! Notes follow from what peers do, so every kind of line has a limit of its own: no peer can flood the log.
 
-use super::limit::Limit;
 use super::metrics::Metrics;
 use super::printable::value;
 use crate::election::{Epoch, MEMBERS_MAX, Moment, Note, Peer, Reason};
+use crate::net::LineLimit;
 use log::Level;
 use std::time::Duration;
 
@@ -25,18 +25,18 @@ pub struct Chronicle {
 /// The limits by kind of line. Elections come by the dozen where nobody can win, so all but the first few of them
 /// tell nothing new. A whole cluster may come or go at once, and that is worth its lines.
 struct Limits {
-    asking: Limit,
-    contesting: Limit,
-    contested: Limit,
-    nobody: Limit,
-    leader: Limit,
-    member: Limit,
-    refused: Limit,
+    asking: LineLimit,
+    contesting: LineLimit,
+    contested: LineLimit,
+    nobody: LineLimit,
+    leader: LineLimit,
+    member: LineLimit,
+    refused: LineLimit,
 }
 
 /// A line, and which limit it falls under.
 struct Line<'a> {
-    limit: &'a mut Limit,
+    limit: &'a mut LineLimit,
     level: Level,
     text: String,
 }
@@ -46,13 +46,13 @@ impl Chronicle {
     pub fn new(metrics: Metrics) -> Chronicle {
         let minute = Duration::from_secs(60);
         let limits = Limits {
-            asking: Limit::new(5, minute),
-            contesting: Limit::new(3, minute),
-            contested: Limit::new(3, minute),
-            nobody: Limit::new(3, minute),
-            leader: Limit::new(20, minute / 5),
-            member: Limit::new(64, minute / 30),
-            refused: Limit::new(5, minute),
+            asking: LineLimit::new(5, minute),
+            contesting: LineLimit::new(3, minute),
+            contested: LineLimit::new(3, minute),
+            nobody: LineLimit::new(3, minute),
+            leader: LineLimit::new(20, minute / 5),
+            member: LineLimit::new(64, minute / 30),
+            refused: LineLimit::new(5, minute),
         };
         Chronicle { metrics, leaderless_since: None, contesting_since: None, limits }
     }
@@ -67,7 +67,7 @@ impl Chronicle {
     /// Counts, and says what is to be logged.
     fn line(&mut self, note: &Note, now: Moment) -> Option<(Level, String)> {
         let line = self.told(note, now);
-        let held_back = line.limit.admit(now)?;
+        let held_back = line.limit.allow(now)?;
         let (level, mut text) = (line.level, line.text);
         if held_back > 0 {
             text += &format!(" not_shown={held_back}");

@@ -45,7 +45,9 @@ pub const IDLE_AFTER: Duration = Duration::from_secs(10);
 /// How long a frame may take from its first byte to its last.
 pub const FRAME_DEADLINE: Duration = Duration::from_secs(2);
 const STACK_BYTES: usize = 128 * 1024;
-const LOG_LINES_PER_MINUTE: u32 = 6;
+/// What strangers can make this process log: so many lines, and then one each time that this passes.
+const LOG_LINES: u32 = 6;
+const LOG_LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// What the transport needs to know.
 #[derive(Clone, Debug)]
@@ -150,7 +152,7 @@ impl Transport {
             seek_changed: std::sync::Condvar::new(),
             links: Pool::new("link", LINKS_MAX, 0, STACK_BYTES),
             dials: Pool::new("dial", DIALS_MAX, DIALS_WAITING_MAX, STACK_BYTES),
-            log: Mutex::new(LineLimit::new(LOG_LINES_PER_MINUTE)),
+            log: Mutex::new(LineLimit::new(LOG_LINES, LOG_LINE_EVERY)),
         });
         let limits = Limits {
             connections_max: STRANGERS_MAX,
