@@ -287,6 +287,8 @@ impl Schedule {
             let settled = |s: &Schedule| {
                 s.agreed().is_some_and(|(leader, _)| Some(s.world.node(leader).priority) == best)
             };
+            // No message of the time before is on its way any more after this.
+            self.world.run(ms(4000));
             while !settled(self) && self.world.now < due {
                 self.world.run(ms(250));
             }

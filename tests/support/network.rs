@@ -134,7 +134,10 @@ impl World {
     }
 
     pub(super) fn deliver(&mut self, link: (Life, Life), to: Life, message: Message) {
-        if self.links.get(&link).is_some_and(|l| l.up[side(link, to)]) {
+        // What is left of a former life's messages ends where the next one's link begins.
+        let sender = other(link, to);
+        let former = self.links.keys().any(|l| *l == key(to, (sender.0, sender.1 + 1)));
+        if !former && self.links.get(&link).is_some_and(|l| l.up[side(link, to)]) {
             let from = id(other(link, to).0);
             self.feed(to, Event::Received { from, message });
         }

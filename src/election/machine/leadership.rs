@@ -88,6 +88,10 @@ impl Machine {
                 self.contest(now)
             };
         }
+        if self.phase.leading() && epoch == self.epoch {
+            // Two leaders of one epoch: the one that goes on must hear of the other, to take a new epoch.
+            self.send_claim(from);
+        }
         self.follow(now, sender, epoch, elected_at_ms);
     }
 
