@@ -81,6 +81,11 @@ impl Machine {
             }
         }
         if self.bullies(sender.rank()) {
+            if self.phase.contesting() {
+                // Its own election goes on, and ends in a higher epoch than this one. To begin it anew at each claim
+                // would never end it.
+                return;
+            }
             let next = self.seen.next();
             return if self.phase.leading() && !self.letter() {
                 self.announce(now, next)
