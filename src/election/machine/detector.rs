@@ -7,12 +7,13 @@ use crate::election::{
 use core::net::SocketAddr;
 
 impl Machine {
-    /// Any message is a sign of life. Says whether the sender is a member; messages of others are dropped.
+    /// Any message is a sign of life, and of a connection that is open. Says whether the sender is a member; messages of others are dropped.
     pub(super) fn heard(&mut self, now: Now, from: ProcessId) -> bool {
         let Some(member) = self.roster.get_mut(from) else {
             return false;
         };
         member.last_heard = Some(now.at);
+        member.linked = true;
         if member.state == State::Failed {
             member.state = State::Alive;
             member.alive_since = now.at;

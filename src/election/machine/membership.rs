@@ -136,6 +136,10 @@ impl Machine {
             }
         }
         if let Some(tenant) = self.roster.at(peer.address, peer.id) {
+            if self.roster.get(tenant).is_some_and(|m| m.linked && m.state == State::Alive) {
+                // The leader has not heard yet who listens there now.
+                return false;
+            }
             self.forget(tenant);
         }
         self.take_entry(now, Entry { peer, state });
