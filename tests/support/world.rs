@@ -456,9 +456,10 @@ impl World {
         self.node(k).machine.as_ref().unwrap_or_else(|| panic!("p{k} does not run")).view()
     }
 
-    /// The one leader, and its epoch, that all processes which run and are not paused agree on.
+    /// The one leader, and its epoch, that all processes agree on which run and are neither paused nor leaving.
     pub fn agreed(&self) -> Option<(usize, Epoch)> {
-        let awake: Vec<usize> = self.live().into_iter().filter(|k| !self.node(*k).paused).collect();
+        let takes_part = |k: &usize| !self.node(*k).paused && self.view(*k).role != Role::Leaving;
+        let awake: Vec<usize> = self.live().into_iter().filter(takes_part).collect();
         self.agreed_among(&awake)
     }
 
