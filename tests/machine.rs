@@ -9,11 +9,14 @@
 
 mod support;
 
-use bellwether::election::{CrashEvidence, Epoch, Preempt, Priority, Settings, Variant};
+use bellwether::election::{
+    Action, Body, CrashEvidence, Entry, Epoch, Event, Machine, MembershipVersion, Message, Moment, Now, Peer,
+    Preempt, Priority, Settings, State, Timer, Variant,
+};
 use std::time::Duration;
 use support::network::{Effect, Rule};
 use support::trace::Detail;
-use support::world::{Options, World, address};
+use support::world::{Options, World, address, id, number, peer};
 
 /// The processes of one schedule: at most this many at a time.
 const PROCESSES_MAX: usize = 7;
@@ -317,6 +320,76 @@ impl Schedule {
         });
         each.collect::<Vec<_>>().join(", ")
     }
+}
+
+/// One process, driven by hand; what it sends is what comes back.
+struct Alone {
+    machine: Machine,
+    now: Duration,
+}
+
+impl Alone {
+    fn new(k: usize) -> Alone {
+        let machine = Machine::new(Settings::default(), "test".to_string(), peer(k), None);
+        let mut alone = Alone { machine, now: ms(0) };
+        alone.feed(Event::Start);
+        alone
+    }
+
+    fn feed(&mut self, event: Event) -> Vec<(usize, Body)> {
+        let actions = self.machine.handle(Now { at: Moment(self.now), wall_ms: 0 }, event);
+        let sends = actions.into_iter().filter_map(|action| match action {
+            Action::Send { to, message, .. } => Some((number(to), message.body)),
+            _ => None,
+        });
+        sends.collect()
+    }
+
+    fn hear(&mut self, from: usize, epoch: u64, body: Body) -> Vec<(usize, Body)> {
+        self.feed(Event::Received { from: id(from), message: Message { epoch: Epoch(epoch), body } })
+    }
+
+    fn members(&self) -> Vec<usize> {
+        let mut members: Vec<usize> = self.machine.view().members.iter().map(|m| number(m.peer.id)).collect();
+        members.sort_unstable();
+        members
+    }
+}
+
+/// A leader may not know yet that an address is another's now. Its list does not make a process forget whom it is
+/// connected with: it would drop every message of it from then on.
+#[test]
+fn a_stale_list_evicts_nobody_who_is_connected() {
+    let mut alone = Alone::new(1);
+    alone.feed(Event::LinkUp(peer(3)));
+    alone.hear(3, 1, Body::Coordinator { elected_at_ms: 0 });
+    let newcomer = Peer { address: address(2), ..peer(7) };
+    alone.feed(Event::LinkUp(newcomer.clone()));
+    let version = MembershipVersion { epoch: Epoch(1), version: 4 };
+    let entries = [peer(1), peer(2), newcomer].map(|peer| Entry { peer, state: State::Alive });
+    alone.hear(3, 1, Body::Membership { version, entries: entries.to_vec() });
+    assert_eq!(alone.members(), [1, 3, 7]);
+    // And it says that its list is not the leader's, so that it gets that again.
+    let beat = Body::Heartbeat { sequence: 9, membership: version };
+    let ack = Body::HeartbeatAck { sequence: 9, membership: MembershipVersion::default() };
+    assert_eq!(alone.hear(3, 1, beat), [(3, ack)]);
+}
+
+/// Messages come over connections only: who is heard from is connected, and gets the leader's heartbeats.
+#[test]
+fn a_leader_beats_to_everybody_it_hears_from() {
+    let mut alone = Alone::new(3);
+    alone.feed(Event::LinkUp(peer(1)));
+    let entries = vec![Entry { peer: peer(2), state: State::Alive }];
+    alone.hear(1, 0, Body::Tell { leader: None, entries });
+    alone.now = ms(1000);
+    alone.feed(Event::Timer(Timer::Margin));
+    alone.hear(2, 1, Body::Ask);
+    alone.now = ms(1250);
+    let beats = alone.feed(Event::Timer(Timer::Heartbeat));
+    let to: Vec<usize> =
+        beats.iter().filter(|(_, b)| matches!(b, Body::Heartbeat { .. })).map(|(to, _)| *to).collect();
+    assert_eq!(to, [1, 2]);
 }
 
 fn check(seed: u64) -> Duration {

@@ -96,9 +96,14 @@ impl Machine {
 
     /// Rule 3: nobody announced in time; it restarts the process at the beginning.
     pub(super) fn coordinator_missed(&mut self, now: Now) {
-        if self.phase == Phase::Deferring {
-            self.again(now);
+        if self.phase != Phase::Deferring {
+            return;
         }
+        if self.fruitless > 0 && self.best_live().is_none() {
+            // Still nobody who may lead, and no news worth a line in the log every time.
+            return self.arm(Timer::Coordinator, self.settings.coordinator_timeout);
+        }
+        self.again(now);
     }
 
     fn again(&mut self, now: Now) {

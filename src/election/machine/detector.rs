@@ -86,7 +86,11 @@ impl Machine {
         if let (Some(sent), Some(member)) = (sent, self.roster.get_mut(from)) {
             member.round_trip = Some(now.at.since(sent));
         }
-        if held != self.roster.version {
+        // A follower that was paused acknowledges many heartbeats at once, with the list that it had before: one copy
+        // of the list is enough, until it acknowledges a heartbeat that was sent after that.
+        let sent_since = self.lists.get(&from).is_some_and(|at| sequence <= *at);
+        if held != self.roster.version && !sent_since {
+            self.lists.insert(from, self.sequence);
             let entries = self.roster.entries();
             self.send(from, Body::Membership { version: self.roster.version, entries });
         }

@@ -2,7 +2,7 @@
 
 use super::{Machine, Phase};
 use crate::election::{
-    Action, Body, Epoch, Incumbent, Member, Note, Now, Preempt, ProcessId, Reason, State, Timer,
+    Action, Body, Epoch, Incumbent, Member, Message, Note, Now, Preempt, ProcessId, Reason, State, Timer,
 };
 
 /// A failed handover doubles the delay of the next at most this often.
@@ -32,6 +32,7 @@ impl Machine {
         self.remembered.clear();
         self.roster.version = crate::election::MembershipVersion { epoch, version: 1 };
         self.beats.clear();
+        self.lists.clear();
         self.note(Note::Leader { peer: self.me.clone(), epoch, reason, me: true });
         for id in self.ids(|m| m.state == State::Alive) {
             self.send_claim(id);
@@ -165,6 +166,7 @@ impl Machine {
             self.set_epoch(epoch);
             self.resigned = Some((from, epoch));
         }
+        let address = self.roster.get(from).map(|m| m.peer.address);
         if leaving {
             self.forget(from);
         }
@@ -172,7 +174,15 @@ impl Machine {
             return;
         }
         match successor {
-            Some(id) if id == self.me.id && self.rank().eligible() => self.announce(now, self.seen.next()),
+            Some(id) if id == self.me.id && self.rank().eligible() => {
+                self.announce(now, self.seen.next());
+                if let Some(address) = address.filter(|_| leaving) {
+                    // No member any more, it waits for just this before it ends.
+                    let body = Body::Coordinator { elected_at_ms: now.wall_ms };
+                    let message = Message { epoch: self.epoch, body };
+                    self.act(Action::Send { to: from, address, message });
+                }
+            }
             Some(id) if self.roster.get(id).is_some_and(Member::can_lead) => self.wait_for(id),
             _ => self.contest(now),
         }

@@ -208,6 +208,7 @@ impl Machine {
             return;
         };
         self.dirty = true;
+        self.lists.remove(&id);
         self.note(Note::MemberGone(member.peer));
         if self.phase.leading() {
             self.bump_version();
