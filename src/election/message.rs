@@ -22,7 +22,7 @@ pub struct Message {
 }
 
 /// The algorithm's three messages (seed, "message types"), and those of the implementation notes.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Body {
     /// To every process that outranks the sender: an election of this epoch is on.
     Election,
@@ -52,7 +52,6 @@ pub enum Body {
         /// Its version.
         version: MembershipVersion,
         /// At most [`MEMBERS_MAX`](super::MEMBERS_MAX).
-        #[serde(deserialize_with = "bounded_entries")]
         entries: Vec<Entry>,
     },
     /// From the leader: one member is new or changed (seed note 7).
@@ -85,7 +84,6 @@ pub enum Body {
         /// Whom the sender follows, or itself.
         leader: Option<Incumbent>,
         /// Whom the sender knows, at most [`MEMBERS_MAX`](super::MEMBERS_MAX).
-        #[serde(deserialize_with = "bounded_entries")]
         entries: Vec<Entry>,
     },
 }
@@ -107,27 +105,4 @@ impl Body {
             Body::Tell { .. } => "tell",
         }
     }
-}
-
-/// Reads a list without trusting its announced length: nothing is reserved ahead of what has really been read, and a
-/// list of more than [`MEMBERS_MAX`](super::MEMBERS_MAX) entries is an error.
-fn bounded_entries<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Entry>, D::Error> {
-    struct Entries;
-    impl<'de> serde::de::Visitor<'de> for Entries {
-        type Value = Vec<Entry>;
-        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            write!(f, "at most {} members", super::MEMBERS_MAX)
-        }
-        fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<Entry>, A::Error> {
-            let mut entries = Vec::new();
-            while let Some(entry) = seq.next_element()? {
-                if entries.len() == super::MEMBERS_MAX {
-                    return Err(serde::de::Error::invalid_length(entries.len() + 1, &self));
-                }
-                entries.push(entry);
-            }
-            Ok(entries)
-        }
-    }
-    deserializer.deserialize_seq(Entries)
 }

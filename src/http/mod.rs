@@ -1,1 +1,123 @@
-//! Not written yet.
+//! The status API: who leads, over HTTP, as a pure function of a snapshot.
+//!
+//! A [`net::Listener`](crate::net::Listener) owns the connections, and `head` reads requests with httparse;
+//! [`routes`] turns a request and a [`Source`] into a response; `reply` has tiny_http encode it. tiny_http never sees a
+//! connection: its own listener can be brought down by one request. No request here has a body or changes anything.
+
+mod bodies;
+mod head;
+mod reply;
+pub mod routes;
+
+use crate::election::{Moment, View};
+use crate::net::{Limits, Listener, Service, Step};
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use head::{HEAD_BYTES_MAX, HEADERS_MAX, Request};
+
+/// What the status port allows: 256 connections, heads of [`HEAD_BYTES_MAX`] that arrive within 5 s, replies that are
+/// taken within 5 s, and a silence of 75 s between two requests (scrapers come every 60 s at the slowest).
+pub const LIMITS: Limits = Limits {
+    connections_max: 256,
+    receive_bytes_max: HEAD_BYTES_MAX,
+    receive_deadline: Duration::from_secs(5),
+    idle_deadline: Duration::from_secs(75),
+    write_deadline: Duration::from_secs(5),
+};
+
+/// Where answers come from. Both are called on the status port's one thread and must not block.
+pub trait Source: Send + 'static {
+    /// The state of the process at this moment.
+    fn snapshot(&self) -> Snapshot;
+    /// All metrics, as Prometheus text.
+    fn metrics(&self) -> String;
+}
+
+/// The state of the process when a question is asked.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// What the machine last made known.
+    pub view: Arc<View>,
+    /// The moment of asking.
+    pub now: Moment,
+    /// When the driver last turned.
+    pub turned: Moment,
+    /// Whether the process is well, else what is wrong, for `/healthz`.
+    pub health: Result<(), String>,
+}
+
+/// The status port. When it is dropped the port is closed and its thread has ended.
+pub struct Server {
+    listener: Listener,
+}
+
+/// Answers on `listener` from now on, on one thread, within [`LIMITS`].
+pub fn start(listener: TcpListener, source: impl Source) -> io::Result<Server> {
+    start_with(listener, source, LIMITS)
+}
+
+/// As [`start`], within other limits.
+pub fn start_with(listener: TcpListener, source: impl Source, limits: Limits) -> io::Result<Server> {
+    let listener = Listener::spawn("http", listener, limits, Api { source })?;
+    Ok(Server { listener })
+}
+
+impl Server {
+    /// Where it listens.
+    pub fn local_address(&self) -> SocketAddr {
+        self.listener.local_address()
+    }
+
+    /// Whether it answers: see [`Listener::alive`].
+    pub fn alive(&self) -> bool {
+        self.listener.alive()
+    }
+
+    /// Closes the port and waits for the thread to end.
+    pub fn stop(self) {
+        self.listener.stop();
+    }
+}
+
+struct Api<S> {
+    source: S,
+}
+
+impl<S: Source> Service for Api<S> {
+    fn received(&mut self, received: &[u8], _: SocketAddr) -> Step {
+        match head::parse(received) {
+            Ok(None) => Step::Wait,
+            Ok(Some((request, consumed))) => Step::Reply {
+                bytes: reply::encode(routes::route(&request, &self.source), &request),
+                consumed,
+                close: !request.keep_alive,
+            },
+            Err(refusal) => Step::Reply {
+                bytes: reply::encode_last(routes::error(refusal.status, &refusal.message)),
+                consumed: received.len(),
+                close: true,
+            },
+        }
+    }
+
+    fn overdue(&mut self, received: &[u8], _: SocketAddr) -> Option<Vec<u8>> {
+        // Who has not begun a request has none that could be late.
+        let begun = received.iter().any(|byte| !matches!(byte, b'\r' | b'\n'));
+        begun.then(|| {
+            let message = "the request did not arrive in time; send its head at once, ended by an empty line";
+            reply::encode_last(routes::error(408, message))
+        })
+    }
+
+    fn overflow(&mut self, received: &[u8], _: SocketAddr) -> Option<Vec<u8>> {
+        let refusal = head::too_large(received);
+        Some(reply::encode_last(routes::error(refusal.status, &refusal.message)))
+    }
+
+    fn detached(&mut self, _: TcpStream, _: SocketAddr, _: Vec<u8>) {
+        // No step above detaches. Dropping the stream closes it.
+    }
+}

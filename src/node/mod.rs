@@ -1,1 +1,221 @@
-//! Not written yet.
+//! The sidecar: one driver thread that owns the machine, and everything it needs around it.
+//!
+//! The order at a start: log, configuration's folder, ports, transport, HTTP, discovery, then the machine's first
+//! event. The order at an end: the machine's farewell, links closed as deliberate, log flushed, exit code. A part that
+//! breaks ends the process with exit code 1, and a panic on any thread aborts it: nobody may go on answering for a
+//! dead driver (spec, "Fail-stop").
+
+mod board;
+mod driver;
+mod signals;
+mod timers;
+
+use crate::config::Config;
+use crate::discovery::{self, LookupResult};
+use crate::election::{Incarnation, Machine, Peer, ProcessId, Record};
+use crate::store::Store;
+use crate::telemetry::{self, Direction, Metrics, Port};
+use crate::transport::{self, Transport};
+use crate::{http, net};
+use board::Board;
+use driver::{Driver, Input};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// How many inputs wait for the driver; who has one more waits for room, and with it the peer whose link it reads.
+const INPUTS_MAX: usize = 4096;
+/// How many files are open besides connections: the ports, the record and its lock, pipes, a look-up's sockets.
+const DESCRIPTORS_BESIDES: usize = 64;
+/// How often discovery looks while this process knows nobody alive.
+const REFRESH_ALONE: Duration = Duration::from_millis(500);
+
+/// Why the sidecar cannot start, or ended.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("{0}")]
+    Open(#[from] crate::store::OpenError),
+    #[error("cannot listen for {what}: {source}; choose another address with {flag}")]
+    Listen { what: &'static str, flag: &'static str, source: net::ListenError },
+    #[error("the operating system refused a thread or a socket: {0}")]
+    System(#[from] std::io::Error),
+    #[error("{0}")]
+    Driver(#[from] driver::Failure),
+}
+
+impl Failure {
+    /// 2 for what the operator has to mend before another start makes sense, 1 for fail-stop.
+    fn exit_code(&self) -> u8 {
+        match self {
+            Failure::Open(_) | Failure::Listen { .. } => 2,
+            Failure::System(_) | Failure::Driver(_) => 1,
+        }
+    }
+}
+
+/// Runs the sidecar until it is told to stop. The exit code is 0 then, 2 where it could not start as configured, and 1
+/// when it had to stop itself.
+pub fn run(config: Config) -> ExitCode {
+    let _flushed_at_the_end = telemetry::log::init(config.log, config.log_format);
+    abort_on_panic();
+    for warning in config.warnings() {
+        log::warn!("{warning}");
+    }
+    let outcome = sidecar(config);
+    let code = match &outcome {
+        Ok(()) => 0,
+        Err(failure) => {
+            log::error!("{failure}");
+            failure.exit_code()
+        }
+    };
+    ExitCode::from(code)
+}
+
+fn abort_on_panic() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        report(info);
+        log::error!("a part of this process panicked, so all of it ends (fail-stop): {info}");
+        telemetry::log::flush();
+        std::process::abort();
+    }));
+}
+
+/// Takes as many file descriptors as this program's limits may need, where the system's soft limit is lower.
+fn allow_descriptors() {
+    let peers = transport::LINKS_MAX + transport::STRANGERS_MAX + transport::DIALS_MAX;
+    let wanted =
+        u64::try_from(peers + http::LIMITS.connections_max + DESCRIPTORS_BESIDES).unwrap_or(u64::MAX);
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|current| current < wanted) {
+        let current = Some(limit.maximum.map_or(wanted, |maximum| maximum.min(wanted)));
+        if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current, ..limit }) {
+            log::warn!("the limit of open files stays at {:?}: {error}", limit.current);
+        }
+    }
+}
+
+fn sidecar(config: Config) -> Result<(), Failure> {
+    allow_descriptors();
+    let (store, record) = open(&config)?;
+    let peer_port = listen(config.listen, "peers", "--listen")?;
+    let http_port = listen(config.http, "HTTP", "--http")?;
+    let me = identity(&config, record.as_ref(), peer_port.local_addr()?);
+    log::info!(
+        "bellwether {} starts: {} (id {}, priority {}) in cluster \"{}\", peers on {}, HTTP on {}",
+        env!("CARGO_PKG_VERSION"),
+        me.name,
+        me.id,
+        me.priority.0,
+        config.cluster,
+        peer_port.local_addr()?,
+        http_port.local_addr()?,
+    );
+    let (sender, inputs) = sync_channel(INPUTS_MAX);
+    signals::watch(sender.clone())?;
+
+    let metrics = Metrics::new(&config.cluster);
+    let failure_timeout = config.settings.failure_timeout;
+    let machine = Machine::new(config.settings.clone(), config.cluster.clone(), me.clone(), record.as_ref());
+    let board = Arc::new(Board::new(machine.view(), metrics.clone()));
+
+    let reports = sender.clone();
+    let transport = Transport::start(
+        transport::Settings {
+            cluster: config.cluster.clone(),
+            me: me.clone(),
+            dial_timeout: config.dial_timeout,
+            unacknowledged_max: 2 * failure_timeout,
+        },
+        peer_port,
+        // The driver outlives the transport; once it is gone nobody has to know any more.
+        Arc::new(move |report| drop(reports.send(Input::Report(report)))),
+        Arc::new(Counted(metrics.clone())),
+    )?;
+    let server = http::start(http_port, board::Answers(Arc::clone(&board)))?;
+
+    let lookups = metrics.clone();
+    let discovery = discovery::spawn(
+        discovery::Settings {
+            service: config.service.clone(),
+            peers: config.peers.iter().map(|p| (p.host.clone(), p.port)).collect(),
+            peer_port: config.peer_port,
+            refresh: config.refresh,
+            refresh_alone: REFRESH_ALONE,
+        },
+        move |lookup| {
+            lookups.lookup(lookup.result.name());
+            if let LookupResult::Found(addresses) = lookup.result {
+                let _ = sender.send(Input::Found { addresses, complete: lookup.complete });
+            }
+        },
+    )?;
+
+    let driver = Driver::new(machine, store, transport, board, metrics, discovery, failure_timeout);
+    driver.run(&inputs)?;
+    server.stop();
+    Ok(())
+}
+
+/// Opens the state folder, if there is one, and reads what this process knew.
+fn open(config: &Config) -> Result<(Option<Store>, Option<Record>), Failure> {
+    let Some(folder) = &config.state_dir else { return Ok((None, None)) };
+    let (store, record) = Store::open(folder)?;
+    if let Some(record) = &record {
+        store.check_cluster(record, &config.cluster)?;
+    }
+    Ok((Some(store), record))
+}
+
+fn listen(address: SocketAddr, what: &'static str, flag: &'static str) -> Result<TcpListener, Failure> {
+    net::listen(address).map_err(|source| Failure::Listen { what, flag, source })
+}
+
+/// Who this process is: the id of its record, or a new one.
+fn identity(config: &Config, record: Option<&Record>, listening: SocketAddr) -> Peer {
+    let id = record.map_or_else(|| ProcessId(Uuid::new_v4()), |r| r.id);
+    Peer {
+        id,
+        incarnation: Incarnation(Uuid::new_v4().as_u64_pair().0),
+        name: config.name.clone(),
+        address: advertised(config, listening),
+        priority: config.priority,
+        revision: config.revision.clone(),
+    }
+}
+
+/// Where peers reach this process: as configured, else where it listens, if that is one address. Otherwise it is left
+/// unspecified until the first dial shows which address leads to the peers.
+fn advertised(config: &Config, listening: SocketAddr) -> SocketAddr {
+    match config.advertise {
+        Some(address) => address,
+        None if !listening.ip().is_unspecified() => listening,
+        None => SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), listening.port()),
+    }
+}
+
+/// The transport's counts as metrics.
+struct Counted(Metrics);
+
+impl transport::Counts for Counted {
+    fn sent(&self, name: &'static str) {
+        self.0.message(name, Direction::Sent);
+    }
+
+    fn received(&self, name: &'static str) {
+        self.0.message(name, Direction::Received);
+    }
+
+    fn unknown_frame(&self) {
+        self.0.unknown_frame();
+    }
+
+    fn refused(&self) {
+        self.0.connection_refused(Port::Peer);
+    }
+}

@@ -1,1 +1,11 @@
-//! Not written yet.
+//! What people and their tools see of a process: its log, its metrics, and the chronicle that turns the election's
+//! notes into both.
+
+pub mod chronicle;
+mod line_queue;
+pub mod log;
+pub mod metrics;
+pub mod printable;
+
+pub use chronicle::Chronicle;
+pub use metrics::{Direction, Metrics, Port};

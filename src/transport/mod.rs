@@ -1,1 +1,261 @@
-//! Not written yet.
+//! Blocking TCP between the processes of a cluster: a listener, links, a bounded pool of threads, and crash evidence.
+//!
+//! A *link* is an open connection over which both sides have said who they are. Usually a pair has one; when both dial at
+//! once it has two for a while, which does no harm: messages go over the newest, are read from all, and a link that
+//! nobody uses is closed. A link has one thread that reads it, blocking; it is written to by whoever has something to
+//! say, without waiting: a peer whose socket takes no more of our few bytes has stopped reading, and its link is cut.
+//! So nothing that a peer does can hold up the driver.
+//!
+//! Reports go to one sink, in the order of each link: [`Report::Opened`], messages, [`Report::Closed`]. The sink may
+//! block (a bounded queue); no lock is held meanwhile. [`Book`] turns the reports of several links of a peer into
+//! the events that the election machine knows.
+
+mod book;
+mod dial;
+mod door;
+mod handshake;
+mod link;
+mod seek;
+mod serve;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use book::Book;
+
+use crate::election::{Incarnation, Message, Peer, ProcessId};
+use crate::net::{Limits, LineLimit, Listener, Pool};
+use crate::wire;
+use std::collections::BTreeSet;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use table::Table;
+
+/// How many links there are at most: two for each member, as when both sides dial at once.
+pub const LINKS_MAX: usize = 2 * crate::election::MEMBERS_MAX;
+/// How many connections may be in the handshake at the peer port.
+pub const STRANGERS_MAX: usize = 256;
+/// How many dials are under way at a time, and how many wait for a thread.
+pub const DIALS_MAX: usize = 16;
+const DIALS_WAITING_MAX: usize = 2 * crate::election::MEMBERS_MAX;
+/// A link over which nothing has been said for this long, and that is not sought, is closed.
+pub const IDLE_AFTER: Duration = Duration::from_secs(10);
+/// How long a frame may take from its first byte to its last.
+pub const FRAME_DEADLINE: Duration = Duration::from_secs(2);
+const STACK_BYTES: usize = 128 * 1024;
+/// What strangers can make this process log: so many lines, and then one each time that this passes.
+const LOG_LINES: u32 = 6;
+const LOG_LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// What the transport needs to know.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Peers of another cluster are refused.
+    pub cluster: String,
+    /// This process. Its address may be unspecified: it is then found out from the route to the first peer.
+    pub me: Peer,
+    /// How long a dial may take, and the handshake after it as well.
+    pub dial_timeout: Duration,
+    /// How long sent bytes may stay unacknowledged by the peer's kernel before its link is given up.
+    pub unacknowledged_max: Duration,
+}
+
+/// What happened to links.
+#[derive(Clone, Debug)]
+pub enum Report {
+    /// A link is open.
+    Opened(Peer),
+    /// A link ended.
+    Closed {
+        /// Whose.
+        id: ProcessId,
+        /// Of which life.
+        incarnation: Incarnation,
+        /// Whether the peer crashed: the link ended unannounced, and a dial at once was refused or answered by another
+        /// incarnation.
+        crashed: bool,
+    },
+    /// A dial to this address was refused.
+    Refused(SocketAddr),
+    /// A message arrived.
+    Received {
+        /// From whom.
+        from: ProcessId,
+        /// What.
+        message: Message,
+    },
+    /// A dial to this address reached this process itself.
+    ReachedSelf(SocketAddr),
+    /// Where peers reach this process, from the route to one of them.
+    Advertise(SocketAddr),
+}
+
+/// Counts what goes over the links. Called on many threads; must not block.
+pub trait Counts: Send + Sync + 'static {
+    /// A message of this name was handed to a link.
+    fn sent(&self, name: &'static str);
+    /// A message of this name arrived.
+    fn received(&self, name: &'static str);
+    /// A frame of an unknown kind was skipped.
+    fn unknown_frame(&self);
+    /// A connection was refused.
+    fn refused(&self);
+}
+
+/// Where reports go. It may block.
+pub type Sink = Arc<dyn Fn(Report) + Send + Sync>;
+
+/// The transport of one process. Dropping it closes the port, but not the links: see [`Transport::close`].
+pub struct Transport {
+    inner: Arc<Inner>,
+    listener: Listener,
+}
+
+/// What its threads share.
+struct Inner {
+    settings: Settings,
+    stamp: wire::Stamp,
+    listen_port: u16,
+    sink: Sink,
+    counts: Arc<dyn Counts>,
+    table: Mutex<Table>,
+    seek_changed: std::sync::Condvar,
+    links: Pool,
+    dials: Pool,
+    log: Mutex<LineLimit>,
+}
+
+impl Transport {
+    /// Listens on `listener` and reports to `sink`.
+    ///
+    /// # Errors
+    /// If the operating system refuses a thread.
+    pub fn start(
+        settings: Settings,
+        listener: TcpListener,
+        sink: Sink,
+        counts: Arc<dyn Counts>,
+    ) -> io::Result<Transport> {
+        let inner = Arc::new(Inner {
+            stamp: wire::Stamp {
+                cluster: settings.cluster.clone(),
+                id: settings.me.id,
+                priority: settings.me.priority,
+            },
+            listen_port: listener.local_addr()?.port(),
+            table: Mutex::new(Table::new(settings.me.address)),
+            settings,
+            sink,
+            counts,
+            seek_changed: std::sync::Condvar::new(),
+            links: Pool::new("link", LINKS_MAX, 0, STACK_BYTES),
+            dials: Pool::new("dial", DIALS_MAX, DIALS_WAITING_MAX, STACK_BYTES),
+            log: Mutex::new(LineLimit::new(LOG_LINES, LOG_LINE_EVERY)),
+        });
+        let limits = Limits {
+            connections_max: STRANGERS_MAX,
+            receive_bytes_max: wire::HELLO_BYTES_MAX,
+            receive_deadline: Duration::from_secs(1).max(inner.settings.dial_timeout),
+            idle_deadline: Duration::from_secs(1),
+            write_deadline: Duration::from_secs(1),
+        };
+        let listener =
+            Listener::spawn("peer-port", listener, limits, door::Door { inner: Arc::clone(&inner) })?;
+        let seeker = Arc::clone(&inner);
+        std::thread::Builder::new()
+            .name("seeker".to_owned())
+            .stack_size(STACK_BYTES)
+            .spawn(move || seek::seek(&seeker))?;
+        Ok(Transport { inner, listener })
+    }
+
+    /// Where it listens.
+    pub fn local_address(&self) -> SocketAddr {
+        self.listener.local_address()
+    }
+
+    /// Whether the peer port accepts connections.
+    pub fn listening(&self) -> bool {
+        self.listener.alive()
+    }
+
+    /// Sends without waiting: over the newest link to `to`, else over one that is dialled to `address` for it. What
+    /// cannot be delivered is dropped.
+    pub fn send(&self, to: ProcessId, address: SocketAddr, message: &Message) {
+        let frame = match wire::encode_message(&self.inner.stamp, message) {
+            Ok(frame) => frame,
+            Err(error) => {
+                // The machine bounds all that it sends; this would be a bug, and dropping one message is allowed.
+                return log::error!("a {} message was not sent: {error}", message.body.name());
+            }
+        };
+        self.inner.counts.sent(message.body.name());
+        if !self.inner.write(to, &frame) {
+            self.inner.send_by_dialling(to, address, frame);
+        }
+    }
+
+    /// Keeps trying to have a link with whoever listens at each of these addresses, until the next call.
+    pub fn seek(&self, addresses: BTreeSet<SocketAddr>) {
+        self.inner.table().seek(addresses);
+        self.inner.seek_changed.notify_one();
+    }
+
+    /// Accepts and dials no more, and ends all links, announced as deliberate.
+    pub fn close(self) {
+        let Transport { inner, listener } = self;
+        listener.stop();
+        let links = inner.table().close();
+        inner.seek_changed.notify_one();
+        for link in links {
+            link.say_bye();
+        }
+    }
+}
+
+impl Inner {
+    fn table(&self) -> MutexGuard<'_, Table> {
+        // A panicking thread ends the process in the sidecar; where it doesn't, the table is valid at every unlock.
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn report(&self, report: Report) {
+        (self.sink)(report);
+    }
+
+    /// Logs what a stranger made happen, a few times a minute at most.
+    fn warn(&self, text: std::fmt::Arguments<'_>) {
+        let allowed = self.log.lock().unwrap_or_else(PoisonError::into_inner).allow(crate::net::boottime());
+        match allowed {
+            Some(0) => log::warn!("{text}"),
+            Some(left_out) => log::warn!("{text} ({left_out} such lines were left out)"),
+            None => {}
+        }
+    }
+
+    /// What this process says first on every connection.
+    fn hello(&self) -> Vec<u8> {
+        let peer = Peer { address: self.table().advertised(), ..self.settings.me.clone() };
+        let hello = wire::Hello {
+            version_min: wire::VERSION_MIN,
+            version_max: wire::VERSION,
+            cluster: self.settings.cluster.clone(),
+            peer,
+        };
+        // Config bounds every text in it; an empty Hello is refused by the other side as damaged.
+        wire::encode_hello(&hello).unwrap_or_default()
+    }
+
+    /// Writes a frame to the newest link of a peer that takes it; false if there is none.
+    fn write(&self, to: ProcessId, frame: &[u8]) -> bool {
+        loop {
+            let Some(link) = self.table().link(to) else { return false };
+            if link.write(frame) {
+                return true;
+            }
+            // It has been cut, so the next one is looked at, if there is one.
+        }
+    }
+}

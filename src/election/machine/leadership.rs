@@ -2,7 +2,7 @@
 
 use super::{Machine, Phase};
 use crate::election::{
-    Action, Body, Epoch, Incumbent, Member, Message, Note, Now, Preempt, ProcessId, Reason, State, Timer,
+    Action, Body, Epoch, Incumbent, Member, Note, Now, Preempt, ProcessId, Reason, State, Timer,
 };
 
 /// A failed handover doubles the delay of the next at most this often.
@@ -166,25 +166,25 @@ impl Machine {
             self.set_epoch(epoch);
             self.resigned = Some((from, epoch));
         }
-        let address = self.roster.get(from).map(|m| m.peer.address);
-        if leaving {
-            self.forget(from);
-        }
-        if !current || self.phase.leading() {
-            return;
-        }
-        match successor {
-            Some(id) if id == self.me.id && self.rank().eligible() => {
-                self.announce(now, self.seen.next());
-                if let Some(address) = address.filter(|_| leaving) {
-                    // No member any more, it waits for just this before it ends.
-                    let body = Body::Coordinator { elected_at_ms: now.wall_ms };
-                    let message = Message { epoch: self.epoch, body };
-                    self.act(Action::Send { to: from, address, message });
+        if current && !self.phase.leading() {
+            match successor {
+                // The one who leaves hears it too: it waits for just that.
+                Some(id) if id == self.me.id && self.rank().eligible() => {
+                    self.announce(now, self.seen.next())
+                }
+                Some(id) if self.roster.get(id).is_some_and(Member::can_lead) => self.wait_for(id),
+                _ => {
+                    self.forget_leaver(from, leaving);
+                    self.contest(now);
                 }
             }
-            Some(id) if self.roster.get(id).is_some_and(Member::can_lead) => self.wait_for(id),
-            _ => self.contest(now),
+        }
+        self.forget_leaver(from, leaving);
+    }
+
+    fn forget_leaver(&mut self, id: ProcessId, leaving: bool) {
+        if leaving {
+            self.forget(id);
         }
     }
 

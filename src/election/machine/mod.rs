@@ -240,6 +240,11 @@ impl Machine {
         !self.roster.iter().any(|m| m.state == State::Alive)
     }
 
+    /// The latest heartbeat's round trip to a member; none where this process does not lead.
+    pub fn round_trip(&self, id: ProcessId) -> Option<Duration> {
+        self.roster.get(id).and_then(|member| member.round_trip)
+    }
+
     /// What may be told of it.
     pub fn view(&self) -> View {
         let own =

@@ -1,0 +1,261 @@
+//! How long a failover takes, with real processes on loopback: `cargo bench --bench failover [-- --rounds 20]`.
+//!
+//! Prints a table, and fails when a round breaks what has to hold (one leader, a higher epoch, the right successor, no
+//! election when a process comes back) or a measured time is over its bound.
+
+#[path = "../tests/real/rounds.rs"]
+mod rounds;
+#[path = "../tests/real/usage.rs"]
+mod usage;
+
+use bellwether::demo::fleet::{Agreement, Fleet, Plan};
+use rounds::{ANSWER_TIMEOUT, Cause, FAILURE_TIMEOUT, PATIENCE};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+const ROUNDS: usize = 100;
+const SIZES: [usize; 2] = [3, 5];
+/// The medians that are promised where a process says farewell, or its death is seen.
+const FAST: Duration = Duration::from_millis(10);
+/// How many fleets share the rounds that mostly wait, and how often their processes are asked.
+const FLEETS: usize = 10;
+const SLOW_ASK_EVERY: Duration = Duration::from_millis(20);
+/// How long a stopped leader stays stopped.
+const STOPPED: Duration = Duration::from_secs(5);
+/// Resident memory of one process, and its share of a core while nothing happens.
+const RESIDENT_KIB_MAX: u64 = 5 * 1024;
+const IDLE_PERCENT_MAX: f64 = 0.5;
+const IDLE_WATCHED: Duration = Duration::from_secs(20);
+
+/// A line of the table.
+struct Row {
+    n: usize,
+    what: &'static str,
+    times: Vec<Duration>,
+    bound: Bound,
+}
+
+/// What must hold of a line's times.
+enum Bound {
+    Median(Duration),
+    Max(Duration),
+    None,
+}
+
+fn main() -> ExitCode {
+    let rounds = match rounds_asked_for(std::env::args().skip(1)) {
+        Ok(rounds) => rounds,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    let logs = match tempfile::tempdir() {
+        Ok(logs) => logs,
+        Err(error) => {
+            eprintln!("error: no folder for logs: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match measure(rounds, logs.path()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}\nlogs: {}", logs.keep().display());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Cargo itself adds `--bench`.
+fn rounds_asked_for(mut args: impl Iterator<Item = String>) -> Result<usize, String> {
+    let mut rounds = ROUNDS;
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--bench" => {}
+            "--rounds" => {
+                let number = args.next().and_then(|n| n.parse().ok()).filter(|n| *n > 0);
+                rounds = number.ok_or("--rounds needs a number from 1 on")?;
+            }
+            _ => return Err(format!("{arg} is not known; there is --rounds N")),
+        }
+    }
+    Ok(rounds)
+}
+
+/// Whether everything was within its bound.
+fn measure(rounds: usize, logs: &Path) -> Result<bool, String> {
+    let began = Instant::now();
+    println!(
+        "time from the signal to the leader until all survivors name the same new leader, release build:"
+    );
+    println!(
+        "{:>2}  {:<34} {:>6} {:>11} {:>11} {:>11}  bound",
+        "n", "what", "rounds", "median ms", "p99 ms", "max ms"
+    );
+    let mut good = true;
+    for n in SIZES {
+        for (cause, what) in [(Cause::Crash, "crash (SIGKILL)"), (Cause::Handover, "handover (SIGTERM)")] {
+            let (took, back) = rounds_of(n, cause, rounds, &[], None, logs)?;
+            good &= print(&Row { n, what, times: took, bound: Bound::Median(FAST) });
+            print(&Row { n, what: "  rejoin, from the start", times: back, bound: Bound::None });
+        }
+    }
+    let silence = FAILURE_TIMEOUT + ANSWER_TIMEOUT;
+    for n in SIZES {
+        let flags = ["--crash-evidence", "off"];
+        let parts = in_parallel(rounds, |share| {
+            rounds_of(n, Cause::Crash, share, &flags, Some(SLOW_ASK_EVERY), logs)
+        })?;
+        let times = parts.into_iter().flat_map(|(took, _)| took).collect();
+        good &= print(&Row { n, what: "crash, --crash-evidence off", times, bound: Bound::Max(silence) });
+    }
+    let pauses = rounds.div_ceil(2);
+    for n in SIZES {
+        let pauses: Vec<rounds::Pause> =
+            in_parallel(pauses, |share| pauses_of(n, share, logs))?.into_iter().flatten().collect();
+        let took = pauses.iter().map(|p| p.took).collect();
+        good &= print(&Row { n, what: "pause (SIGSTOP for 5 s)", times: took, bound: Bound::Max(silence) });
+        let joined = pauses.iter().map(|p| p.joined).collect();
+        print(&Row { n, what: "  rejoin, from SIGCONT", times: joined, bound: Bound::None });
+        let answers: u64 = pauses.iter().map(|p| p.answers).sum();
+        println!("    none of the {answers} answers of the woken leaders from SIGCONT on said that it leads");
+    }
+    good &= idle(logs)?;
+    println!("took {:.0} s", began.elapsed().as_secs_f64());
+    Ok(good)
+}
+
+fn fleet(n: usize, flags: &[&str], logs: &Path) -> Result<Fleet, String> {
+    let plan = Plan {
+        binary: PathBuf::from(env!("CARGO_BIN_EXE_bellwether")),
+        n,
+        base_port: None,
+        flags: flags.iter().map(|f| (*f).to_owned()).collect(),
+        logs: Some(tempfile::tempdir_in(logs).map_err(|e| e.to_string())?.keep()),
+    };
+    Fleet::new(plan).map_err(|e| e.to_string())
+}
+
+fn started(
+    n: usize,
+    flags: &[&str],
+    ask_every: Option<Duration>,
+    logs: &Path,
+) -> Result<(Fleet, Agreement), String> {
+    let flags = [&["--preempt", "never"], flags].concat();
+    let mut fleet = fleet(n, &flags, logs)?;
+    if ask_every.is_some() {
+        fleet.ask_every(ask_every);
+    }
+    fleet.start_all().map_err(|e| e.to_string())?;
+    let now = fleet.agree(0, PATIENCE).map_err(|e| e.to_string())?;
+    Ok((fleet, now))
+}
+
+/// As many failovers one after the other: how long each took, and how long the rejoining after it.
+fn rounds_of(
+    n: usize,
+    cause: Cause,
+    rounds: usize,
+    flags: &[&str],
+    ask_every: Option<Duration>,
+    logs: &Path,
+) -> Result<(Vec<Duration>, Vec<Duration>), String> {
+    let (mut fleet, mut now) = started(n, flags, ask_every, logs)?;
+    let (mut times, mut back) = (Vec::new(), Vec::new());
+    for round in 1..=rounds {
+        let what = format!("{cause:?} {flags:?}, round {round} of {}", fleet.name(now.leader));
+        let wrong = |error| format!("{what}: {error}");
+        let (next, took) = rounds::take_down(&mut fleet, &now, cause).map_err(wrong)?;
+        times.push(took);
+        back.push(rounds::bring_back(&mut fleet, now.leader, &[], &next).map_err(wrong)?);
+        now = next;
+    }
+    Ok((times, back))
+}
+
+fn pauses_of(n: usize, rounds: usize, logs: &Path) -> Result<Vec<rounds::Pause>, String> {
+    let (mut fleet, mut now) = started(n, &[], Some(SLOW_ASK_EVERY), logs)?;
+    let mut pauses = Vec::new();
+    for round in 1..=rounds {
+        let (next, pause) = rounds::pause(&mut fleet, &now, STOPPED)
+            .map_err(|error| format!("pause, round {round} of {}: {error}", fleet.name(now.leader)))?;
+        pauses.push(pause);
+        now = next;
+    }
+    Ok(pauses)
+}
+
+/// Shares rounds out to fleets that run at the same time.
+fn in_parallel<T: Send>(
+    rounds: usize,
+    work: impl Fn(usize) -> Result<T, String> + Sync,
+) -> Result<Vec<T>, String> {
+    let shares = (0..FLEETS).map(|i| rounds / FLEETS + usize::from(i < rounds % FLEETS)).filter(|s| *s > 0);
+    std::thread::scope(|scope| {
+        let work = &work;
+        let threads: Vec<_> = shares.map(|share| scope.spawn(move || work(share))).collect();
+        threads.into_iter().map(|t| t.join().unwrap_or(Err("a thread panicked".to_owned()))).collect()
+    })
+}
+
+/// Prints a line; says whether it is within its bound.
+fn print(row: &Row) -> bool {
+    let mut times = row.times.clone();
+    times.sort_unstable();
+    let (median, p99, max) = (percentile(&times, 50), percentile(&times, 99), percentile(&times, 100));
+    let (good, bound) = match row.bound {
+        Bound::Median(bound) => (median <= bound, format!("median <= {} ms", bound.as_millis())),
+        Bound::Max(bound) => (max <= bound, format!("max <= {} ms", bound.as_millis())),
+        Bound::None => (true, String::new()),
+    };
+    let verdict = match row.bound {
+        Bound::None => "",
+        _ if good => ": ok",
+        _ => ": OVER",
+    };
+    let ms = |d: Duration| format!("{:.1}", d.as_secs_f64() * 1000.0);
+    println!(
+        "{:>2}  {:<34} {:>6} {:>11} {:>11} {:>11}  {bound}{verdict}",
+        row.n,
+        row.what,
+        times.len(),
+        ms(median),
+        ms(p99),
+        ms(max)
+    );
+    good
+}
+
+/// The smallest time that `percent` of all are not above.
+fn percentile(sorted: &[Duration], percent: usize) -> Duration {
+    let rank = (sorted.len() * percent).div_ceil(100).max(1);
+    sorted.get(rank - 1).copied().unwrap_or_default()
+}
+
+/// Memory and processor time of five processes that are left alone.
+fn idle(logs: &Path) -> Result<bool, String> {
+    let (fleet, _now) = started(5, &[], None, logs)?;
+    let idle = usage::idle(&fleet, IDLE_WATCHED)?;
+    let (resident, percent) = (idle.resident_kib_max(), idle.cpu_percent_max());
+    let verdict = |good| if good { "ok" } else { "OVER" };
+    let (small, quiet) = (resident <= RESIDENT_KIB_MAX, percent < IDLE_PERCENT_MAX);
+    println!("\none process of 5, left alone for {} s, the largest of them:", IDLE_WATCHED.as_secs());
+    println!(
+        "  resident memory {:.2} MiB ({:.2} at its peak, {:.2} not backed by a file), {} threads; at most {} MiB: {}",
+        mib(resident),
+        mib(idle.resident_peak_kib_max()),
+        mib(idle.anonymous_kib_max()),
+        idle.threads_max(),
+        RESIDENT_KIB_MAX / 1024,
+        verdict(small)
+    );
+    println!("  processor time {percent:.2} % of a core; less than {IDLE_PERCENT_MAX} %: {}", verdict(quiet));
+    Ok(small && quiet)
+}
+
+fn mib(kib: u64) -> f64 {
+    kib as f64 / 1024.0
+}

@@ -1,0 +1,255 @@
+//! What single flags cannot know: relations between settings, and defaults that come from the surroundings.
+
+use super::Config;
+use super::duration::show;
+use super::flags::{RunArgs, Safety};
+use super::host_port::HostPort;
+use crate::election::{
+    CLUSTER_BYTES_MAX, MEMBERS_MAX, NAME_BYTES_MAX, Preempt, Priority, REVISION_BYTES_MAX, Settings,
+};
+use core::net::{IpAddr, SocketAddr};
+use std::collections::HashSet;
+use std::time::Duration;
+
+/// The shortest heartbeat: below it the timers' own jitter would look like silence.
+const HEARTBEAT_SHORTEST: Duration = Duration::from_millis(10);
+/// The shortest time between two DNS look-ups: name servers are shared.
+const REFRESH_SHORTEST: Duration = Duration::from_millis(100);
+/// How many heartbeats must fit into the failure timeout, so that one or two lost or late ones kill nobody.
+const HEARTBEATS_A_LEASE: u32 = 4;
+/// The cluster's name where neither `--cluster` nor `--service` gives one.
+const CLUSTER_DEFAULT: &str = "default";
+
+/// What the defaults of some flags are made from.
+pub struct Surroundings {
+    /// POD_NAME, if it is set to something.
+    pub pod_name: Option<String>,
+    /// POD_IP, if it is set to something.
+    pub pod_ip: Option<String>,
+    /// The machine's host name, if it has one.
+    pub host_name: Option<String>,
+}
+
+/// Why a configuration is refused. Nothing has been started; the process ends with exit code 2.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Refusal {
+    #[error(
+        "--heartbeat {} is too short: below {} a busy machine's own delays look like silence; write --heartbeat {} \
+         or more",
+        show(*.0), show(HEARTBEAT_SHORTEST), show(HEARTBEAT_SHORTEST)
+    )]
+    HeartbeatTooShort(Duration),
+    #[error(
+        "--refresh {} is too short: name servers are shared; write --refresh {} or more",
+        show(*.0), show(REFRESH_SHORTEST)
+    )]
+    RefreshTooShort(Duration),
+    #[error(
+        "--lease {} is shorter than {HEARTBEATS_A_LEASE} heartbeats (--heartbeat {}), so that a single late one would \
+         pass for a death; write --lease {} or more, or a shorter --heartbeat",
+        show(*.lease), show(*.heartbeat), show(*.heartbeat * HEARTBEATS_A_LEASE)
+    )]
+    LeaseTooShort { lease: Duration, heartbeat: Duration },
+    #[error(
+        "--coordinator-timeout {} is not longer than --answer-timeout {}: who has answered first waits for answers \
+         itself before it can announce; write a longer --coordinator-timeout, such as {}, or a shorter \
+         --answer-timeout",
+        show(*.coordinator), show(*.answer), show(*.answer * 3)
+    )]
+    CoordinatorTooShort { coordinator: Duration, answer: Duration },
+    #[error(
+        "--answer-timeout {} is shorter than --dial-timeout {}: an answer may need a new connection first; write \
+         --answer-timeout {} or more, or a shorter --dial-timeout",
+        show(*.answer), show(*.dial), show(*.dial)
+    )]
+    AnswerTooShort { answer: Duration, dial: Duration },
+    #[error(
+        "--start-timeout {} is shorter than --stable-margin {}, so that the margin could never pass; write \
+         --start-timeout {} or more, or a shorter --stable-margin",
+        show(*.start), show(*.margin), show(*.margin)
+    )]
+    StartTooShort { start: Duration, margin: Duration },
+    #[error(
+        "--preempt {} is shorter than --heartbeat {}: the better process must have been heard once before it takes \
+         over; write --preempt {} or more, or always",
+        show(*.delay), show(*.heartbeat), show(*.heartbeat)
+    )]
+    PreemptTooShort { delay: Duration, heartbeat: Duration },
+    #[error(
+        "--forget-after {} is shorter than --lease {}: a member would be forgotten before it is known to be dead; \
+         write --forget-after {} or more",
+        show(*.forget), show(*.lease), show(*.lease)
+    )]
+    ForgetTooShort { forget: Duration, lease: Duration },
+    #[error(
+        "--listen {listen} and --http {http} cannot both listen there; give one of them another port, such as the \
+         defaults 4041 and 4040"
+    )]
+    SameAddress { listen: SocketAddr, http: SocketAddr },
+    #[error("{source_} {address} is no address that peers can dial; write one of this machine's addresses")]
+    UnspecifiedAdvertise { source_: &'static str, address: String },
+    #[error("--advertise {0} has port 0, which nobody can dial; write the port where --listen is reached")]
+    AdvertisePortZero(SocketAddr),
+    #[error("POD_IP {0:?} is not an IP address; take it from status.podIP, or give --advertise")]
+    BadPodIp(String),
+    #[error("--peers names {0} different peers, and a cluster has at most {MEMBERS_MAX} members; name fewer")]
+    TooManyPeers(usize),
+    #[error("{0} is empty; write a name, or leave it out")]
+    Empty(&'static str),
+    #[error("{what} {text:?} is {} bytes long, and at most {longest} fit; write a shorter one", text.len())]
+    TooLong { what: &'static str, text: String, longest: usize },
+    #[error("{what} {text:?} has control characters in it; write it in plain characters")]
+    ControlCharacters { what: &'static str, text: String },
+    #[error("this machine's host name cannot be read, and POD_NAME is not set; give --name")]
+    NoName,
+}
+
+/// Makes a configuration of the flags, or says what about them cannot be.
+pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Refusal> {
+    let Safety::Classic = args.safety;
+    check_timing(&args)?;
+    check_addresses(&args)?;
+
+    let advertise = match (args.advertise, surroundings.pod_ip) {
+        (Some(address), _) => Some(address),
+        (None, Some(text)) => advertise_from_pod_ip(&text, args.listen.port())?,
+        (None, None) => None,
+    };
+    let (what, name) = match (args.name, surroundings.pod_name) {
+        (Some(name), _) => ("--name", name),
+        (None, Some(name)) => ("POD_NAME", name),
+        (None, None) => ("the host name", surroundings.host_name.ok_or(Refusal::NoName)?),
+    };
+    check_text(what, &name, NAME_BYTES_MAX)?;
+    let cluster = args.cluster.unwrap_or_else(|| {
+        let service = args.service.as_deref().unwrap_or(CLUSTER_DEFAULT);
+        service.split('.').next().unwrap_or(service).to_owned()
+    });
+    check_text("--cluster", &cluster, CLUSTER_BYTES_MAX)?;
+    if let Some(revision) = &args.revision {
+        check_text("--revision", revision, REVISION_BYTES_MAX)?;
+    }
+    if args.state_dir.as_ref().is_some_and(|folder| folder.as_os_str().is_empty()) {
+        return Err(Refusal::Empty("--state-dir"));
+    }
+
+    Ok(Config {
+        peers: merged(args.peers)?,
+        service: args.service,
+        peer_port: args.peer_port,
+        listen: args.listen,
+        advertise,
+        http: args.http,
+        name,
+        cluster,
+        state_dir: args.state_dir,
+        priority: Priority(args.priority),
+        revision: args.revision.unwrap_or_default(),
+        settings: Settings {
+            variant: args.variant,
+            preempt: args.preempt,
+            crash_evidence: args.crash_evidence,
+            heartbeat: args.heartbeat,
+            failure_timeout: args.lease,
+            answer_timeout: args.answer_timeout,
+            coordinator_timeout: args.coordinator_timeout,
+            stable_margin: args.stable_margin,
+            start_timeout: args.start_timeout,
+            expect: args.expect,
+            forget_after: args.forget_after,
+        },
+        dial_timeout: args.dial_timeout,
+        refresh: args.refresh,
+        log: args.log,
+        log_format: args.log_format,
+    })
+}
+
+/// How the durations must stand to each other (design, "Timing").
+fn check_timing(args: &RunArgs) -> Result<(), Refusal> {
+    let (heartbeat, lease, answer) = (args.heartbeat, args.lease, args.answer_timeout);
+    if heartbeat < HEARTBEAT_SHORTEST {
+        return Err(Refusal::HeartbeatTooShort(heartbeat));
+    }
+    if lease < heartbeat * HEARTBEATS_A_LEASE {
+        return Err(Refusal::LeaseTooShort { lease, heartbeat });
+    }
+    if answer < args.dial_timeout {
+        return Err(Refusal::AnswerTooShort { answer, dial: args.dial_timeout });
+    }
+    if args.coordinator_timeout <= answer {
+        return Err(Refusal::CoordinatorTooShort { coordinator: args.coordinator_timeout, answer });
+    }
+    if args.start_timeout < args.stable_margin {
+        return Err(Refusal::StartTooShort { start: args.start_timeout, margin: args.stable_margin });
+    }
+    if let Preempt::After(delay) = args.preempt
+        && delay < heartbeat
+    {
+        return Err(Refusal::PreemptTooShort { delay, heartbeat });
+    }
+    if args.forget_after < lease {
+        return Err(Refusal::ForgetTooShort { forget: args.forget_after, lease });
+    }
+    if args.refresh < REFRESH_SHORTEST {
+        return Err(Refusal::RefreshTooShort(args.refresh));
+    }
+    Ok(())
+}
+
+fn check_addresses(args: &RunArgs) -> Result<(), Refusal> {
+    if overlap(args.listen, args.http) {
+        return Err(Refusal::SameAddress { listen: args.listen, http: args.http });
+    }
+    match args.advertise {
+        Some(address) if undialable(address.ip()) => {
+            Err(Refusal::UnspecifiedAdvertise { source_: "--advertise", address: address.to_string() })
+        }
+        Some(address) if address.port() == 0 => Err(Refusal::AdvertisePortZero(address)),
+        _ => Ok(()),
+    }
+}
+
+/// Whether one of two listening sockets would keep the other from its address. The system chooses a free port for 0.
+/// `[::]` also takes IPv4.
+fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
+    let covers = |a: IpAddr, b: IpAddr| a == b || (a.is_unspecified() && (a.is_ipv6() || b.is_ipv4()));
+    a.port() == b.port() && a.port() != 0 && (covers(a.ip(), b.ip()) || covers(b.ip(), a.ip()))
+}
+
+fn undialable(address: IpAddr) -> bool {
+    let broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
+    address.is_unspecified() || address.is_multicast() || broadcast
+}
+
+/// The pod's address with the peer port; none where that port is still to be chosen by the system.
+fn advertise_from_pod_ip(text: &str, port: u16) -> Result<Option<SocketAddr>, Refusal> {
+    let address: IpAddr = text.parse().map_err(|_| Refusal::BadPodIp(text.to_owned()))?;
+    if undialable(address) {
+        return Err(Refusal::UnspecifiedAdvertise { source_: "POD_IP", address: text.to_owned() });
+    }
+    Ok((port != 0).then_some(SocketAddr::new(address, port)))
+}
+
+/// A text that peers, people and logs will see.
+fn check_text(what: &'static str, text: &str, longest: usize) -> Result<(), Refusal> {
+    if text.trim().is_empty() {
+        Err(Refusal::Empty(what))
+    } else if text.len() > longest {
+        Err(Refusal::TooLong { what, text: text.to_owned(), longest })
+    } else if text.chars().any(char::is_control) {
+        Err(Refusal::ControlCharacters { what, text: text.to_owned() })
+    } else {
+        Ok(())
+    }
+}
+
+/// Each peer once, in the order given.
+fn merged(peers: Vec<HostPort>) -> Result<Vec<HostPort>, Refusal> {
+    let mut seen = HashSet::new();
+    let merged: Vec<HostPort> = peers.into_iter().filter(|peer| seen.insert(peer.clone())).collect();
+    if merged.len() > MEMBERS_MAX {
+        return Err(Refusal::TooManyPeers(merged.len()));
+    }
+    Ok(merged)
+}

@@ -1,0 +1,151 @@
+//! The environment as a source of settings: empty variables count as not set, and mistyped ones are pointed out.
+
+use clap::Command;
+use clap::builder::{OsStr, Resettable};
+use std::collections::BTreeSet;
+
+/// What every variable of ours begins with.
+pub const PREFIX: &str = "BELLWETHER_";
+/// How many unknown variables a warning lists; a longer list helps nobody.
+const LISTED_MAX: usize = 8;
+/// Longer names are nobody's slip of the finger, and comparing them would cost time.
+const COMPARED_BYTES_MAX: usize = 64;
+/// From how many differences on two names have nothing to do with each other.
+const DIFFERENCES_MAX: usize = 3;
+
+/// The variable's value, if it is set to something.
+pub fn variable(name: &str) -> Option<String> {
+    let value = std::env::var_os(name)?;
+    (!value.is_empty()).then(|| value.to_string_lossy().into_owned())
+}
+
+/// The command, for parsing, without the variables that are set but empty: Kubernetes templates write those, and
+/// they mean "not set". (They cannot be removed from the environment itself: that is unsafe where threads may run.)
+pub fn without_empty(command: Command) -> Command {
+    command
+        .mut_args(|arg| match arg.get_env() {
+            Some(name) if std::env::var_os(name).is_some_and(|value| value.is_empty()) => {
+                arg.env(Resettable::<OsStr>::Reset)
+            }
+            _ => arg,
+        })
+        .mut_subcommands(without_empty)
+}
+
+/// The names of all variables that some flag reads.
+pub fn known(command: &Command) -> BTreeSet<String> {
+    let own = command.get_arguments().filter_map(|arg| arg.get_env()).filter_map(|name| name.to_str());
+    let mut names: BTreeSet<String> = own.map(str::to_owned).collect();
+    for subcommand in command.get_subcommands() {
+        names.append(&mut known(subcommand));
+    }
+    names
+}
+
+/// A warning that lists the variables of `set` that look like ours and are read by no flag, each with the name that
+/// was perhaps meant; none if there are none.
+pub fn warning(set: impl Iterator<Item = String>, known: &BTreeSet<String>) -> Option<String> {
+    let unknown: BTreeSet<String> = set
+        .filter(|name| name.starts_with(PREFIX) && !known.contains(name) && !is_service_link(name))
+        .collect();
+    if unknown.is_empty() {
+        return None;
+    }
+    let mut listed: Vec<String> = unknown
+        .iter()
+        .take(LISTED_MAX)
+        .map(|name| match closest(name, known) {
+            Some(meant) => format!("{} (is {meant} meant?)", name.escape_debug()),
+            None => name.escape_debug().to_string(),
+        })
+        .collect();
+    if unknown.len() > LISTED_MAX {
+        listed.push(format!("and {} more", unknown.len() - LISTED_MAX));
+    }
+    Some(format!("ignored: no setting has the name of these variables: {}", listed.join(", ")))
+}
+
+/// Whether Kubernetes makes a variable of this name in every container, for a Service named `bellwether` or
+/// `bellwether-…` ("service links").
+fn is_service_link(name: &str) -> bool {
+    name.ends_with("_SERVICE_HOST")
+        || name.contains("_SERVICE_PORT")
+        || name.ends_with("_PORT")
+        || ["_TCP", "_UDP", "_SCTP"].iter().any(|protocol| name.contains(protocol))
+}
+
+/// The known name that differs least, if any is near.
+fn closest<'a>(name: &str, known: &'a BTreeSet<String>) -> Option<&'a String> {
+    if name.len() > COMPARED_BYTES_MAX {
+        return None;
+    }
+    known
+        .iter()
+        .map(|candidate| (differences(name.as_bytes(), candidate.as_bytes()), candidate))
+        .filter(|(differences, _)| *differences <= DIFFERENCES_MAX)
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// The edit distance: how many bytes have to be put in, taken out or changed.
+fn differences(a: &[u8], b: &[u8]) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let changed = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(list: &[&str]) -> BTreeSet<String> {
+        list.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn counts_differences() {
+        for (a, b, n) in [("", "", 0), ("a", "", 1), ("kitten", "sitting", 3), ("LEASE", "LAESE", 2)] {
+            assert_eq!(differences(a.as_bytes(), b.as_bytes()), n, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn points_out_unknown_variables_and_what_was_meant() {
+        let known = names(&["BELLWETHER_LEASE", "BELLWETHER_HEARTBEAT"]);
+        let set = names(&["BELLWETHER_LAESE", "BELLWETHER_LEASE", "PATH", "BELLWETHER_ZZZZZZZZ"]);
+        let warning = warning(set.into_iter(), &known).unwrap();
+        assert!(
+            warning.contains("BELLWETHER_LAESE (is BELLWETHER_LEASE meant?), BELLWETHER_ZZZZZZZZ"),
+            "{warning}"
+        );
+        assert!(!warning.contains("PATH"), "{warning}");
+    }
+
+    #[test]
+    fn says_nothing_about_what_kubernetes_sets() {
+        let set = names(&[
+            "BELLWETHER_SERVICE_HOST",
+            "BELLWETHER_SERVICE_PORT",
+            "BELLWETHER_SERVICE_PORT_HTTP",
+            "BELLWETHER_PORT",
+            "BELLWETHER_PORT_4040_TCP",
+            "BELLWETHER_PORT_4040_TCP_ADDR",
+        ]);
+        assert_eq!(warning(set.into_iter(), &names(&["BELLWETHER_SERVICE"])), None);
+    }
+
+    #[test]
+    fn lists_a_bounded_number() {
+        let set = (0..1000).map(|i| format!("BELLWETHER_QQQQQQQQ{i:04}"));
+        let warning = warning(set, &names(&[])).unwrap();
+        assert!(warning.ends_with("and 992 more"), "{warning}");
+    }
+}

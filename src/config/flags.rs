@@ -1,0 +1,438 @@
+//! The command line's flags. Their doc comments are what `--help` prints: its first paragraph with `-h`, all of it
+//! with `--help`. The values are checked one by one here, and against each other in `check`.
+
+use super::duration::{parse, parse_positive};
+use super::host_port::{HostPort, host_name};
+use crate::election::{CrashEvidence, MEMBERS_MAX, Preempt, Priority, Variant};
+use crate::telemetry::log::LogFormat;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use core::net::SocketAddr;
+use log::LevelFilter;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const PEERS: &str = "Peers";
+const PROCESS: &str = "This process";
+const ELECTION: &str = "Election";
+const TIMING: &str = "Timing";
+const LOGGING: &str = "Logging";
+
+/// The introduction in a line, for `-h`.
+pub const ABOUT: &str =
+    "Elects one leader among the processes of a cluster, and tells the application beside it";
+
+/// The introduction, for `--help`.
+pub const LONG_ABOUT: &str = "\
+bellwether elects one leader among the processes of a cluster and tells the application beside it who leads.
+
+It runs as a sidecar: one next to each instance of the application. It finds its peers through the DNS of a headless \
+Service (--service) or a list (--peers), elects a leader among them with the Bully algorithm over TCP (port 4041), and \
+answers on HTTP (port 4040): GET /leader says who leads, GET /is-leader says by its status whether it is this \
+instance. It needs no API server, no permissions and no database.
+
+Every flag of `run` may also be given as an environment variable, whose name --help shows; a flag wins over its \
+variable, and an empty variable counts as not set. A duration is one whole number and a unit: 250ms, 5s, 1m.";
+
+/// Shown under the flags of `run`.
+const RUN_EXAMPLES: &str = "\
+Examples:
+  In a pod, with a headless Service that is called web (POD_NAME and POD_IP from the downward API):
+    bellwether --service web
+  A replica that only takes over when no better one is there, and one that never leads:
+    bellwether --service web --priority 50
+    bellwether --service web --priority 0
+  Three processes without DNS, each on its own machine:
+    bellwether --peers 10.0.0.1:4041,10.0.0.2:4041,10.0.0.3:4041 --cluster web
+  To see an election, and to ask the sidecar here:
+    bellwether demo
+    bellwether status
+    curl http://127.0.0.1:4040/leader
+
+Exit codes:
+  0  asked to stop (SIGTERM, SIGINT), and done with it
+  1  fail-stop: the process found its own state broken, and ended rather than answer wrongly
+  2  bad configuration: nothing was started
+  3  `status` only: the process answers, but knows no leader";
+
+const DEMO_EXAMPLES: &str = "\
+Examples:
+  bellwether demo
+  bellwether demo -n 5 --once";
+
+const STATUS_EXAMPLES: &str = "\
+Examples:
+  bellwether status
+  bellwether status -o json --url http://10.0.0.7:4040
+  kubectl exec web-0 -c bellwether -- bellwether status
+
+Exit codes:
+  0  a leader is known (with --healthz: the process is healthy)
+  1  not reachable, or the answer makes no sense (with --healthz: or it is not healthy)
+  2  bad configuration
+  3  the process answers, but knows no leader";
+
+/// All of it, but for the flags of `run` that may stand without the word `run`: `config` puts that in.
+#[derive(clap::Parser)]
+#[command(
+    name = "bellwether",
+    version,
+    about = ABOUT,
+    long_about = LONG_ABOUT,
+    after_long_help = RUN_EXAMPLES,
+    max_term_width = 110
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(clap::Subcommand)]
+pub enum Command {
+    /// Runs the sidecar; the same as no command
+    #[command(long_about = LONG_ABOUT, after_long_help = RUN_EXAMPLES)]
+    Run(Box<RunArgs>),
+    /// Starts sidecars on this machine, kills leaders and shows how fast others take over
+    #[command(after_long_help = DEMO_EXAMPLES)]
+    Demo(DemoArgs),
+    /// Asks a sidecar who leads and who the members are
+    #[command(after_long_help = STATUS_EXAMPLES)]
+    Status(StatusArgs),
+}
+
+/// The flags of `run`.
+#[derive(clap::Args, Clone, Debug)]
+pub struct RunArgs {
+    /// Headless Service whose DNS names the peers
+    ///
+    /// A name as the pod resolves it (web, or web.default.svc.cluster.local). Its addresses are candidates: one that
+    /// is missing proves nothing, and a look-up that fails removes nobody. The Service should publish not-ready
+    /// addresses.
+    #[arg(long, env = "BELLWETHER_SERVICE", value_name = "NAME", help_heading = PEERS, value_parser = host_name)]
+    pub service: Option<String>,
+
+    /// Peers given one by one, separated by commas
+    ///
+    /// Host names or IP addresses, IPv6 in brackets. This process may be among them. May be combined with --service.
+    #[arg(
+        long, env = "BELLWETHER_PEERS", value_name = "HOST:PORT", help_heading = PEERS,
+        value_delimiter = ','
+    )]
+    pub peers: Vec<HostPort>,
+
+    /// Peer port of the processes that --service finds
+    #[arg(
+        long, env = "BELLWETHER_PEER_PORT", value_name = "PORT", help_heading = PEERS, default_value = "4041",
+        value_parser = peer_port
+    )]
+    pub peer_port: u16,
+
+    /// Members to wait for at a first start, this process included
+    ///
+    /// The first election waits until this many are connected, but no longer than --start-timeout. 0 or 1: it waits
+    /// only until the set of peers has not changed for --stable-margin.
+    #[arg(
+        long, env = "BELLWETHER_EXPECT", value_name = "N", help_heading = PEERS, default_value = "0",
+        value_parser = |text: &str| whole::<usize>(text, 0..=MEMBERS_MAX as u64)
+    )]
+    pub expect: usize,
+
+    /// Where peers reach this process
+    ///
+    /// Without it: the address in POD_IP with the port of --listen, and without that the local address of the route
+    /// to the peers.
+    #[arg(
+        long, env = "BELLWETHER_ADVERTISE", value_name = "ADDR:PORT", help_heading = PROCESS,
+        value_parser = socket_address
+    )]
+    pub advertise: Option<SocketAddr>,
+
+    /// Peer port: where this process listens for its peers
+    ///
+    /// The default listens on IPv4 and IPv6, and on IPv4 alone where there is no IPv6.
+    #[arg(
+        long, env = "BELLWETHER_LISTEN", value_name = "ADDR:PORT", help_heading = PROCESS,
+        default_value = "[::]:4041", value_parser = socket_address
+    )]
+    pub listen: SocketAddr,
+
+    /// Status API: where this process answers HTTP
+    #[arg(
+        long, env = "BELLWETHER_HTTP", value_name = "ADDR:PORT", help_heading = PROCESS,
+        default_value = "[::]:4040", value_parser = socket_address
+    )]
+    pub http: SocketAddr,
+
+    /// Name of this process for people; unique in the cluster
+    ///
+    /// Without it: the value of POD_NAME, and without that the host name.
+    #[arg(long, env = "BELLWETHER_NAME", value_name = "NAME", help_heading = PROCESS)]
+    pub name: Option<String>,
+
+    /// Name of the cluster; peers of another cluster are refused
+    ///
+    /// Without it: the first part of --service's name, and without that `default`.
+    #[arg(long, env = "BELLWETHER_CLUSTER", value_name = "NAME", help_heading = PROCESS)]
+    pub cluster: Option<String>,
+
+    /// Folder for the durable record: id, epoch, last leader, members [default: none]
+    ///
+    /// With it a restart keeps the process's id, and its epoch never goes back. Without it a restart is a new process.
+    #[arg(long, env = "BELLWETHER_STATE_DIR", value_name = "DIR", help_heading = PROCESS)]
+    pub state_dir: Option<PathBuf>,
+
+    /// What this process was made from, such as its pod's template hash
+    ///
+    /// A leader that is told to stop prefers a successor of another revision than its own: that one has already been
+    /// restarted in the rollout under way. Without it: unknown.
+    #[arg(long, env = "BELLWETHER_REVISION", value_name = "TEXT", help_heading = PROCESS)]
+    pub revision: Option<String>,
+
+    /// What is promised: `classic`
+    ///
+    /// classic: the published algorithm. While messages arrive in bounded time and processes crash cleanly, there is
+    /// one leader. A network partition gives one leader per side; when it heals, one of them wins with a new epoch.
+    #[arg(
+        long, env = "BELLWETHER_SAFETY", value_name = "LEVEL", help_heading = ELECTION, default_value = "classic",
+        value_parser = safety
+    )]
+    pub safety: Safety,
+
+    /// Rank among the processes, 0 to 1000: the highest leads, 0 never does
+    ///
+    /// Between equal priorities the process's id decides.
+    #[arg(
+        long, env = "BELLWETHER_PRIORITY", value_name = "N", help_heading = ELECTION, default_value = "100",
+        value_parser = |text: &str| whole::<u16>(text, 0..=Priority::MAX.0.into())
+    )]
+    pub priority: u16,
+
+    /// When a better process takes over from a live leader: `always`, `never` or a delay
+    ///
+    /// always: as soon as the highest process, by priority and id, is back (the paper). never: a leader leads until it
+    /// dies or resigns. A delay: a process of higher priority takes over by an orderly handover once it has been alive
+    /// for that long; an id alone never does.
+    #[arg(
+        long, env = "BELLWETHER_PREEMPT", value_name = "WHEN", help_heading = ELECTION, default_value = "5s",
+        value_parser = preempt
+    )]
+    pub preempt: Preempt,
+
+    /// Form of the algorithm: `detector` or `paper`
+    ///
+    /// detector: everyone knows from the leader's heartbeats who is alive, so that the highest survivor announces
+    /// itself at once. paper: Garcia-Molina's procedure, which asks first.
+    #[arg(
+        long, env = "BELLWETHER_VARIANT", value_name = "VARIANT", help_heading = ELECTION, default_value = "detector",
+        value_parser = PossibleValuesParser::new(["detector", "paper"])
+            .map(|v| if v == "paper" { Variant::Paper } else { Variant::Detector })
+    )]
+    pub variant: Variant,
+
+    /// What a closed connection and a refused dial prove: `suspect` or `off`
+    ///
+    /// suspect: a death, for calling an election, so that a crash is noticed within milliseconds. off: nothing, only
+    /// silence counts; for networks where a mesh or a firewall refuses connections in the name of live processes.
+    #[arg(
+        long, env = "BELLWETHER_CRASH_EVIDENCE", value_name = "WHAT", help_heading = ELECTION,
+        default_value = "suspect", value_parser = crash_evidence
+    )]
+    pub crash_evidence: CrashEvidence,
+
+    /// Time between two heartbeats of a leader
+    #[arg(
+        long, env = "BELLWETHER_HEARTBEAT", value_name = "DURATION", help_heading = TIMING, default_value = "250ms",
+        value_parser = parse_positive
+    )]
+    pub heartbeat: Duration,
+
+    /// Failure timeout: silence of a leader for this long is its death; at least 4 heartbeats
+    #[arg(
+        long, env = "BELLWETHER_LEASE", value_name = "DURATION", help_heading = TIMING, default_value = "1500ms",
+        value_parser = parse_positive
+    )]
+    pub lease: Duration,
+
+    /// How long an election waits for better processes to answer
+    #[arg(
+        long, env = "BELLWETHER_ANSWER_TIMEOUT", value_name = "DURATION", help_heading = TIMING,
+        default_value = "300ms", value_parser = parse_positive
+    )]
+    pub answer_timeout: Duration,
+
+    /// How long an answered process waits for the new leader's announcement; more than --answer-timeout
+    #[arg(
+        long, env = "BELLWETHER_COORDINATOR_TIMEOUT", value_name = "DURATION", help_heading = TIMING,
+        default_value = "900ms", value_parser = parse_positive
+    )]
+    pub coordinator_timeout: Duration,
+
+    /// How long opening a connection to a peer may take; at most --answer-timeout
+    #[arg(
+        long, env = "BELLWETHER_DIAL_TIMEOUT", value_name = "DURATION", help_heading = TIMING,
+        default_value = "200ms", value_parser = parse_positive
+    )]
+    pub dial_timeout: Duration,
+
+    /// Time between two look-ups of --service; they come faster while this process is alone
+    #[arg(
+        long, env = "BELLWETHER_REFRESH", value_name = "DURATION", help_heading = TIMING, default_value = "5s",
+        value_parser = parse_positive
+    )]
+    pub refresh: Duration,
+
+    /// At a start: how long the set of peers must not have changed before the first election
+    #[arg(
+        long, env = "BELLWETHER_STABLE_MARGIN", value_name = "DURATION", help_heading = TIMING,
+        default_value = "1s", value_parser = parse
+    )]
+    pub stable_margin: Duration,
+
+    /// At a start: how long to wait for --expect members and for --stable-margin, at most
+    #[arg(
+        long, env = "BELLWETHER_START_TIMEOUT", value_name = "DURATION", help_heading = TIMING,
+        default_value = "10s", value_parser = parse
+    )]
+    pub start_timeout: Duration,
+
+    /// How long a dead member that DNS no longer names stays in the list
+    #[arg(
+        long, env = "BELLWETHER_FORGET_AFTER", value_name = "DURATION", help_heading = TIMING, default_value = "60s",
+        value_parser = parse_positive
+    )]
+    pub forget_after: Duration,
+
+    /// What is logged, on stderr
+    #[arg(
+        long, env = "BELLWETHER_LOG", value_name = "LEVEL", help_heading = LOGGING, default_value = "info",
+        value_parser = PossibleValuesParser::new(["off", "error", "warn", "info", "debug", "trace"])
+            .try_map(|level| level.parse::<LevelFilter>())
+    )]
+    pub log: LevelFilter,
+
+    /// How it is written: lines for people, or one JSON object a line
+    #[arg(
+        long, env = "BELLWETHER_LOG_FORMAT", value_name = "FORMAT", help_heading = LOGGING, default_value = "text",
+        value_parser = PossibleValuesParser::new(["text", "json"])
+            .map(|v| if v == "json" { LogFormat::Json } else { LogFormat::Text })
+    )]
+    pub log_format: LogFormat,
+}
+
+/// What `bellwether demo` is asked for.
+#[derive(clap::Args, Clone, PartialEq, Eq, Debug)]
+pub struct DemoArgs {
+    /// How many sidecars, 3 to 9
+    #[arg(
+        short = 'n', long = "processes", value_name = "N", default_value = "3",
+        value_parser = |text: &str| whole::<usize>(text, 3..=9)
+    )]
+    pub n: usize,
+
+    /// One crash and one handover, then end; without it, on and on until interrupted
+    #[arg(long)]
+    pub once: bool,
+
+    /// Use the ports from this one on, two for each sidecar, instead of free ones
+    #[arg(long, value_name = "PORT", value_parser = |text: &str| whole::<u16>(text, 1..=65_500))]
+    pub base_port: Option<u16>,
+}
+
+/// What `bellwether status` is asked for.
+#[derive(clap::Args, Clone, PartialEq, Eq, Debug)]
+pub struct StatusArgs {
+    /// Status API to ask [default: this machine's, http://127.0.0.1:4040, or where BELLWETHER_HTTP says]
+    #[arg(long, env = "BELLWETHER_URL", value_name = "URL")]
+    pub url: Option<String>,
+
+    /// How the answer is printed
+    #[arg(short = 'o', long = "output", value_name = "FORMAT", value_enum, default_value = "table")]
+    pub output: Output,
+
+    /// Only ask whether the process is healthy, and exit with 0 or 1: for a container's health check
+    #[arg(long)]
+    pub healthz: bool,
+}
+
+/// How `bellwether status` prints.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Output {
+    /// A table for people
+    Table,
+    /// One JSON object: the leader's record with the members
+    Json,
+}
+
+/// What `--safety` promises. This version has one level.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Safety {
+    Classic,
+}
+
+/// Reads a whole number of this range, which must fit into `T`.
+fn whole<T: TryFrom<u64>>(text: &str, range: RangeInclusive<u64>) -> Result<T, String> {
+    let number = text.parse().ok().filter(|number| range.contains(number));
+    let number = number.and_then(|number| T::try_from(number).ok());
+    number.ok_or_else(|| format!("write a whole number from {} to {}", range.start(), range.end()))
+}
+
+fn safety(text: &str) -> Result<Safety, String> {
+    match text {
+        "classic" => Ok(Safety::Classic),
+        "majority" => {
+            Err("this version has `classic` only; write --safety classic, or leave it out".to_owned())
+        }
+        _ => Err("there is no such level; write classic".to_owned()),
+    }
+}
+
+fn crash_evidence(text: &str) -> Result<CrashEvidence, String> {
+    match text {
+        "off" => Ok(CrashEvidence::Off),
+        "suspect" => Ok(CrashEvidence::Suspect),
+        "release" => {
+            Err("it frees a lease, and this version has none (`classic` only); write suspect or off"
+                .to_owned())
+        }
+        _ => Err("there is no such choice; write suspect or off".to_owned()),
+    }
+}
+
+fn preempt(text: &str) -> Result<Preempt, String> {
+    match text {
+        "always" => Ok(Preempt::Always),
+        "never" => Ok(Preempt::Never),
+        delay if delay.starts_with(|c: char| c.is_ascii_digit() || c == '-') => {
+            parse_positive(delay).map(Preempt::After).map_err(|error| error.to_string())
+        }
+        _ => Err("write always, never, or a delay such as 5s".to_owned()),
+    }
+}
+
+fn peer_port(text: &str) -> Result<u16, String> {
+    if text.starts_with("tcp://") {
+        return Err(
+            "Kubernetes makes this variable for a Service named bellwether-peer; give the flag --peer-port, or set \
+             enableServiceLinks: false in the pod's spec"
+                .to_owned(),
+        );
+    }
+    whole(text, 1..=65_535)
+}
+
+fn socket_address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let port = text.strip_prefix(':').unwrap_or(text);
+    Err(if !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()) {
+        format!(
+            "the address is missing; write [::]:{port} for all addresses, or 127.0.0.1:{port} for loopback"
+        )
+    } else if let Ok(address) = text.parse::<core::net::IpAddr>() {
+        let example = SocketAddr::new(address, 4041);
+        format!("the port is missing; write it like {example}")
+    } else {
+        "not an IP address and a port; write it like 10.0.0.1:4041 or [fd00::1]:4041, no host name".to_owned()
+    })
+}

@@ -1,0 +1,160 @@
+//! Flags and environment, checked into what the program is asked for.
+//!
+//! `flags` is the contract with scripts and manifests and what `--help` prints; `check` holds the relations between
+//! settings; what comes out is a [`Config`] that the rest of the program need not check again.
+
+mod check;
+mod duration;
+mod environment;
+mod flags;
+mod host_port;
+#[cfg(test)]
+mod tests;
+
+pub use crate::telemetry::log::LogFormat;
+pub use flags::{DemoArgs, Output, StatusArgs};
+pub use host_port::{HostError, HostPort};
+
+use crate::election::{Priority, Settings};
+use check::{Surroundings, check};
+use clap::{Args, CommandFactory, FromArgMatches};
+use core::net::SocketAddr;
+use flags::{ABOUT, Cli, LONG_ABOUT, RunArgs};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// The exit code of a configuration that cannot be; clap's own errors have it too.
+const EXIT_BAD_CONFIGURATION: u8 = 2;
+
+/// The checked configuration of one sidecar. What the flags promise holds: every relation between settings has been
+/// checked, every text is of bounded length and free of control characters.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Headless Service whose DNS names the peers; a host name in lower case, perhaps with the root's dot.
+    pub service: Option<String>,
+    /// Peers given one by one, each once; at most [`MEMBERS_MAX`](crate::election::MEMBERS_MAX). This process may be
+    /// among them.
+    pub peers: Vec<HostPort>,
+    /// The peer port of the processes that `service` names; not 0.
+    pub peer_port: u16,
+    /// Where to listen for peers. Port 0: any free one.
+    pub listen: SocketAddr,
+    /// Where peers reach this process, if that is known before the first of them is reached; never an unspecified
+    /// address or port 0.
+    pub advertise: Option<SocketAddr>,
+    /// Where to answer HTTP; never where it listens for peers. Port 0: any free one.
+    pub http: SocketAddr,
+    /// For people; not empty, at most [`NAME_BYTES_MAX`](crate::election::NAME_BYTES_MAX) bytes.
+    pub name: String,
+    /// Peers of another are refused; not empty, at most [`CLUSTER_BYTES_MAX`](crate::election::CLUSTER_BYTES_MAX)
+    /// bytes.
+    pub cluster: String,
+    /// Where the durable record lives; none: nowhere, and a restart is a new process.
+    pub state_dir: Option<PathBuf>,
+    /// What this process counts for.
+    pub priority: Priority,
+    /// What the pod was made from; empty when unknown, at most
+    /// [`REVISION_BYTES_MAX`](crate::election::REVISION_BYTES_MAX) bytes.
+    pub revision: String,
+    /// What the machine is told.
+    pub settings: Settings,
+    /// How long opening a connection to a peer may take.
+    pub dial_timeout: Duration,
+    /// Between two DNS look-ups.
+    pub refresh: Duration,
+    /// What is logged.
+    pub log: log::LevelFilter,
+    /// How it is written.
+    pub log_format: LogFormat,
+}
+
+/// What the program is asked for.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// To be a sidecar.
+    Run(Box<Config>),
+    /// To show some.
+    Demo(DemoArgs),
+    /// To ask one.
+    Status(StatusArgs),
+}
+
+/// Parses the command line and the environment. An exit code: there is nothing to do any more, because help was asked
+/// for (0), or because what was asked makes no sense (2), which has been said.
+pub fn command() -> Result<Command, ExitCode> {
+    let asked = parse(std::env::args_os().collect()).map_err(|error| {
+        // A reader of the help that has closed its end has read enough.
+        let _ = error.print();
+        ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(EXIT_BAD_CONFIGURATION))
+    })?;
+    match asked {
+        flags::Command::Run(args) => {
+            check(*args, surroundings()).map(|config| Command::Run(Box::new(config))).map_err(|refusal| {
+                eprintln!("error: {refusal}\n\nFor more information, try 'bellwether --help'.");
+                ExitCode::from(EXIT_BAD_CONFIGURATION)
+            })
+        }
+        flags::Command::Demo(args) => Ok(Command::Demo(args)),
+        flags::Command::Status(args) => Ok(Command::Status(args)),
+    }
+}
+
+/// Parses the arguments, the program's own name first, with the environment behind them.
+fn parse(mut args: Vec<OsString>) -> Result<flags::Command, clap::Error> {
+    // `run` may be left out: it is meant where nothing is given, or a flag that is not the whole program's.
+    let first = args.get(1).map(|first| first.to_string_lossy().into_owned());
+    match first.as_deref() {
+        Some("-h" | "--help" | "-V" | "--version") => {}
+        Some(flag) if flag.starts_with('-') => args.insert(1, "run".into()),
+        Some(_) => {}
+        None => args = vec!["bellwether".into(), "run".into()],
+    }
+    let parsed = environment::without_empty(Cli::command()).try_get_matches_from(&args);
+    match parsed {
+        Ok(matches) => Ok(Cli::from_arg_matches(&matches)?.command),
+        Err(error) if error.kind() == clap::error::ErrorKind::DisplayHelp => Err(help(args, error)),
+        Err(error) => Err(error),
+    }
+}
+
+/// The help that was asked for, with everything in it: at the top also the flags of `run`, and all variables, also
+/// those that are set but empty.
+fn help(args: Vec<OsString>, asked: clap::Error) -> clap::Error {
+    // `augment_args` brings the doc comment of the flags too, in place of the introduction.
+    let all = RunArgs::augment_args(Cli::command())
+        .about(ABOUT)
+        .long_about(LONG_ABOUT)
+        .subcommand_required(false)
+        .override_usage("bellwether [run] [OPTIONS]\n       bellwether demo [OPTIONS]\n       bellwether status [OPTIONS]");
+    match all.try_get_matches_from(args) {
+        Err(help) => help,
+        Ok(_) => asked,
+    }
+}
+
+fn surroundings() -> Surroundings {
+    Surroundings {
+        pod_name: environment::variable("POD_NAME"),
+        pod_ip: environment::variable("POD_IP"),
+        host_name: dns_lookup::get_hostname().ok().filter(|name| !name.is_empty()),
+    }
+}
+
+impl Config {
+    /// What is allowed, and yet perhaps not meant: for the log.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if self.service.is_none() && self.peers.is_empty() {
+            warnings.push(
+                "no peers: neither --service nor --peers is given, so this process waits to be dialled, and \
+                 otherwise leads itself"
+                    .to_owned(),
+            );
+        }
+        let set = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
+        warnings.extend(environment::warning(set, &environment::known(&Cli::command())));
+        warnings
+    }
+}

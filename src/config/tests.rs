@@ -1,0 +1,167 @@
+use super::check::{Refusal, Surroundings, check};
+use super::flags::{Cli, Command, RunArgs};
+use super::*;
+use crate::election::{CrashEvidence, Preempt, Variant};
+use clap::Parser;
+
+/// Parses the flags of `run`. The environment of the tests has none of our variables.
+fn args(flags: &[&str]) -> Result<RunArgs, clap::Error> {
+    let line = ["bellwether", "run"].iter().chain(flags);
+    match Cli::try_parse_from(line)?.command {
+        Command::Run(args) => Ok(*args),
+        _ => unreachable!("`run` was asked for"),
+    }
+}
+
+fn surroundings() -> Surroundings {
+    Surroundings { pod_name: None, pod_ip: None, host_name: Some("host-1".to_owned()) }
+}
+
+fn config(flags: &[&str]) -> Result<Config, Refusal> {
+    check(args(flags).unwrap(), surroundings())
+}
+
+#[test]
+fn the_flags_are_sound() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn defaults_are_those_of_the_machine() {
+    let config = config(&[]).unwrap();
+    assert_eq!(format!("{:?}", config.settings), format!("{:?}", Settings::default()));
+    assert_eq!(config.priority, Priority::DEFAULT);
+    assert_eq!(
+        (config.name.as_str(), config.cluster.as_str(), config.revision.as_str()),
+        ("host-1", "default", "")
+    );
+    assert_eq!(
+        (config.listen.to_string(), config.http.to_string()),
+        ("[::]:4041".into(), "[::]:4040".into())
+    );
+    assert_eq!((config.advertise, config.peer_port, config.state_dir), (None, 4041, None));
+    assert_eq!((config.dial_timeout.as_millis(), config.refresh.as_millis()), (200, 5000));
+    assert_eq!((config.log, config.log_format), (log::LevelFilter::Info, LogFormat::Text));
+}
+
+#[test]
+fn every_setting_arrives_where_it_belongs() {
+    let config = config(&[
+        "--service=Web.default.svc.",
+        "--peers=a:1,B:2,[::1]:3,b:2",
+        "--peers=a:1,c:3",
+        "--peer-port=5000",
+        "--expect=3",
+        "--advertise=10.0.0.1:5001",
+        "--listen=0.0.0.0:5002",
+        "--http=127.0.0.1:5003",
+        "--name=n",
+        "--cluster=c",
+        "--state-dir=/state",
+        "--revision=r",
+        "--safety=classic",
+        "--priority=0",
+        "--preempt=never",
+        "--variant=paper",
+        "--crash-evidence=off",
+        "--heartbeat=11ms",
+        "--lease=44ms",
+        "--answer-timeout=13ms",
+        "--coordinator-timeout=14ms",
+        "--dial-timeout=12ms",
+        "--refresh=15s",
+        "--stable-margin=16s",
+        "--start-timeout=17s",
+        "--forget-after=18s",
+        "--log=debug",
+        "--log-format=json",
+    ])
+    .unwrap();
+    assert_eq!(config.service.as_deref(), Some("web.default.svc."));
+    let peers: Vec<String> = config.peers.iter().map(HostPort::to_string).collect();
+    assert_eq!(peers, ["a:1", "b:2", "[::1]:3", "c:3"]);
+    assert_eq!(config.peer_port, 5000);
+    assert_eq!(config.advertise, Some("10.0.0.1:5001".parse().unwrap()));
+    assert_eq!((config.listen.port(), config.http.port()), (5002, 5003));
+    assert_eq!((config.name.as_str(), config.cluster.as_str(), config.revision.as_str()), ("n", "c", "r"));
+    assert_eq!(config.state_dir, Some("/state".into()));
+    assert_eq!(config.priority, Priority::NEVER);
+    let s = &config.settings;
+    assert_eq!((s.expect, s.preempt, s.variant), (3, Preempt::Never, Variant::Paper));
+    assert_eq!(s.crash_evidence, CrashEvidence::Off);
+    let ms = [s.heartbeat, s.failure_timeout, s.answer_timeout, s.coordinator_timeout].map(|d| d.as_millis());
+    assert_eq!(ms, [11, 44, 13, 14]);
+    let s = [config.dial_timeout, config.refresh, s.stable_margin, s.start_timeout, s.forget_after];
+    assert_eq!(s.map(|d| d.as_millis()), [12, 15_000, 16_000, 17_000, 18_000]);
+    assert_eq!((config.log, config.log_format), (log::LevelFilter::Debug, LogFormat::Json));
+}
+
+#[test]
+fn the_pod_names_itself() {
+    let pod = |flags: &[&str], name: Option<&str>, ip: Option<&str>| {
+        let surroundings = Surroundings {
+            pod_name: name.map(str::to_owned),
+            pod_ip: ip.map(str::to_owned),
+            host_name: None,
+        };
+        check(args(flags).unwrap(), surroundings)
+    };
+    let config = pod(&["--service=web.default"], Some("web-0"), Some("10.0.0.7")).unwrap();
+    assert_eq!((config.name.as_str(), config.cluster.as_str()), ("web-0", "web"));
+    assert_eq!(config.advertise, Some("10.0.0.7:4041".parse().unwrap()));
+    let config = pod(&["--name=a"], Some("web-0"), Some("fd00::7")).unwrap();
+    assert_eq!((config.name.as_str(), config.advertise), ("a", Some("[fd00::7]:4041".parse().unwrap())));
+    let config = pod(&["--listen=[::]:0"], Some("web-0"), Some("fd00::7")).unwrap();
+    assert_eq!(config.advertise, None);
+    assert_eq!(pod(&[], Some("web-0"), Some("web")).unwrap_err(), Refusal::BadPodIp("web".to_owned()));
+    let refusal = pod(&[], Some("web-0"), Some("0.0.0.0")).unwrap_err();
+    assert!(refusal.to_string().starts_with("POD_IP 0.0.0.0 "), "{refusal}");
+    assert_eq!(pod(&[], None, None).unwrap_err(), Refusal::NoName);
+}
+
+#[test]
+fn listening_twice_at_one_place_is_noticed() {
+    for (listen, http, refused) in [
+        ("[::]:1", "[::]:1", true),
+        ("[::]:1", "127.0.0.1:1", true),
+        ("127.0.0.1:1", "0.0.0.0:1", true),
+        ("0.0.0.0:1", "[::]:1", true),
+        ("0.0.0.0:1", "[::1]:1", false),
+        ("127.0.0.1:1", "127.0.0.2:1", false),
+        ("127.0.0.1:0", "127.0.0.1:0", false),
+        ("[::]:1", "[::]:2", false),
+    ] {
+        let result = config(&["--listen", listen, "--http", http]);
+        assert_eq!(result.is_err(), refused, "{listen} {http}");
+    }
+}
+
+#[test]
+fn limits_hold_at_their_edges() {
+    for (flags, accepted) in [
+        (&["--name", &"n".repeat(253)][..], true),
+        (&["--name", &"n".repeat(254)], false),
+        (&["--name", " "], false),
+        (&["--name", "a\nb"], false),
+        (&["--cluster", &"c".repeat(64)], false),
+        (&["--revision", &"r".repeat(64)], false),
+        (&["--heartbeat=10ms", "--lease=40ms"], true),
+        (&["--heartbeat=9ms"], false),
+        (&["--heartbeat=10ms", "--lease=39ms"], false),
+        (&["--answer-timeout=900ms"], false),
+        (&["--answer-timeout=899ms"], true),
+        (&["--dial-timeout=300ms"], true),
+        (&["--dial-timeout=301ms"], false),
+        (&["--preempt=250ms"], true),
+        (&["--preempt=249ms"], false),
+        (&["--start-timeout=0s", "--stable-margin=0s"], true),
+        (&["--start-timeout=0s"], false),
+        (&["--forget-after=1499ms"], false),
+        (&["--refresh=99ms"], false),
+    ] {
+        assert_eq!(config(flags).is_ok(), accepted, "{flags:?}");
+    }
+    let peers = |n: usize| (0..n).map(|i| format!("p{i}:1")).collect::<Vec<_>>().join(",");
+    assert!(config(&["--peers", &peers(256)]).is_ok());
+    assert_eq!(config(&["--peers", &peers(257)]).unwrap_err(), Refusal::TooManyPeers(257));
+}

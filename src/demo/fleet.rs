@@ -1,0 +1,487 @@
+//! Real sidecars on loopback, and what they say of themselves: for the demo, the tests of real processes and the
+//! benchmarks.
+//!
+//! A [`Fleet`] starts, stops and kills processes of one binary. A thread for each asks `/leader` over a kept-alive
+//! connection, about once a millisecond unless told otherwise ([`Fleet::ask_every`]); [`Fleet::until`] waits for what
+//! all of them say together.
+
+use super::lifeline;
+use super::ports::{self, Ports, Reservation};
+use rustix::process::{Pid, Signal, kill_process};
+use serde::Deserialize;
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Between two questions to one process, unless told otherwise.
+const ASK_EVERY: Duration = Duration::from_millis(1);
+/// How long one question may take.
+const ASK_TIMEOUT: Duration = Duration::from_millis(500);
+/// The longest answer that is read, in bytes.
+const ANSWER_BYTES_MAX: u64 = 64 * 1024;
+
+/// How the processes of a fleet are started.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The program.
+    pub binary: PathBuf,
+    /// How many.
+    pub n: usize,
+    /// Their ports; none: free ones.
+    pub base_port: Option<u16>,
+    /// Flags for all of them, besides those that the fleet gives: names, ports, peers, cluster.
+    pub flags: Vec<String>,
+    /// A folder for their logs, `p1.log` and so on; none: errors go where this process's errors go.
+    pub logs: Option<PathBuf>,
+}
+
+/// What a process answered at `/leader`.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+pub struct Answer {
+    /// Whom it holds to be the leader.
+    pub leader: Option<Leader>,
+    /// Whether that is itself.
+    pub is_leader: bool,
+    /// Its epoch.
+    pub epoch: u64,
+}
+
+/// A leader, as `/leader` names it.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+pub struct Leader {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// The latest that is known of one process.
+#[derive(Clone, Debug, Default)]
+pub struct Sighting {
+    /// Its answer; none: it does not answer.
+    pub answer: Option<Answer>,
+    /// Since when it says so.
+    pub since: Option<Instant>,
+    /// How many answers there have been.
+    pub answers: u64,
+    /// Of those, how many said that it leads.
+    pub yes: u64,
+}
+
+/// How many fleets this process has had.
+static FLEETS: AtomicU32 = AtomicU32::new(0);
+
+/// What all processes say.
+#[derive(Debug)]
+struct Board {
+    sightings: Vec<Sighting>,
+    /// How often the process of each place was started: an answer of an earlier life says nothing about this one.
+    starts: Vec<u32>,
+    /// Between two questions to one process; none: none are asked.
+    ask_every: Option<Duration>,
+    stopped: bool,
+}
+
+#[derive(Debug)]
+struct Shared {
+    board: Mutex<Board>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Board> {
+        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why a fleet could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum FleetError {
+    /// A port is not free.
+    #[error(
+        "port {port} on 127.0.0.1 is not free ({source}); choose others with --base-port, or leave it out"
+    )]
+    Port {
+        /// Which.
+        port: u16,
+        /// Why.
+        source: io::Error,
+    },
+    /// A process or a thread could not be started.
+    #[error("cannot start {what}: {source}")]
+    Start {
+        /// What.
+        what: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// Something did not happen in time.
+    #[error("{what} did not happen within {within:?}; what the processes say: {said}")]
+    Deadline {
+        /// What was waited for.
+        what: String,
+        /// How long.
+        within: Duration,
+        /// What they said instead.
+        said: String,
+    },
+}
+
+/// One place in a fleet: the process in it changes when it is restarted.
+#[derive(Debug)]
+struct Slot {
+    ports: Ports,
+    child: Option<Child>,
+}
+
+/// Processes, their ports, and the threads that watch them. Dropping it kills what still runs.
+#[derive(Debug)]
+pub struct Fleet {
+    plan: Plan,
+    cluster: String,
+    slots: Vec<Slot>,
+    shared: Arc<Shared>,
+    _reserved: Reservation,
+}
+
+/// All of a fleet's processes in agreement.
+#[derive(Clone, Debug)]
+pub struct Agreement {
+    /// The place of the leader.
+    pub leader: usize,
+    /// Its epoch.
+    pub epoch: u64,
+    /// When the last of them came to say so.
+    pub since: Instant,
+}
+
+impl Fleet {
+    /// Takes ports for the plan and begins to watch them; nothing runs yet.
+    ///
+    /// # Errors
+    /// [`FleetError::Port`] and [`FleetError::Start`].
+    pub fn new(plan: Plan) -> Result<Fleet, FleetError> {
+        let start = |what: &str| {
+            let what = what.to_owned();
+            move |source| FleetError::Start { what, source }
+        };
+        let reserved = match plan.base_port {
+            Some(base) => {
+                ports::from(base, plan.n).map_err(|(port, source)| FleetError::Port { port, source })?
+            }
+            None => ports::free(plan.n).map_err(start("on free ports"))?,
+        };
+        let board = Board {
+            sightings: vec![Sighting::default(); plan.n],
+            starts: vec![0; plan.n],
+            ask_every: Some(ASK_EVERY),
+            stopped: false,
+        };
+        let shared = Arc::new(Shared { board: Mutex::new(board), changed: Condvar::new() });
+        for (place, port) in reserved.ports.iter().map(|p| p.http).enumerate() {
+            let shared = Arc::clone(&shared);
+            std::thread::Builder::new()
+                .name(format!("watch-{port}"))
+                .spawn(move || watch(&shared, place, port))
+                .map_err(start("a thread"))?;
+        }
+        let slots = reserved.ports.iter().map(|ports| Slot { ports: *ports, child: None }).collect();
+        let cluster = match FLEETS.fetch_add(1, Ordering::Relaxed) {
+            0 => format!("demo-{}", std::process::id()),
+            before => format!("demo-{}.{before}", std::process::id()),
+        };
+        Ok(Fleet { plan, cluster, slots, shared, _reserved: reserved })
+    }
+
+    /// How many places there are.
+    pub fn n(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The name of its cluster: another for each fleet.
+    pub fn cluster(&self) -> &str {
+        &self.cluster
+    }
+
+    /// The name of the process in this place.
+    pub fn name(&self, place: usize) -> String {
+        format!("{}-{}", self.cluster, place + 1)
+    }
+
+    /// Its ports.
+    pub fn ports(&self, place: usize) -> Ports {
+        self.slots[place].ports
+    }
+
+    /// The id of its operating system process, while it runs.
+    pub fn pid(&self, place: usize) -> Option<u32> {
+        self.slots[place].child.as_ref().map(Child::id)
+    }
+
+    /// The places whose processes have not been killed or told to end.
+    pub fn running(&self) -> Vec<usize> {
+        (0..self.n()).filter(|place| self.slots[*place].child.is_some()).collect()
+    }
+
+    /// Starts the process of a place, with flags of its own.
+    ///
+    /// # Errors
+    /// [`FleetError::Start`].
+    pub fn start(&mut self, place: usize, flags: &[&str]) -> Result<(), FleetError> {
+        let peers: Vec<String> = self.slots.iter().map(|s| format!("127.0.0.1:{}", s.ports.peer)).collect();
+        let Ports { peer, http } = self.slots[place].ports;
+        let name = self.name(place);
+        let mut command = Command::new(&self.plan.binary);
+        command
+            .arg("run")
+            .args(["--peers", &peers.join(","), "--cluster", &self.cluster, "--name", &name])
+            .args(["--listen", &format!("127.0.0.1:{peer}"), "--http", &format!("127.0.0.1:{http}")])
+            .args(&self.plan.flags)
+            .args(flags)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            // Its own group: an interrupt at the terminal is for whoever started it, who ends it in turn.
+            .process_group(0);
+        lifeline::attach(&mut command);
+        let failed = |source| FleetError::Start { what: name.clone(), source };
+        if let Some(folder) = &self.plan.logs {
+            let path = log_file(folder, place);
+            let file = std::fs::OpenOptions::new().create(true).append(true).open(path).map_err(failed)?;
+            command.stderr(file);
+        }
+        let child = command.spawn().map_err(failed)?;
+        self.slots[place].child = Some(child);
+        let mut board = self.shared.lock();
+        board.starts[place] += 1;
+        board.sightings[place] = Sighting::default();
+        Ok(())
+    }
+
+    /// Starts all that do not run.
+    ///
+    /// # Errors
+    /// [`FleetError::Start`].
+    pub fn start_all(&mut self) -> Result<(), FleetError> {
+        for place in 0..self.n() {
+            if self.slots[place].child.is_none() {
+                self.start(place, &[])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a signal to the process of a place; one that has ended is left alone.
+    pub fn signal(&self, place: usize, signal: Signal) {
+        if let Some(pid) = self.slots[place].child.as_ref().map(Pid::from_child) {
+            // It is our child and not waited for yet, so the number is still its own.
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    /// Kills a process, without a word and without waiting for its end; says when.
+    pub fn kill(&self, place: usize) -> Instant {
+        let at = Instant::now();
+        self.signal(place, Signal::KILL);
+        at
+    }
+
+    /// Waits for the end of a process that has been sent a signal. After that its place is free.
+    ///
+    /// # Errors
+    /// [`FleetError::Deadline`]; it then runs on.
+    pub fn wait(&mut self, place: usize, within: Duration) -> Result<ExitStatus, FleetError> {
+        let deadline = Instant::now() + within;
+        let Some(child) = &mut self.slots[place].child else { return Ok(ExitStatus::from_raw(0)) };
+        loop {
+            // An error would mean that it is no child of ours; then it has ended as far as we can know.
+            match child.try_wait() {
+                Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(1)),
+                Ok(None) => break,
+                Ok(Some(status)) => {
+                    self.slots[place].child = None;
+                    return Ok(status);
+                }
+                Err(source) => return Err(FleetError::Start { what: "waiting for it".to_owned(), source }),
+            }
+        }
+        Err(self.late(&format!("the end of {}", self.name(place)), within))
+    }
+
+    /// Asks every process this often from now on; none: not at all, and what is known of them stays as it is.
+    pub fn ask_every(&self, pause: Option<Duration>) {
+        self.shared.lock().ask_every = pause;
+        self.shared.changed.notify_all();
+    }
+
+    /// Asks the process of a place once, on a connection of its own: the status, and the body.
+    ///
+    /// # Errors
+    /// When there is no answer within half a second.
+    pub fn get(&self, place: usize, path: &str) -> Result<(u16, String), ureq::Error> {
+        let mut response =
+            agent().get(format!("http://127.0.0.1:{}{path}", self.ports(place).http)).call()?;
+        let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string()?;
+        Ok((response.status().as_u16(), body))
+    }
+
+    /// What the process of a place has written to its log, in all its lives; nothing where the plan has no logs.
+    pub fn log(&self, place: usize) -> String {
+        let path = self.plan.logs.as_ref().map(|folder| log_file(folder, place));
+        path.and_then(|path| std::fs::read(path).ok())
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .unwrap_or_default()
+    }
+
+    /// What is known of a place.
+    pub fn sighting(&self, place: usize) -> Sighting {
+        self.shared.lock().sightings[place].clone()
+    }
+
+    /// Waits until what the places say satisfies `wanted`, and hands out its result.
+    ///
+    /// # Errors
+    /// [`FleetError::Deadline`], with what was waited for.
+    pub fn until<T>(
+        &self,
+        what: &str,
+        within: Duration,
+        wanted: impl Fn(&[Sighting]) -> Option<T>,
+    ) -> Result<T, FleetError> {
+        let deadline = Instant::now() + within;
+        let mut board = self.shared.lock();
+        loop {
+            if let Some(result) = wanted(&board.sightings) {
+                return Ok(result);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                drop(board);
+                return Err(self.late(what, within));
+            }
+            let waited = self.shared.changed.wait_timeout(board, left);
+            board = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Waits until all running processes name the same leader, a running one that says so itself, in the same epoch,
+    /// above `epoch`.
+    ///
+    /// # Errors
+    /// [`FleetError::Deadline`].
+    pub fn agree(&self, epoch: u64, within: Duration) -> Result<Agreement, FleetError> {
+        self.agree_among(&self.running(), epoch, within)
+    }
+
+    /// As [`Fleet::agree`], of these places only.
+    ///
+    /// # Errors
+    /// [`FleetError::Deadline`].
+    pub fn agree_among(
+        &self,
+        places: &[usize],
+        epoch: u64,
+        within: Duration,
+    ) -> Result<Agreement, FleetError> {
+        let what = format!("agreement of {} processes on a leader above epoch {epoch}", places.len());
+        self.until(&what, within, |sightings| agreement(sightings, places, epoch))
+    }
+
+    fn late(&self, what: &str, within: Duration) -> FleetError {
+        let board = self.shared.lock();
+        let said: Vec<String> = board.sightings.iter().enumerate().map(|(i, s)| describe(i, s)).collect();
+        FleetError::Deadline { what: what.to_owned(), within, said: said.join("; ") }
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        self.shared.lock().stopped = true;
+        self.shared.changed.notify_all();
+        for slot in &mut self.slots {
+            if let Some(child) = &mut slot.child {
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+        }
+    }
+}
+
+/// Whether `running` agree, and since when.
+fn agreement(sightings: &[Sighting], running: &[usize], epoch: u64) -> Option<Agreement> {
+    let first = sightings[*running.first()?].answer.as_ref()?;
+    let (named, at) = (first.leader.as_ref()?, first.epoch);
+    let answers = || running.iter().map(|place| (*place, &sightings[*place]));
+    let agreed = answers().all(|(_, s)| {
+        s.answer
+            .as_ref()
+            .is_some_and(|a| a.epoch == at && a.leader.as_ref().is_some_and(|l| l.id == named.id))
+    });
+    let mut leading = answers().filter(|(_, s)| s.answer.as_ref().is_some_and(|a| a.is_leader));
+    let (leader, _) = leading.next()?;
+    let since = answers().filter_map(|(_, s)| s.since).max()?;
+    (agreed && leading.next().is_none() && at > epoch).then_some(Agreement { leader, epoch: at, since })
+}
+
+fn describe(place: usize, sighting: &Sighting) -> String {
+    match &sighting.answer {
+        None => format!("{}: nothing", place + 1),
+        Some(a) => {
+            let leader = a.leader.as_ref().map_or("nobody", |l| &l.name);
+            let own = if a.is_leader { " (itself)" } else { "" };
+            format!("{}: {leader}{own} leads in epoch {}", place + 1, a.epoch)
+        }
+    }
+}
+
+fn log_file(folder: &std::path::Path, place: usize) -> PathBuf {
+    folder.join(format!("p{}.log", place + 1))
+}
+
+fn agent() -> ureq::Agent {
+    let config = ureq::Agent::config_builder()
+        .timeout_global(Some(ASK_TIMEOUT))
+        .http_status_as_error(false)
+        .proxy(None)
+        .build();
+    ureq::Agent::new_with_config(config)
+}
+
+/// Asks one process again and again, and notes what changes.
+fn watch(shared: &Shared, place: usize, port: u16) {
+    let agent = agent();
+    let url = format!("http://127.0.0.1:{port}/leader");
+    let mut board = shared.lock();
+    while !board.stopped {
+        let Some(pause) = board.ask_every else {
+            board = shared.changed.wait(board).unwrap_or_else(PoisonError::into_inner);
+            continue;
+        };
+        let life = board.starts[place];
+        drop(board);
+        let answer = ask(&agent, &url);
+        board = shared.lock();
+        if board.starts[place] == life {
+            let sighting = &mut board.sightings[place];
+            sighting.answers += u64::from(answer.is_some());
+            sighting.yes += u64::from(answer.as_ref().is_some_and(|a| a.is_leader));
+            if sighting.answer != answer {
+                sighting.answer = answer;
+                sighting.since = Some(Instant::now());
+                shared.changed.notify_all();
+            }
+        }
+        drop(board);
+        std::thread::sleep(pause);
+        board = shared.lock();
+    }
+}
+
+fn ask(agent: &ureq::Agent, url: &str) -> Option<Answer> {
+    let mut response = agent.get(url).call().ok()?;
+    let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec().ok()?;
+    serde_json::from_slice(&body).ok()
+}

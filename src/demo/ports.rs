@@ -1,0 +1,73 @@
+//! Ports on loopback that nobody uses.
+
+use std::io::{self, ErrorKind};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+
+/// Where free ports are looked for: below those that the kernel gives to outgoing connections. A process that is down
+/// for a moment must find its port free again, and who dials a port that nobody listens at must not, by chance, be given
+/// that very port and reach itself.
+const FIRST: u16 = 10_000;
+const END_USUALLY: u16 = 32_768;
+const OUTGOING: &str = "/proc/sys/net/ipv4/ip_local_port_range";
+
+/// The two ports of a sidecar.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ports {
+    /// Its peer port.
+    pub peer: u16,
+    /// Its HTTP port.
+    pub http: u16,
+}
+
+/// Ports that no other fleet takes while this lives: the UDP port of the same number, which no sidecar uses, is held.
+#[derive(Debug)]
+pub(super) struct Reservation {
+    pub(super) ports: Vec<Ports>,
+    _held: Vec<UdpSocket>,
+}
+
+/// Finds free ports for `n` sidecars.
+pub(super) fn free(n: usize) -> io::Result<Reservation> {
+    let range = FIRST..end();
+    let start = fastrand::u16(range.clone());
+    let mut found = Vec::new();
+    let mut held = Vec::new();
+    for port in (start..range.end).chain(range.start..start) {
+        if found.len() == 2 * n {
+            break;
+        }
+        // Reserved first, so that of two fleets that look at the same time only one goes on to try it.
+        let Ok(reserved) = UdpSocket::bind((Ipv4Addr::LOCALHOST, port)) else { continue };
+        if bind(port).is_ok() {
+            found.push(port);
+            held.push(reserved);
+        }
+    }
+    if found.len() < 2 * n {
+        return Err(ErrorKind::AddrInUse.into());
+    }
+    let ports = found.chunks(2).map(|pair| Ports { peer: pair[0], http: pair[1] }).collect();
+    Ok(Reservation { ports, _held: held })
+}
+
+/// The first port that the kernel gives to outgoing connections, where it leaves room below.
+fn end() -> u16 {
+    let range = std::fs::read_to_string(OUTGOING).unwrap_or_default();
+    let first = range.split_whitespace().next().and_then(|first| first.parse().ok());
+    first.filter(|first| *first > 2 * FIRST).unwrap_or(END_USUALLY)
+}
+
+/// The ports from `base` on, two for each sidecar, if all of them are free; else the first that isn't, and why.
+pub(super) fn from(base: u16, n: usize) -> Result<Reservation, (u16, io::Error)> {
+    // The command line accepts no base that would run past the last port.
+    let pairs = (0..n).map(|i| base.saturating_add(2 * u16::try_from(i).unwrap_or(u16::MAX)));
+    let ports: Vec<Ports> = pairs.map(|http| Ports { http, peer: http.saturating_add(1) }).collect();
+    for port in ports.iter().flat_map(|p| [p.http, p.peer]) {
+        bind(port).map_err(|error| (port, error))?;
+    }
+    Ok(Reservation { ports, _held: Vec::new() })
+}
+
+fn bind(port: u16) -> io::Result<TcpListener> {
+    TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+}

@@ -1,0 +1,118 @@
+//! One question to the system's resolver.
+
+use core::net::SocketAddr;
+use dns_lookup::{AddrFamily, AddrInfoHints, LookupError, LookupErrorKind, SockType};
+use std::collections::BTreeSet;
+
+/// getaddrinfo's "the name exists, but not in this address family" (`EAI_ADDRFAMILY`), the same number in glibc and
+/// musl. The crate has no kind for it.
+const EAI_ADDRFAMILY: i32 = -9;
+
+/// What the crate puts before getaddrinfo's own words.
+const REASON_PREFIX: &str = "failed to lookup address information: ";
+
+/// The kind of address that is asked for. Each is a question of its own: asked together, the failure of one would
+/// spoil the answer to the other.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Family {
+    /// A records.
+    V4,
+    /// AAAA records.
+    V6,
+}
+
+impl Family {
+    /// Both, in the order in which they are asked for.
+    pub const ALL: [Family; 2] = [Family::V4, Family::V6];
+
+    /// The record type's name.
+    pub fn record(self) -> &'static str {
+        match self {
+            Family::V4 => "A",
+            Family::V6 => "AAAA",
+        }
+    }
+}
+
+/// What came of one question.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// These addresses, at least one; their port is 0.
+    Found(BTreeSet<SocketAddr>),
+    /// The name server says that there is none.
+    Empty,
+    /// Nobody could say; the reason, for people.
+    Unknown(String),
+}
+
+/// Asks getaddrinfo. Blocks for as long as that does.
+pub fn system(name: &str, family: Family) -> Answer {
+    let hints = AddrInfoHints {
+        address: match family {
+            Family::V4 => AddrFamily::Inet,
+            Family::V6 => AddrFamily::Inet6,
+        }
+        .into(),
+        // Without a type there would be one entry an address for each of stream, datagram and raw.
+        socktype: SockType::Stream.into(),
+        ..AddrInfoHints::default()
+    };
+    let entries = match dns_lookup::getaddrinfo(Some(name), None, Some(hints)) {
+        Ok(entries) => entries,
+        Err(error) => return failed(error),
+    };
+    // An entry that is no IP address is nothing that a peer could be dialled at.
+    let found: BTreeSet<SocketAddr> = entries.flatten().map(|entry| entry.sockaddr).collect();
+    if found.is_empty() { Answer::Empty } else { Answer::Found(found) }
+}
+
+/// "There is none" only where that was said; everything else means that nobody could say.
+fn failed(error: LookupError) -> Answer {
+    match error.kind() {
+        LookupErrorKind::NoName | LookupErrorKind::NoData => Answer::Empty,
+        _ if error.error_num() == EAI_ADDRFAMILY => Answer::Empty,
+        _ => {
+            let text = error.to_string();
+            Answer::Unknown(text.strip_prefix(REASON_PREFIX).unwrap_or(&text).to_owned())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed_with(number: i32) -> Answer {
+        failed(LookupError::new(number))
+    }
+
+    #[test]
+    fn says_empty_only_where_the_name_server_said_so() {
+        const EAI_NONAME: i32 = -2;
+        const EAI_NODATA: i32 = -5;
+        for number in [EAI_NONAME, EAI_NODATA, EAI_ADDRFAMILY] {
+            assert_eq!(failed_with(number), Answer::Empty, "{number}");
+        }
+        const EAI_AGAIN: i32 = -3;
+        const EAI_FAIL: i32 = -4;
+        const EAI_MEMORY: i32 = -10;
+        const EAI_SYSTEM: i32 = -11;
+        for number in [EAI_AGAIN, EAI_FAIL, EAI_MEMORY, EAI_SYSTEM] {
+            assert!(matches!(failed_with(number), Answer::Unknown(_)), "{number}");
+        }
+        let again = Answer::Unknown("Temporary failure in name resolution".into());
+        assert_eq!(failed_with(EAI_AGAIN), again);
+    }
+
+    #[test]
+    fn a_name_that_cannot_be_asked_for_is_unknown() {
+        assert!(matches!(system("a\0b", Family::V4), Answer::Unknown(_)));
+    }
+
+    #[test]
+    fn asks_for_one_family_at_a_time() {
+        let here: BTreeSet<SocketAddr> = [SocketAddr::from(([127, 0, 0, 1], 0))].into();
+        assert_eq!(system("127.0.0.1", Family::V4), Answer::Found(here));
+        assert_eq!(system("127.0.0.1", Family::V6), Answer::Empty);
+    }
+}

@@ -1,0 +1,146 @@
+//! What may enter a process: the same limits for what a peer sends and for what is read back from disk.
+
+use super::{
+    Body, CLUSTER_BYTES_MAX, Entry, Epoch, MEMBERS_MAX, Message, NAME_BYTES_MAX, Peer, Priority,
+    REVISION_BYTES_MAX,
+};
+use std::fmt;
+
+/// Why a value may not enter a process: what was seen, and what is allowed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LimitError {
+    /// A text is too long.
+    TooLong {
+        /// Which text.
+        what: &'static str,
+        /// Its length.
+        bytes: usize,
+        /// The most allowed.
+        bytes_max: usize,
+    },
+    /// A text has a control character in it, which could forge a line of a log or a header.
+    ControlCharacter {
+        /// Which text.
+        what: &'static str,
+        /// The character.
+        character: char,
+        /// Where it stands, in bytes.
+        position: usize,
+    },
+    /// A priority is above [`Priority::MAX`].
+    Priority(Priority),
+    /// An epoch is above [`Epoch::MAX`].
+    Epoch(Epoch),
+    /// A list names more than [`MEMBERS_MAX`] members.
+    Members(u64),
+}
+
+impl fmt::Display for LimitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LimitError::TooLong { what, bytes, bytes_max } => {
+                write!(f, "{what} has {bytes} bytes; at most {bytes_max} are allowed")
+            }
+            LimitError::ControlCharacter { what, character, position } => {
+                let character = character.escape_unicode();
+                write!(f, "{what} has the control character {character} at byte {position}; none is allowed")
+            }
+            LimitError::Priority(seen) => {
+                write!(f, "the priority is {}; at most {} is allowed", seen.0, Priority::MAX.0)
+            }
+            LimitError::Epoch(seen) => write!(f, "the epoch is {seen}; at most {} is allowed", Epoch::MAX),
+            LimitError::Members(seen) => {
+                write!(f, "the list names {seen} members; at most {MEMBERS_MAX} are allowed")
+            }
+        }
+    }
+}
+
+impl std::error::Error for LimitError {}
+
+/// Checks the length of a text that people will see, and that it has no control characters. `what` names it in the
+/// error.
+pub fn check_text(what: &'static str, text: &str, bytes_max: usize) -> Result<(), LimitError> {
+    if text.len() > bytes_max {
+        return Err(LimitError::TooLong { what, bytes: text.len(), bytes_max });
+    }
+    match text.char_indices().find(|(_, character)| character.is_control()) {
+        None => Ok(()),
+        Some((position, character)) => Err(LimitError::ControlCharacter { what, character, position }),
+    }
+}
+
+/// Checks the name of a cluster.
+pub fn check_cluster(cluster: &str) -> Result<(), LimitError> {
+    check_text("the cluster's name", cluster, CLUSTER_BYTES_MAX)
+}
+
+/// Checks a list of members: their number, and each of them.
+pub fn check_entries(entries: &[Entry]) -> Result<(), LimitError> {
+    if entries.len() > MEMBERS_MAX {
+        return Err(LimitError::Members(entries.len() as u64));
+    }
+    entries.iter().try_for_each(|entry| entry.peer.check())
+}
+
+impl Priority {
+    /// Whether it is at most [`Priority::MAX`].
+    pub fn check(self) -> Result<(), LimitError> {
+        if self > Priority::MAX {
+            return Err(LimitError::Priority(self));
+        }
+        Ok(())
+    }
+}
+
+impl Epoch {
+    /// Whether it is at most [`Epoch::MAX`].
+    pub fn check(self) -> Result<(), LimitError> {
+        if self > Epoch::MAX {
+            return Err(LimitError::Epoch(self));
+        }
+        Ok(())
+    }
+}
+
+impl Peer {
+    /// Whether its texts and its priority are within their limits.
+    pub fn check(&self) -> Result<(), LimitError> {
+        check_text("a process's name", &self.name, NAME_BYTES_MAX)?;
+        check_text("a process's revision", &self.revision, REVISION_BYTES_MAX)?;
+        self.priority.check()
+    }
+}
+
+impl Message {
+    /// Whether everything in it is within its limits.
+    pub fn check(&self) -> Result<(), LimitError> {
+        self.epoch.check()?;
+        match &self.body {
+            Body::Election
+            | Body::Answer
+            | Body::Ask
+            | Body::Coordinator { .. }
+            | Body::Leave { version: None, .. }
+            | Body::Resign { .. } => Ok(()),
+            Body::Heartbeat { membership, .. } | Body::HeartbeatAck { membership, .. } => {
+                membership.epoch.check()
+            }
+            Body::Membership { version, entries } => {
+                version.epoch.check()?;
+                check_entries(entries)
+            }
+            Body::Join { version, entry } => {
+                version.epoch.check()?;
+                entry.peer.check()
+            }
+            Body::Leave { version: Some(version), .. } => version.epoch.check(),
+            Body::Tell { leader, entries } => {
+                if let Some(leader) = leader {
+                    leader.peer.check()?;
+                }
+                check_entries(entries)
+            }
+        }
+    }
+}

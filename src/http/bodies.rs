@@ -1,0 +1,178 @@
+//! The bodies of answers: what each path's JSON is made of.
+
+use super::Snapshot;
+use crate::election::{Incumbent, MemberView, Peer, ProcessId, State};
+use serde::Serialize;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// The first millisecond of the year 10000, which RFC 3339 cannot write.
+const WALL_MS_END: u64 = 253_402_300_800_000;
+
+/// `/leader`.
+#[derive(Serialize)]
+pub(super) struct LeaderBody<'a> {
+    leader: Option<Process<'a>>,
+    is_leader: bool,
+    epoch: u64,
+    valid_for_ms: Option<u64>,
+    elected_at: Option<String>,
+    safety: &'static str,
+}
+
+#[derive(Serialize)]
+struct Process<'a> {
+    id: String,
+    name: &'a str,
+    address: String,
+    priority: u16,
+}
+
+impl<'a> Process<'a> {
+    fn new(peer: &'a Peer) -> Process<'a> {
+        Process {
+            id: peer.id.to_string(),
+            name: &peer.name,
+            address: peer.address.to_string(),
+            priority: peer.priority.0,
+        }
+    }
+}
+
+impl<'a> LeaderBody<'a> {
+    pub(super) fn new(snapshot: &'a Snapshot) -> LeaderBody<'a> {
+        let leader = leader(snapshot);
+        LeaderBody {
+            leader: leader.map(|leader| Process::new(&leader.peer)),
+            is_leader: leads(snapshot),
+            epoch: snapshot.view.epoch.0,
+            // In `classic` there is no lease that could bound it.
+            valid_for_ms: None,
+            elected_at: leader.and_then(|leader| wall_time(leader.elected_at_ms)),
+            safety: "classic",
+        }
+    }
+}
+
+/// `/epoch`.
+#[derive(Serialize)]
+pub(super) struct EpochBody {
+    epoch: u64,
+    leader_id: Option<String>,
+}
+
+impl EpochBody {
+    pub(super) fn new(snapshot: &Snapshot) -> EpochBody {
+        EpochBody {
+            epoch: snapshot.view.epoch.0,
+            leader_id: leader(snapshot).map(|leader| leader.peer.id.to_string()),
+        }
+    }
+}
+
+/// `/is-leader`.
+#[derive(Serialize)]
+pub(super) struct IsLeaderBody {
+    pub(super) is_leader: bool,
+}
+
+/// `/`, as the classic leader-elector sidecar answered: an empty name says that there is no leader.
+#[derive(Serialize)]
+pub(super) struct NameBody<'a> {
+    pub(super) name: &'a str,
+}
+
+/// `/healthz` and `/readyz`, when all is well.
+#[derive(Serialize)]
+pub(super) struct StatusBody {
+    pub(super) status: &'static str,
+}
+
+/// Every error.
+#[derive(Serialize)]
+pub(super) struct ErrorBody<'a> {
+    pub(super) error: ErrorDetail<'a>,
+}
+
+#[derive(Serialize)]
+pub(super) struct ErrorDetail<'a> {
+    pub(super) status: u16,
+    pub(super) message: &'a str,
+}
+
+/// One entry of `/members`.
+#[derive(Serialize)]
+struct MemberBody<'a> {
+    #[serde(flatten)]
+    process: Process<'a>,
+    state: &'static str,
+    leader: bool,
+    me: bool,
+    last_heard_ms: Option<u64>,
+    round_trip_ms: Option<f64>,
+}
+
+impl<'a> MemberBody<'a> {
+    fn new(member: &'a MemberView, snapshot: &Snapshot, leader: Option<ProcessId>) -> MemberBody<'a> {
+        let id = member.peer.id;
+        MemberBody {
+            process: Process::new(&member.peer),
+            state: match member.state {
+                State::Alive => "alive",
+                State::Failed => "failed",
+            },
+            leader: leader == Some(id),
+            me: snapshot.view.me.id == id,
+            last_heard_ms: member.last_heard.map(|heard| whole_ms(snapshot.now.since(heard))),
+            round_trip_ms: member.round_trip.map(|duration| duration.as_secs_f64() * 1000.0),
+        }
+    }
+}
+
+/// `/members`: all of them, the highest rank first.
+#[derive(Serialize)]
+pub(super) struct MembersBody<'a> {
+    members: Vec<MemberBody<'a>>,
+}
+
+impl<'a> MembersBody<'a> {
+    pub(super) fn new(snapshot: &'a Snapshot) -> MembersBody<'a> {
+        let leader = leader(snapshot).map(|leader| leader.peer.id);
+        let body = |member| MemberBody::new(member, snapshot, leader);
+        MembersBody { members: snapshot.view.members.iter().map(body).collect() }
+    }
+}
+
+/// Whom this process holds to be the leader at the moment of asking. All answers go by this.
+pub(super) fn leader(snapshot: &Snapshot) -> Option<&Incumbent> {
+    snapshot.view.leader(snapshot.now, snapshot.turned)
+}
+
+/// Whether this process leads at the moment of asking. All answers go by this.
+pub(super) fn leads(snapshot: &Snapshot) -> bool {
+    snapshot.view.leads(snapshot.now, snapshot.turned)
+}
+
+fn whole_ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A wall clock's time as RFC 3339 in UTC with milliseconds. It came from another process, so it may be anything; none
+/// when there is no such date.
+fn wall_time(ms: u64) -> Option<String> {
+    (ms < WALL_MS_END)
+        .then(|| humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(ms)).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_dates_as_far_as_there_are_any() {
+        assert_eq!(wall_time(0).unwrap(), "1970-01-01T00:00:00.000Z");
+        assert_eq!(wall_time(1_762_000_000_123).unwrap(), "2025-11-01T12:26:40.123Z");
+        assert_eq!(wall_time(WALL_MS_END - 1).unwrap(), "9999-12-31T23:59:59.999Z");
+        assert_eq!(wall_time(WALL_MS_END), None);
+        assert_eq!(wall_time(u64::MAX), None);
+    }
+}

@@ -1,0 +1,251 @@
+//! Reads the head of a request: bytes in, a [`Request`] or a refusal out.
+
+use tiny_http::Method;
+
+/// The longest head of a request, in bytes: request line and headers.
+pub const HEAD_BYTES_MAX: usize = 8 * 1024;
+/// The most headers that a request may have.
+pub const HEADERS_MAX: usize = 64;
+
+/// A request, as far as the status API looks at it. It never has a body.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Request<'a> {
+    /// Its method; never [`Method::NonStandard`].
+    pub method: Method,
+    /// The path that it asks for, as it was sent: `/leader`, or `*` of an OPTIONS request.
+    pub path: &'a str,
+    /// What follows the `?`.
+    pub query: Option<&'a str>,
+    /// Whether its HTTP version is 1.0.
+    pub version_1_0: bool,
+    /// Whether the connection goes on after the reply.
+    pub keep_alive: bool,
+}
+
+/// Why a request is refused before it is looked at. The connection ends with it: where the next request would begin
+/// is not known.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Refusal {
+    /// The reply's status.
+    pub status: u16,
+    /// What was wrong, and what is expected.
+    pub message: String,
+}
+
+fn refusal<T>(status: u16, message: impl Into<String>) -> Result<T, Refusal> {
+    Err(Refusal { status, message: message.into() })
+}
+
+/// The request at the beginning of `received` and how many bytes it takes; none when it is not complete.
+pub(super) fn parse(received: &[u8]) -> Result<Option<(Request<'_>, usize)>, Refusal> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut head = httparse::Request::new(&mut headers);
+    let consumed = match head.parse(received) {
+        Ok(httparse::Status::Complete(consumed)) => consumed,
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(error) => return Err(malformed(error, received)),
+    };
+    // A complete head has all three.
+    let (Some(method), Some(target), Some(minor)) = (head.method, head.path, head.version) else {
+        return refusal(400, "the request line is incomplete; expected \"GET /leader HTTP/1.1\"");
+    };
+    let connection = read_headers(head.headers, minor)?;
+    let method = match method.parse() {
+        Ok(Method::NonStandard(_)) | Err(()) => {
+            return refusal(501, "unknown method; this port answers GET, HEAD and OPTIONS");
+        }
+        Ok(method) => method,
+    };
+    let Some((path, query)) = split_target(target, &method) else {
+        return refusal(400, "the request's target is not a path; expected one such as /leader");
+    };
+    let version_1_0 = minor == 0;
+    let keep_alive = !connection.close && (!version_1_0 || connection.keep_alive);
+    let request = Request { method, path, query, version_1_0, keep_alive };
+    Ok(Some((request, consumed)))
+}
+
+/// What the Connection headers ask for.
+#[derive(Default)]
+struct Connection {
+    close: bool,
+    keep_alive: bool,
+}
+
+/// Checks the headers that matter.
+fn read_headers(headers: &[httparse::Header<'_>], minor: u8) -> Result<Connection, Refusal> {
+    let mut connection = Connection::default();
+    let mut hosts = 0;
+    for header in headers {
+        let is = |name: &str| header.name.eq_ignore_ascii_case(name);
+        if is("Host") {
+            hosts += 1;
+        } else if is("Connection") {
+            for option in header.value.split(|byte| *byte == b',') {
+                let option = option.trim_ascii();
+                connection.close |= option.eq_ignore_ascii_case(b"close");
+                connection.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+            }
+        } else if is("Transfer-Encoding") {
+            return refusal(400, "no request to this port has a body; leave Transfer-Encoding out");
+        } else if is("Content-Length") {
+            let value = header.value.trim_ascii();
+            if value.is_empty() || value.iter().any(|byte| *byte != b'0') {
+                return refusal(
+                    400,
+                    "no request to this port has a body; Content-Length must be 0 or left out",
+                );
+            }
+        }
+    }
+    if hosts > 1 || (minor > 0 && hosts == 0) {
+        return refusal(400, "a request of HTTP/1.1 has exactly one Host header");
+    }
+    Ok(connection)
+}
+
+/// Path and query of a target: `/path?query`, the same behind `http://host`, or the `*` of OPTIONS. A CONNECT asks for
+/// `host:port`, which is passed on as a path: there is none such.
+fn split_target<'a>(target: &'a str, method: &Method) -> Option<(&'a str, Option<&'a str>)> {
+    let target = if target.starts_with('/')
+        || *method == Method::Connect
+        || (target == "*" && *method == Method::Options)
+    {
+        target
+    } else {
+        let (scheme, rest) = target.split_once("://")?;
+        if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
+            return None;
+        }
+        match rest.find(['/', '?']) {
+            Some(start) if rest.as_bytes()[start] == b'/' => &rest[start..],
+            Some(start) => return Some(("/", Some(&rest[start + 1..]))),
+            None => "/",
+        }
+    };
+    Some(match target.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (target, None),
+    })
+}
+
+fn malformed(error: httparse::Error, received: &[u8]) -> Refusal {
+    let (status, message) = match error {
+        httparse::Error::TooManyHeaders => {
+            (431, format!("the request has more than {HEADERS_MAX} headers; send fewer"))
+        }
+        httparse::Error::Version if names_http(received) => {
+            (505, "this port speaks HTTP/1.1 and HTTP/1.0 only; send one of them".to_owned())
+        }
+        _ => (400, format!("the request's head is malformed: {error}; expected a request of HTTP/1.1")),
+    };
+    Refusal { status, message }
+}
+
+/// Whether the request line, malformed or not, has a version of HTTP where its version belongs.
+fn names_http(received: &[u8]) -> bool {
+    let start = received.trim_ascii_start();
+    let line = start.split(|byte| *byte == b'\n').next().unwrap_or(start);
+    line.windows(6).any(|window| window == b" HTTP/")
+}
+
+/// The refusal of a head that is longer than [`HEAD_BYTES_MAX`].
+pub(super) fn too_large(received: &[u8]) -> Refusal {
+    let (status, what) =
+        if received.trim_ascii_start().contains(&b'\n') { (431, "head") } else { (414, "request line") };
+    let message = format!("the request's {what} is longer than {HEAD_BYTES_MAX} bytes; send a shorter one");
+    Refusal { status, message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(text: &str) -> (Request<'_>, usize) {
+        parse(text.as_bytes()).unwrap().unwrap_or_else(|| panic!("incomplete: {text:?}"))
+    }
+
+    #[test]
+    fn reads_requests() {
+        let host = "Host: a\r\n";
+        #[rustfmt::skip]
+        let table = [
+            // request line, headers, method, path, query, keep alive
+            ("GET /leader HTTP/1.1", host, Method::Get, "/leader", None, true),
+            ("HEAD / HTTP/1.1", host, Method::Head, "/", None, true),
+            ("OPTIONS * HTTP/1.1", host, Method::Options, "*", None, true),
+            ("CONNECT a:80 HTTP/1.1", host, Method::Connect, "a:80", None, true),
+            ("GET /is-leader?standby=204 HTTP/1.1", host, Method::Get, "/is-leader", Some("standby=204"), true),
+            ("GET /a?b?c HTTP/1.1", host, Method::Get, "/a", Some("b?c"), true),
+            ("GET http://a:1/leader?x HTTP/1.1", host, Method::Get, "/leader", Some("x"), true),
+            ("GET HTTPS://a HTTP/1.1", host, Method::Get, "/", None, true),
+            ("GET http://a?x=/y HTTP/1.1", host, Method::Get, "/", Some("x=/y"), true),
+            ("GET / HTTP/1.1", "Host: a\r\nConnection: close\r\n", Method::Get, "/", None, false),
+            ("GET / HTTP/1.1", "Host: a\r\nconnection: TE , CLOSE\r\n", Method::Get, "/", None, false),
+            ("GET / HTTP/1.1", "Host: a\r\nConnection: upgrade\r\n", Method::Get, "/", None, true),
+            ("GET / HTTP/1.0", "", Method::Get, "/", None, false),
+            ("GET / HTTP/1.0", "Connection: Keep-Alive\r\n", Method::Get, "/", None, true),
+            ("GET / HTTP/1.0", "Connection: keep-alive, close\r\n", Method::Get, "/", None, false),
+            ("POST /leader HTTP/1.1", "Host: a\r\nContent-Length: 0\r\n", Method::Post, "/leader", None, true),
+            ("GET / HTTP/1.1", "Host: a\r\nExpect: 100-continue\r\n", Method::Get, "/", None, true),
+        ];
+        for (line, headers, method, path, query, keep_alive) in table {
+            let text = format!("{line}\r\n{headers}\r\nNEXT");
+            let (request, consumed) = request(&text);
+            assert_eq!(consumed, text.len() - 4, "{text:?}");
+            assert_eq!((&request.method, request.path, request.query), (&method, path, query), "{text:?}");
+            assert_eq!(request.keep_alive, keep_alive, "{text:?}");
+            assert_eq!(request.version_1_0, line.ends_with("1.0"), "{text:?}");
+            for length in 0..consumed {
+                assert_eq!(parse(&text.as_bytes()[..length]), Ok(None), "{:?}", &text[..length]);
+            }
+        }
+    }
+
+    #[test]
+    fn refuses_what_is_malformed_or_has_a_body() {
+        let many = "a: b\r\n".repeat(HEADERS_MAX);
+        let enough = "a: b\r\n".repeat(HEADERS_MAX - 1);
+        request(&format!("GET / HTTP/1.1\r\nHost: a\r\n{enough}\r\n"));
+        let many = format!("GET / HTTP/1.1\r\nHost: a\r\n{many}\r\n");
+        #[rustfmt::skip]
+        let table: &[(u16, &str)] = &[
+            (400, "\x16\x03\x01\x02\x00\x01"),
+            (400, "GET\r\n\r\n"),
+            (400, "GET /\r\n\r\n"),
+            (400, "GET / FTP/1.1\r\n\r\n"),
+            (400, "GET / HTTP/1.1\r\n\r\n"),
+            (400, "GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n"),
+            (400, "GET leader HTTP/1.1\r\nHost: a\r\n\r\n"),
+            (400, "GET ftp://a/ HTTP/1.1\r\nHost: a\r\n\r\n"),
+            (400, "GET * HTTP/1.1\r\nHost: a\r\n\r\n"),
+            (400, "GET / HTTP/1.1\r\nHost : a\r\n\r\n"),
+            (400, "GET / HTTP/1.1\r\nHost: a\r\n folded\r\n\r\n"),
+            (400, "GET / HTTP/1.1\r\nHost: a\0b\r\n\r\n"),
+            (400, "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n"),
+            (400, "GET / HTTP/1.1\r\nHost: a\r\nContent-Length:\r\n\r\n"),
+            (400, "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 0, 0\r\n\r\n"),
+            (400, "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: -0\r\n\r\n"),
+            (400, "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\ncontent-length: 7\r\n\r\n"),
+            (400, "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 9000000000000000\r\n\r\n"),
+            (400, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"),
+            (431, &many),
+            (501, "BREW / HTTP/1.1\r\nHost: a\r\n\r\n"),
+            (501, "get / HTTP/1.1\r\nHost: a\r\n\r\n"),
+            (505, "GET / HTTP/2.0\r\n\r\n"),
+            (505, "GET / HTTP/2.0"),
+            (505, "GET / HTTP/1.2\r\nHost: a\r\n\r\n"),
+            (505, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+        ];
+        for (status, text) in table {
+            let error = parse(text.as_bytes()).expect_err(text);
+            assert_eq!(error.status, *status, "{text:?}: {}", error.message);
+        }
+    }
+
+    #[test]
+    fn says_which_part_was_too_long() {
+        assert_eq!(too_large(b"\r\nGET /aaaaa").status, 414);
+        assert_eq!(too_large(b"GET / HTTP/1.1\r\na: b").status, 431);
+    }
+}

@@ -1,0 +1,317 @@
+//! Tables: a state of the process, a request, and what is answered.
+
+use super::*;
+use crate::election::{
+    Epoch, Incarnation, Incumbent, MemberView, Moment, Peer, Priority, ProcessId, State, View,
+};
+use serde_json::{Value, json};
+use std::io::Read;
+use std::sync::Arc;
+use std::time::Duration;
+use uuid::Uuid;
+
+const STANDS_FOR: Duration = Duration::from_millis(1500);
+
+struct Fixed(Snapshot);
+
+impl Source for Fixed {
+    fn snapshot(&self) -> Snapshot {
+        self.0.clone()
+    }
+    fn metrics(&self) -> String {
+        "# TYPE x gauge\nx 1\n".to_owned()
+    }
+}
+
+fn peer(number: u128, name: &str) -> Peer {
+    Peer {
+        id: ProcessId(Uuid::from_u128(number)),
+        incarnation: Incarnation(1),
+        name: name.to_owned(),
+        address: ([198, 18, 0, number as u8], 4041).into(),
+        priority: Priority(100 + number as u16),
+        revision: String::new(),
+    }
+}
+
+/// web-1, which follows web-2 or leads, as `role` says.
+fn source(role: Role) -> Fixed {
+    let (me, other) = (peer(1, "web-1"), peer(2, "web-2"));
+    let leader = match role {
+        Role::Leading => Some(me.clone()),
+        Role::Following | Role::Leaving => Some(other.clone()),
+        Role::Asking | Role::Contesting => None,
+    };
+    let now = Moment(Duration::from_millis(100_000));
+    let view = View {
+        cluster: "web".to_owned(),
+        me: me.clone(),
+        role,
+        epoch: Epoch(7),
+        leader: leader.map(|peer| Incumbent { peer, elected_at_ms: 1_762_000_000_123 }),
+        members: vec![
+            MemberView {
+                peer: other,
+                state: State::Failed,
+                last_heard: Some(Moment(Duration::from_millis(99_750))),
+                round_trip: Some(Duration::from_micros(1250)),
+            },
+            MemberView { peer: me, state: State::Alive, last_heard: None, round_trip: None },
+        ],
+        stands_for: STANDS_FOR,
+    };
+    Fixed(Snapshot { view: Arc::new(view), now, turned: now, health: Ok(()) })
+}
+
+fn paused(role: Role) -> Fixed {
+    let mut source = source(role);
+    source.0.now = source.0.turned.plus(STANDS_FOR + Duration::from_millis(1));
+    source
+}
+
+fn ask(method: Method, target: &str, source: &Fixed) -> (u16, Vec<(String, String)>, String) {
+    let (path, query) = match target.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (target, None),
+    };
+    let request = Request { method, path, query, version_1_0: false, keep_alive: true };
+    let response = route(&request, source);
+    let headers = response
+        .headers()
+        .iter()
+        .map(|header| (header.field.to_string(), header.value.to_string()))
+        .collect();
+    let status = response.status_code().0;
+    let mut body = String::new();
+    response.into_reader().read_to_string(&mut body).unwrap();
+    (status, headers, body)
+}
+
+fn get(target: &str, source: &Fixed) -> (u16, Value) {
+    let (status, headers, body) = ask(Method::Get, target, source);
+    let has = |name: &str, value: &str| headers.contains(&(name.to_owned(), value.to_owned()));
+    assert!(has("Cache-Control", "no-store"), "{headers:?}");
+    assert!(has("Content-Type", "application/json"), "{headers:?}");
+    (status, serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}")))
+}
+
+#[test]
+fn who_leads_is_computed_when_asked() {
+    #[rustfmt::skip]
+    let table = [
+        // state, /leader, /epoch's leader_id, /is-leader, /readyz, /
+        (source(Role::Leading), 200, Some(1), 200, 200, 200, "web-1"),
+        (source(Role::Following), 200, Some(2), 503, 200, 200, "web-2"),
+        (source(Role::Leaving), 200, Some(2), 503, 503, 200, "web-2"),
+        (source(Role::Asking), 503, None, 503, 503, 503, ""),
+        (source(Role::Contesting), 503, None, 503, 503, 503, ""),
+        (paused(Role::Leading), 503, None, 503, 503, 503, ""),
+        (paused(Role::Following), 503, None, 503, 503, 503, ""),
+    ];
+    for (source, leader_status, leader_id, is_leader_status, ready_status, name_status, name) in table {
+        let state = format!("{:?}", source.0);
+        let id = leader_id.map(|number| Uuid::from_u128(number).to_string());
+        let leads = is_leader_status == 200;
+
+        let (status, body) = get("/leader", &source);
+        assert_eq!(status, leader_status, "{state}");
+        assert_eq!(body["leader"]["id"], json!(id), "{state}");
+        assert_eq!(body["leader"].is_null(), id.is_none(), "{state}");
+        assert_eq!(body["is_leader"], json!(leads), "{state}");
+
+        assert_eq!(get("/epoch", &source), (200, json!({"epoch": 7, "leader_id": id})), "{state}");
+        assert_eq!(get("/is-leader", &source), (is_leader_status, json!({"is_leader": leads})), "{state}");
+        assert_eq!(get("/readyz", &source).0, ready_status, "{state}");
+        assert_eq!(get("/", &source), (name_status, json!({"name": name})), "{state}");
+        for member in get("/members", &source).1["members"].as_array().unwrap() {
+            assert_eq!(member["leader"], json!(id.as_deref() == member["id"].as_str()), "{state}");
+            assert_eq!(member["me"], json!(member["name"] == "web-1"), "{state}");
+        }
+    }
+}
+
+#[test]
+fn the_leader_record_is_exactly_this() {
+    assert_eq!(
+        get("/leader", &source(Role::Following)).1,
+        json!({
+            "leader": {
+                "id": "00000000-0000-0000-0000-000000000002",
+                "name": "web-2",
+                "address": "198.18.0.2:4041",
+                "priority": 102,
+            },
+            "is_leader": false,
+            "epoch": 7,
+            "valid_for_ms": null,
+            "elected_at": "2025-11-01T12:26:40.123Z",
+            "safety": "classic",
+        })
+    );
+    assert_eq!(
+        get("/leader", &source(Role::Contesting)).1,
+        json!({
+            "leader": null,
+            "is_leader": false,
+            "epoch": 7,
+            "valid_for_ms": null,
+            "elected_at": null,
+            "safety": "classic",
+        })
+    );
+}
+
+#[test]
+fn a_leader_with_an_impossible_clock_has_no_date() {
+    let mut source = source(Role::Following);
+    let mut view = View::clone(&source.0.view);
+    view.leader.as_mut().unwrap().elected_at_ms = u64::MAX;
+    source.0.view = Arc::new(view);
+    let (status, body) = get("/leader", &source);
+    assert_eq!((status, &body["elected_at"]), (200, &Value::Null));
+}
+
+#[test]
+fn the_members_are_exactly_these() {
+    assert_eq!(
+        get("/members", &source(Role::Leading)),
+        (
+            200,
+            json!({"members": [
+                {
+                    "id": "00000000-0000-0000-0000-000000000002",
+                    "name": "web-2",
+                    "address": "198.18.0.2:4041",
+                    "priority": 102,
+                    "state": "failed",
+                    "leader": false,
+                    "me": false,
+                    "last_heard_ms": 250,
+                    "round_trip_ms": 1.25,
+                },
+                {
+                    "id": "00000000-0000-0000-0000-000000000001",
+                    "name": "web-1",
+                    "address": "198.18.0.1:4041",
+                    "priority": 101,
+                    "state": "alive",
+                    "leader": true,
+                    "me": true,
+                    "last_heard_ms": null,
+                    "round_trip_ms": null,
+                },
+            ]})
+        )
+    );
+}
+
+#[test]
+fn a_standby_answers_as_its_prober_asks() {
+    #[rustfmt::skip]
+    let table = [
+        ("", 503), ("?", 503), ("?x=1", 503), ("?x", 503), ("?%zz=1", 503),
+        ("?standby=200", 200), ("?standby=599", 599), ("?x&standby=429&y=1", 429), ("?%73tandby=%342%39", 429),
+        ("?standby=199", 400), ("?standby=600", 400), ("?standby=", 400), ("?standby", 400), ("?standby=0200", 400),
+        ("?standby=+20", 400), ("?standby=-20", 400), ("?standby=%2", 400), ("?standby=x", 400),
+        ("?standby=429&standby=429", 400), ("?standby=99999999999999999999", 400),
+    ];
+    for (query, status) in table {
+        let (got, body) = get(&format!("/is-leader{query}"), &source(Role::Following));
+        assert_eq!(got, status, "{query}");
+        assert_eq!(body.get("error").is_some(), status == 400, "{query}: {body}");
+        let leading = get(&format!("/is-leader{query}"), &source(Role::Leading)).0;
+        assert_eq!(leading, if status == 400 { 400 } else { 200 }, "{query}");
+    }
+    for status in [204, 205, 304] {
+        let (got, _, body) =
+            ask(Method::Get, &format!("/is-leader?standby={status}"), &source(Role::Following));
+        assert_eq!((got, body.as_str()), (status, ""));
+    }
+}
+
+#[test]
+fn who_is_not_ready_says_why() {
+    #[rustfmt::skip]
+    let table = [
+        (source(Role::Asking), "asking its peers"),
+        (source(Role::Contesting), "an election is under way"),
+        (source(Role::Leaving), "farewell"),
+        (paused(Role::Leading), "has not turned for 1501 ms (at most 1500 ms)"),
+    ];
+    for (source, why) in table {
+        let (status, body) = get("/readyz", &source);
+        let message = body["error"]["message"].as_str().unwrap();
+        assert_eq!((status, &body["error"]["status"]), (503, &json!(503)));
+        assert!(message.contains(why), "{message}");
+        assert!(!message.contains('\n'), "{message}");
+    }
+}
+
+#[test]
+fn health_is_its_own_question() {
+    let mut source = paused(Role::Leading);
+    assert_eq!(get("/healthz", &source), (200, json!({"status": "ok"})));
+    source.0.health = Err("the driver is gone".to_owned());
+    assert_eq!(
+        get("/healthz", &source),
+        (500, json!({"error": {"status": 500, "message": "the driver is gone"}}))
+    );
+    assert_eq!(get("/leader", &self::source(Role::Leading)).0, 200);
+}
+
+#[test]
+fn metrics_are_prometheus_text() {
+    let (status, headers, body) = ask(Method::Get, "/metrics", &source(Role::Leading));
+    assert_eq!((status, body.as_str()), (200, "# TYPE x gauge\nx 1\n"));
+    assert!(headers.contains(&("Content-Type".to_owned(), PROMETHEUS_TEXT.to_owned())), "{headers:?}");
+}
+
+#[test]
+fn methods_and_paths() {
+    let source = source(Role::Leading);
+    for path in ROUTES.map(|(path, _)| path) {
+        let get = ask(Method::Get, path, &source);
+        assert_eq!(get.0, 200, "{path}");
+        // The body of a HEAD is left out when it is encoded, so that its headers are those of a GET.
+        assert_eq!(ask(Method::Head, path, &source), get, "{path}");
+        let allow = ("Allow".to_owned(), ALLOW.to_owned());
+        let (status, headers, body) = ask(Method::Options, path, &source);
+        assert_eq!((status, body.as_str()), (204, ""), "{path}");
+        assert!(headers.contains(&allow), "{path}");
+        for method in
+            [Method::Post, Method::Put, Method::Delete, Method::Patch, Method::Trace, Method::Connect]
+        {
+            let (status, headers, body) = ask(method, path, &source);
+            assert_eq!(status, 405, "{path}");
+            assert!(headers.contains(&allow), "{path}");
+            assert!(body.contains(r#""status":405"#), "{path}: {body}");
+        }
+    }
+    assert_eq!(ask(Method::Options, "*", &source).0, 204);
+    for path in ["/nothing", "/leader/", "//leader", "/Leader", "*", "a:80", "", "/%6ceader"] {
+        let (status, body) = get(path, &source);
+        assert_eq!(status, 404, "{path}");
+        let message = body["error"]["message"].as_str().unwrap();
+        for (path, _) in ROUTES {
+            assert!(message.contains(path), "{message}");
+        }
+    }
+}
+
+#[test]
+fn names_cannot_break_out_of_a_body_nor_reach_a_header() {
+    let mut source = source(Role::Leading);
+    let evil = "a\"\r\nSet-Cookie: b=c\r\n\r\n<\u{7f}\u{0}";
+    let mut view = View::clone(&source.0.view);
+    view.leader.as_mut().unwrap().peer.name = evil.to_owned();
+    view.members[0].peer.name = evil.to_owned();
+    source.0.view = Arc::new(view);
+    for path in ["/", "/leader", "/members", "/epoch", "/is-leader", "/readyz", "/healthz"] {
+        let (_, headers, body) = ask(Method::Get, path, &source);
+        assert!(!body.contains(['\r', '\n', '\0']), "{path}");
+        for (name, value) in headers {
+            assert!(!name.contains(['\r', '\n']) && !value.contains(['\r', '\n']), "{path}");
+        }
+    }
+    assert_eq!(get("/", &source).1["name"], evil);
+}

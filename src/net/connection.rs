@@ -1,0 +1,331 @@
+//! One connection of a [`Listener`](super::Listener): what has been received of it, what is still to be sent, and
+//! until when.
+
+use super::boottime;
+use super::listener::{Limits, Service};
+use crate::election::Moment;
+use rustix::event::PollFlags;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// How old an answer may be when the first byte of its reply is written. An older one is thrown away and the
+/// [`Service`] asked again: the process was stopped in between, and what it said may not be true any more.
+pub const ANSWER_AGE_MAX: Duration = Duration::from_millis(20);
+/// How often the same bytes are answered until one answer is young enough; then the connection is closed without one.
+pub const ANSWER_ATTEMPTS_MAX: u32 = 8;
+/// How long a connection is read on after its last reply, so that a client that is still sending does not lose the
+/// reply to a reset.
+pub const DRAIN_DEADLINE: Duration = Duration::from_millis(500);
+/// How many bytes are read and thrown away in that time.
+pub const DRAIN_BYTES_MAX: usize = 256 * 1024;
+
+/// What a [`Service`] wants done with a connection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Receive more.
+    Wait,
+    /// Send these bytes.
+    Reply {
+        /// What to send.
+        bytes: Vec<u8>,
+        /// How many of the received bytes this answers; the rest is looked at once the reply is sent. None at all
+        /// closes the connection, or the same bytes would be answered for ever.
+        consumed: usize,
+        /// Whether the connection ends with this reply.
+        close: bool,
+    },
+    /// Give the connection to [`Service::detached`].
+    Detach,
+    /// Close it without a word.
+    Close,
+}
+
+/// What becomes of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Fate {
+    /// It goes on.
+    Keep,
+    /// It ends.
+    Close,
+    /// It ends, and the kernel forgets what it has not sent yet.
+    Reset,
+    /// The service takes it over.
+    Detach,
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// Waits for bytes; or, when `unseen`, for its turn.
+    Receiving,
+    /// Holds a complete request, but the socket takes no bytes. The answer is made once it does, and is young then.
+    Blocked,
+    /// Sends.
+    Writing { reply: Vec<u8>, written: usize, close: bool },
+    /// Has sent everything and said so; throws away what still comes, at most so many bytes.
+    Draining { bytes_left: usize },
+}
+
+/// A connection that is being served.
+pub(super) struct Connection {
+    stream: TcpStream,
+    remote: SocketAddr,
+    /// All bytes that no reply has consumed; at most `receive_bytes_max`.
+    received: Vec<u8>,
+    phase: Phase,
+    /// Whether the service has not seen all of `received` yet.
+    unseen: bool,
+    /// Whether it is kept alive between two requests.
+    idle: bool,
+    /// Since when it waits: since it was accepted, or its last reply was sent.
+    since: Moment,
+    /// Until when the present phase may last.
+    deadline: Moment,
+}
+
+impl Connection {
+    /// Takes a non-blocking stream.
+    pub(super) fn new(stream: TcpStream, remote: SocketAddr, now: Moment, limits: &Limits) -> Connection {
+        Connection {
+            stream,
+            remote,
+            received: Vec::new(),
+            phase: Phase::Receiving,
+            unseen: false,
+            idle: false,
+            since: now,
+            deadline: now.plus(limits.receive_deadline),
+        }
+    }
+
+    /// Its socket.
+    pub(super) fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    /// What to poll its socket for. Nothing is read while a reply is due or on its way.
+    pub(super) fn interest(&self) -> PollFlags {
+        match self.phase {
+            Phase::Receiving if self.unseen => PollFlags::empty(),
+            Phase::Receiving | Phase::Draining { .. } => PollFlags::IN,
+            Phase::Blocked | Phase::Writing { .. } => PollFlags::OUT,
+        }
+    }
+
+    /// Whether [`Connection::answer`] has something to do.
+    pub(super) fn due(&self) -> bool {
+        self.unseen
+    }
+
+    /// Until when it may go on as it is.
+    pub(super) fn deadline(&self) -> Moment {
+        self.deadline
+    }
+
+    /// How it compares with others when one must go: those that wait for bytes before those that have work under way,
+    /// and among them the one that has waited longest.
+    pub(super) fn eviction_order(&self) -> (bool, Moment) {
+        let waits = matches!(self.phase, Phase::Receiving | Phase::Draining { .. }) && !self.unseen;
+        (!waits, self.since)
+    }
+
+    /// How it goes when it must: a kept-alive connection is closed in good order, so that its client dials anew; the
+    /// kernel forgets all others at once.
+    pub(super) fn evicted(&self) -> Fate {
+        if self.idle { Fate::Close } else { Fate::Reset }
+    }
+
+    /// Goes on after poll(2) has reported `events`.
+    pub(super) fn advance(
+        &mut self,
+        events: PollFlags,
+        scratch: &mut [u8],
+        now: Moment,
+        limits: &Limits,
+    ) -> Fate {
+        if events.is_empty() {
+            return Fate::Keep;
+        }
+        match &mut self.phase {
+            Phase::Receiving if !self.unseen => self.receive(scratch, now, limits),
+            // Only an error or a hang-up in both directions is reported then: nobody is left to answer.
+            Phase::Receiving => Fate::Close,
+            Phase::Blocked | Phase::Writing { .. }
+                if events.intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL) =>
+            {
+                Fate::Close
+            }
+            Phase::Blocked => {
+                self.unseen = true;
+                Fate::Keep
+            }
+            Phase::Writing { .. } => self.write(now, limits),
+            Phase::Draining { bytes_left } => match self.stream.read(scratch) {
+                Ok(0) => Fate::Close,
+                Ok(bytes) if bytes < *bytes_left => {
+                    *bytes_left -= bytes;
+                    Fate::Keep
+                }
+                Ok(_) => Fate::Close,
+                Err(error) => fate_of(&error),
+            },
+        }
+    }
+
+    fn receive(&mut self, scratch: &mut [u8], now: Moment, limits: &Limits) -> Fate {
+        // There is room: a full buffer has ended the connection in `answer`.
+        let room = limits.receive_bytes_max.saturating_sub(self.received.len()).clamp(1, scratch.len());
+        match self.stream.read(&mut scratch[..room]) {
+            Ok(0) => Fate::Close,
+            Ok(bytes) => {
+                if std::mem::take(&mut self.idle) {
+                    self.deadline = now.plus(limits.receive_deadline);
+                }
+                self.received.extend_from_slice(&scratch[..bytes]);
+                self.unseen = true;
+                Fate::Keep
+            }
+            Err(error) => fate_of(&error),
+        }
+    }
+
+    /// Asks the service what the received bytes want, and begins to carry it out.
+    pub(super) fn answer(&mut self, service: &mut impl Service, limits: &Limits) -> Fate {
+        self.unseen = false;
+        for _ in 0..ANSWER_ATTEMPTS_MAX {
+            let asked = boottime();
+            let (reply, consumed, close) = match service.received(&self.received, self.remote) {
+                Step::Wait if self.received.len() >= limits.receive_bytes_max => {
+                    let last = service.overflow(&self.received, self.remote);
+                    return self.finish(last, asked, limits);
+                }
+                Step::Wait => {
+                    self.phase = Phase::Receiving;
+                    return Fate::Keep;
+                }
+                Step::Detach => return Fate::Detach,
+                Step::Close => return Fate::Close,
+                Step::Reply { bytes, consumed, close } => (bytes, consumed, close || consumed == 0),
+            };
+            let now = boottime();
+            if now.since(asked) > ANSWER_AGE_MAX {
+                continue;
+            }
+            let written = match self.write_some(&reply) {
+                Ok(written) => written,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    if !matches!(self.phase, Phase::Blocked) {
+                        self.phase = Phase::Blocked;
+                        self.deadline = now.plus(limits.write_deadline);
+                    }
+                    return Fate::Keep;
+                }
+                Err(_) => return Fate::Close,
+            };
+            self.received.drain(..consumed.min(self.received.len()));
+            self.phase = Phase::Writing { reply, written, close };
+            self.deadline = now.plus(limits.write_deadline);
+            return self.write(now, limits);
+        }
+        Fate::Close
+    }
+
+    /// Says the last words, if any, and closes.
+    fn finish(&mut self, last: Option<Vec<u8>>, now: Moment, limits: &Limits) -> Fate {
+        let Some(reply) = last else {
+            return Fate::Close;
+        };
+        self.unseen = false;
+        self.phase = Phase::Writing { reply, written: 0, close: true };
+        self.deadline = now.plus(limits.write_deadline);
+        self.write(now, limits)
+    }
+
+    /// Ends what has lasted too long.
+    pub(super) fn expire(&mut self, service: &mut impl Service, now: Moment, limits: &Limits) -> Fate {
+        match self.phase {
+            Phase::Receiving => {
+                let last = service.overdue(&self.received, self.remote);
+                self.finish(last, now, limits)
+            }
+            Phase::Blocked | Phase::Writing { .. } => Fate::Reset,
+            Phase::Draining { .. } => Fate::Close,
+        }
+    }
+
+    /// One write(2), repeated where a signal interrupted it.
+    fn write_some(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if bytes.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            match self.stream.write(bytes) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// Writes as much of the reply as the socket takes.
+    fn write(&mut self, now: Moment, limits: &Limits) -> Fate {
+        let Phase::Writing { reply, mut written, close } =
+            std::mem::replace(&mut self.phase, Phase::Receiving)
+        else {
+            return Fate::Keep;
+        };
+        while written < reply.len() {
+            match self.write_some(&reply[written..]) {
+                Ok(bytes) => written += bytes,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.phase = Phase::Writing { reply, written, close };
+                    return Fate::Keep;
+                }
+                Err(_) => return Fate::Close,
+            }
+        }
+        self.since = now;
+        if close {
+            if self.stream.shutdown(Shutdown::Write).is_err() {
+                return Fate::Close;
+            }
+            self.received = Vec::new();
+            self.phase = Phase::Draining { bytes_left: DRAIN_BYTES_MAX };
+            self.deadline = now.plus(DRAIN_DEADLINE);
+            return Fate::Keep;
+        }
+        self.unseen = !self.received.is_empty();
+        self.idle = self.received.is_empty();
+        self.deadline = now.plus(if self.idle { limits.idle_deadline } else { limits.receive_deadline });
+        Fate::Keep
+    }
+
+    /// Carries out a fate other than [`Fate::Keep`].
+    pub(super) fn end(self, fate: Fate, service: &mut impl Service) {
+        match fate {
+            Fate::Keep | Fate::Close => {}
+            Fate::Reset => {
+                // Best effort: if it fails, the kernel gives the unsent bytes up later by itself.
+                let _ = socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
+            }
+            Fate::Detach => {
+                // A listening socket's timeouts are inherited, and these matter now that it blocks.
+                let blocking = self
+                    .stream
+                    .set_nonblocking(false)
+                    .and_then(|()| self.stream.set_read_timeout(None))
+                    .and_then(|()| self.stream.set_write_timeout(None));
+                if blocking.is_ok() {
+                    service.detached(self.stream, self.remote, self.received);
+                }
+            }
+        }
+    }
+}
+
+fn fate_of(error: &std::io::Error) -> Fate {
+    match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::Interrupted => Fate::Keep,
+        _ => Fate::Close,
+    }
+}

@@ -1,0 +1,347 @@
+//! A bounded listener: one thread, one poll(2), a limited number of connections.
+
+use super::connection::{Connection, Fate, Step};
+use super::{LineLimit, boottime};
+use crate::election::Moment;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// The thread turns at least this often.
+const TURN_EVERY: Duration = Duration::from_secs(1);
+/// A listener whose thread has not turned for this long is not [`alive`](Listener::alive).
+pub const TURN_AGE_MAX: Duration = Duration::from_secs(5);
+/// How many connections are accepted in one turn at most. The readable ones are read in between, so that a flood does
+/// not push out who has something to say before it was heard.
+const ACCEPT_BURST_MAX: usize = 64;
+/// How long nothing is accepted after accept(2) failed for a reason that does not go away by itself.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+/// How many bytes the kernel keeps for a connection's other side to take, so that many who take nothing cost little;
+/// Linux counts its own overhead against twice as much.
+const SEND_BUFFER_BYTES: usize = 64 * 1024;
+/// What one read takes at most, over all connections the only buffer of its kind.
+const SCRATCH_BYTES: usize = 16 * 1024;
+const STACK_BYTES: usize = 512 * 1024;
+/// Failing accepts are logged, but not one by one.
+const LOG_LINES: u32 = 2;
+const LOG_LINE_EVERY: Duration = Duration::from_secs(30);
+
+/// What a listener allows. All deadlines are absolute: bytes that trickle in do not move them.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// How many connections are open at a time. A further one takes the place of the one that has waited for bytes for
+    /// longest.
+    pub connections_max: usize,
+    /// How many bytes of a connection are kept until its service has consumed them.
+    pub receive_bytes_max: usize,
+    /// How long a request may take to arrive: the first from the accept on, each further from its first byte on.
+    pub receive_deadline: Duration,
+    /// How long a connection may be silent between two requests.
+    pub idle_deadline: Duration,
+    /// How long the sending of one reply may take.
+    pub write_deadline: Duration,
+}
+
+/// What is said over a listener's connections. All of it is called on the listener's one thread, and none of it may
+/// block: everybody else waits meanwhile.
+pub trait Service: Send + 'static {
+    /// What `received` asks for: all bytes of a connection that no reply has consumed yet, at least one. It is called
+    /// whenever there are more, and again with the same bytes when its answer grew too old before it could be sent
+    /// (see [`ANSWER_AGE_MAX`](super::ANSWER_AGE_MAX)), so it must be harmless to repeat.
+    fn received(&mut self, received: &[u8], remote: SocketAddr) -> Step;
+
+    /// What to say, if anything, before closing a connection that sent `received`, possibly nothing, and not the rest
+    /// of it in time.
+    fn overdue(&mut self, received: &[u8], remote: SocketAddr) -> Option<Vec<u8>>;
+
+    /// What to say, if anything, before closing a connection that sent `received`, which is as much as is kept, and
+    /// still waits to send more.
+    fn overflow(&mut self, received: &[u8], remote: SocketAddr) -> Option<Vec<u8>>;
+
+    /// Takes over a connection after [`Step::Detach`]. It is blocking, without timeouts, with TCP_NODELAY. `received`
+    /// holds all bytes that were read and not consumed. The listener does not count it any more.
+    fn detached(&mut self, stream: TcpStream, remote: SocketAddr, received: Vec<u8>);
+}
+
+/// A listening port and the thread that serves it. When this is dropped the thread ends, and the port and the
+/// connections are closed.
+pub struct Listener {
+    local_address: SocketAddr,
+    shared: Arc<Shared>,
+    wake: OwnedFd,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    stopping: AtomicBool,
+    /// Cleared when the listening socket turns out to be unusable.
+    listening: AtomicBool,
+    /// When the thread last turned, in milliseconds of [`boottime`].
+    turned_ms: AtomicU64,
+}
+
+impl Listener {
+    /// Serves `listener` on a new thread called `name`, until [`Listener::stop`].
+    pub fn spawn(
+        name: &str,
+        listener: TcpListener,
+        limits: Limits,
+        service: impl Service,
+    ) -> io::Result<Listener> {
+        listener.set_nonblocking(true)?;
+        let local_address = listener.local_addr()?;
+        let (woken, wake) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        let shared = Arc::new(Shared {
+            stopping: AtomicBool::new(false),
+            listening: AtomicBool::new(true),
+            turned_ms: AtomicU64::new(milliseconds(boottime())),
+        });
+        let served = Loop {
+            name: name.to_owned(),
+            listener,
+            woken,
+            limits,
+            service,
+            shared: Arc::clone(&shared),
+            connections: Vec::new(),
+            events: Vec::new(),
+            scratch: vec![0; SCRATCH_BYTES],
+            accept_after: Moment::default(),
+            log: LineLimit::new(LOG_LINES, LOG_LINE_EVERY),
+        };
+        let thread = thread::Builder::new()
+            .name(name.to_owned())
+            .stack_size(STACK_BYTES)
+            .spawn(move || served.run())?;
+        Ok(Listener { local_address, shared, wake, thread: Some(thread) })
+    }
+
+    /// Where it listens, with the port that was taken if any was asked for.
+    pub fn local_address(&self) -> SocketAddr {
+        self.local_address
+    }
+
+    /// Whether its thread turns (it has within [`TURN_AGE_MAX`]) and its port accepts. After a pause of the whole
+    /// process it may be false for the instant until the thread has turned again.
+    pub fn alive(&self) -> bool {
+        let turned = Moment(Duration::from_millis(self.shared.turned_ms.load(Ordering::Acquire)));
+        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+            && self.shared.listening.load(Ordering::Acquire)
+            && boottime().since(turned) <= TURN_AGE_MAX
+    }
+
+    /// Closes the port and the connections and waits for the thread to end; at most as long as its service takes for
+    /// one answer.
+    pub fn stop(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.shared.stopping.store(true, Ordering::Release);
+        // A full pipe wakes it just as well.
+        let _ = rustix::io::write(&self.wake, &[0]);
+        if let Some(thread) = self.thread.take() {
+            // Its panic, if there was one, has been reported.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn milliseconds(moment: Moment) -> u64 {
+    u64::try_from(moment.0.as_millis()).unwrap_or(u64::MAX)
+}
+
+struct Loop<S> {
+    name: String,
+    listener: TcpListener,
+    woken: OwnedFd,
+    limits: Limits,
+    service: S,
+    shared: Arc<Shared>,
+    connections: Vec<Connection>,
+    /// What poll(2) reported of each connection, in their order.
+    events: Vec<PollFlags>,
+    scratch: Vec<u8>,
+    /// Nothing is accepted before.
+    accept_after: Moment,
+    log: LineLimit,
+}
+
+impl<S: Service> Loop<S> {
+    fn run(mut self) {
+        while !self.shared.stopping.load(Ordering::Acquire) {
+            let acceptable = self.wait();
+            let now = boottime();
+            self.shared.turned_ms.store(milliseconds(now), Ordering::Release);
+            // What has arrived counts as in time, even if this thread comes late to it.
+            self.each(|connection, events, scratch, limits, service| {
+                match connection.advance(events, scratch, now, limits) {
+                    Fate::Keep if connection.due() => connection.answer(service, limits),
+                    fate => fate,
+                }
+            });
+            self.each(|connection, _, _, limits, service| {
+                if connection.due() || connection.deadline() > now {
+                    return Fate::Keep;
+                }
+                connection.expire(service, now, limits)
+            });
+            if acceptable {
+                self.accept();
+            }
+        }
+    }
+
+    /// Waits until a socket has something, a deadline passes, or it is time to turn. Whether there is a connection to
+    /// accept.
+    fn wait(&mut self) -> bool {
+        let now = boottime();
+        let accepting = now >= self.accept_after;
+        let mut timeout = TURN_EVERY;
+        if !accepting {
+            timeout = timeout.min(self.accept_after.since(now));
+        }
+        for connection in &self.connections {
+            let left = if connection.due() { Duration::ZERO } else { connection.deadline().since(now) };
+            timeout = timeout.min(left);
+        }
+        let mut sockets = Vec::with_capacity(2 + self.connections.len());
+        sockets.push(PollFd::new(&self.woken, PollFlags::IN));
+        let listener_events = if accepting { PollFlags::IN } else { PollFlags::empty() };
+        sockets.push(PollFd::new(&self.listener, listener_events));
+        sockets.extend(
+            self.connections.iter().map(|connection| PollFd::new(connection.stream(), connection.interest())),
+        );
+        let timeout = Timespec {
+            // At most TURN_EVERY, so neither can overflow.
+            tv_sec: timeout.as_secs().cast_signed(),
+            tv_nsec: timeout.subsec_nanos().into(),
+        };
+        let polled = poll(&mut sockets, Some(&timeout));
+        self.events.clear();
+        if let Err(error) = polled {
+            // Interrupted by a signal, or the kernel is out of memory for a moment: nothing is known to be ready.
+            self.events.resize(self.connections.len(), PollFlags::empty());
+            if error != Errno::INTR {
+                thread::sleep(ACCEPT_PAUSE);
+            }
+            return false;
+        }
+        self.events.extend(sockets[2..].iter().map(PollFd::revents));
+        accepting && !sockets[1].revents().is_empty()
+    }
+
+    /// Does `work` with each connection and what poll(2) reported of it, and ends those whose fate it is.
+    fn each(&mut self, mut work: impl FnMut(&mut Connection, PollFlags, &mut [u8], &Limits, &mut S) -> Fate) {
+        // From the last to the first: who takes an ended one's place has had its turn.
+        for index in (0..self.connections.len()).rev() {
+            let fate = work(
+                &mut self.connections[index],
+                self.events[index],
+                &mut self.scratch,
+                &self.limits,
+                &mut self.service,
+            );
+            if fate != Fate::Keep {
+                self.events.swap_remove(index);
+                self.connections.swap_remove(index).end(fate, &mut self.service);
+            }
+        }
+    }
+
+    /// Accepts what waits, a few at a time.
+    fn accept(&mut self) {
+        let burst = (self.limits.connections_max / 4).clamp(1, ACCEPT_BURST_MAX);
+        let mut out_of_descriptors = false;
+        for _ in 0..burst {
+            match self.listener.accept() {
+                Ok((stream, remote)) => {
+                    self.admit(stream, remote);
+                    if out_of_descriptors {
+                        // It took the place of one that was closed for it. Those that wait get theirs next turn.
+                        return;
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) => match Errno::from_io_error(&error) {
+                    // The connection is gone, or the network was in trouble: the next one may be well.
+                    Some(
+                        Errno::INTR
+                        | Errno::CONNABORTED
+                        | Errno::PROTO
+                        | Errno::PERM
+                        | Errno::NETDOWN
+                        | Errno::NETUNREACH
+                        | Errno::HOSTDOWN
+                        | Errno::HOSTUNREACH
+                        | Errno::NOPROTOOPT
+                        | Errno::NONET,
+                    ) => {}
+                    Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)
+                        if !out_of_descriptors && self.evict() =>
+                    {
+                        out_of_descriptors = true;
+                    }
+                    errno => {
+                        if matches!(errno, Some(Errno::BADF | Errno::INVAL | Errno::NOTSOCK)) {
+                            self.shared.listening.store(false, Ordering::Release);
+                        }
+                        self.pause_accepting(&error);
+                        return;
+                    }
+                },
+            }
+        }
+    }
+
+    /// Begins to serve a connection.
+    fn admit(&mut self, stream: TcpStream, remote: SocketAddr) {
+        // Without delay, or replies wait for the acknowledgement of their first part (Nagle's algorithm). Both can
+        // only fail for a connection that is gone already, which reading it will show.
+        let _ = stream.set_nodelay(true);
+        let _ = socket2::SockRef::from(&stream).set_send_buffer_size(SEND_BUFFER_BYTES);
+        if stream.set_nonblocking(true).is_err() {
+            return;
+        }
+        while self.connections.len() >= self.limits.connections_max.max(1) {
+            self.evict();
+        }
+        let remote = SocketAddr::new(remote.ip().to_canonical(), remote.port());
+        self.connections.push(Connection::new(stream, remote, boottime(), &self.limits));
+    }
+
+    /// Ends the connection that has waited for bytes for longest. False when there is none at all.
+    fn evict(&mut self) -> bool {
+        let oldest =
+            (0..self.connections.len()).min_by_key(|&index| self.connections[index].eviction_order());
+        let Some(index) = oldest else {
+            return false;
+        };
+        // Nothing after this in the same turn looks at the events, which `each` keeps in step.
+        let connection = self.connections.swap_remove(index);
+        let fate = connection.evicted();
+        connection.end(fate, &mut self.service);
+        true
+    }
+
+    fn pause_accepting(&mut self, error: &io::Error) {
+        let now = boottime();
+        self.accept_after = now.plus(ACCEPT_PAUSE);
+        if let Some(left_out) = self.log.allow(now) {
+            let name = &self.name;
+            log::warn!(
+                "{name}: cannot accept connections: {error}; trying again (said {left_out} times more since the last \
+                 such line)"
+            );
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! SIGTERM and SIGINT: an orderly farewell, within a second, and none at all when asked twice.
+
+use super::driver::Input;
+use crate::telemetry;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::io;
+use std::sync::mpsc::SyncSender;
+use std::time::Duration;
+
+/// How long a farewell may take: less than the second that is promised.
+const FAREWELL_MAX: Duration = Duration::from_millis(900);
+
+/// Tells the driver of the first signal, and ends the process at the second or when the farewell takes too long.
+pub(super) fn watch(inputs: SyncSender<Input>) -> io::Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGINT])?;
+    std::thread::Builder::new().name("signals".to_owned()).stack_size(128 * 1024).spawn(move || {
+        let mut asked = false;
+        for signal in signals.forever() {
+            if asked {
+                end("asked a second time to stop: ending without a farewell");
+            }
+            asked = true;
+            let name = if signal == SIGTERM { "SIGTERM" } else { "SIGINT" };
+            log::info!("{name}: stopping");
+            let inputs = inputs.clone();
+            // A thread of its own, since a driver that is stuck takes no inputs, and a second signal must be seen.
+            let farewell = std::thread::Builder::new().name("farewell".to_owned()).stack_size(64 * 1024);
+            let begun = farewell.spawn(move || {
+                let _ = inputs.try_send(Input::Stop);
+                std::thread::sleep(FAREWELL_MAX);
+                end("the farewell took too long: ending without it");
+            });
+            if begun.is_err() {
+                end("no thread is left for a farewell: ending without it");
+            }
+        }
+    })?;
+    Ok(())
+}
+
+fn end(why: &str) -> ! {
+    log::warn!("{why}");
+    telemetry::log::flush();
+    std::process::exit(0)
+}

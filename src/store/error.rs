@@ -1,0 +1,138 @@
+//! What can go wrong with the state folder, and how to mend it.
+
+use crate::election::LimitError;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// Why the state folder cannot be used. Whatever record was in it is still there, byte for byte.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// There is no such folder. It is not created: a mistyped one would silently make a new process.
+    #[error("the state folder {} does not exist: create or mount it, or correct --state-dir", dir.display())]
+    Missing {
+        /// The folder.
+        dir: PathBuf,
+    },
+    /// It is something else than a folder.
+    #[error("the state folder {} is not a folder: correct --state-dir", dir.display())]
+    NotAFolder {
+        /// What was given for a folder.
+        dir: PathBuf,
+    },
+    /// Another process uses it.
+    #[error(
+        "the state folder {} is in use by another bellwether{holder}: give each process a folder of its own, or stop \
+        the other one", dir.display()
+    )]
+    Locked {
+        /// The folder.
+        dir: PathBuf,
+        /// Who has it, if that can be told.
+        holder: Holder,
+    },
+    /// Nothing can be written to it.
+    #[error(
+        "the state folder {} cannot be written to: failed to {attempt}: {source}; the record must be durable before \
+        this process may speak, so give it a writable folder with free space", dir.display()
+    )]
+    NotWritable {
+        /// The folder.
+        dir: PathBuf,
+        /// What was tried.
+        attempt: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Something in it cannot be read.
+    #[error("cannot {attempt} {}: {source}", path.display())]
+    Unreadable {
+        /// The folder or file.
+        path: PathBuf,
+        /// What was tried.
+        attempt: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file is no record, or a damaged one.
+    #[error(
+        "{} is not a sound record: {why}; it is left as it is. Restore the file as it was last written, or remove it to \
+        start as a new process, with a new id and without the epoch it knew", file.display()
+    )]
+    Corrupt {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A newer program wrote the record.
+    #[error(
+        "{} is a record of format {found}, and this bellwether knows formats up to {known}; it is left as it is. Run \
+        the newer bellwether that wrote it, or remove the file to start as a new process, with a new id and without the \
+        epoch it knew", file.display()
+    )]
+    Newer {
+        /// The file.
+        file: PathBuf,
+        /// Its format.
+        found: u32,
+        /// The newest format that this program knows.
+        known: u32,
+    },
+    /// The record is of another cluster.
+    #[error(
+        "{} belongs to the cluster {found:?}, and this process to the cluster {expected:?}: correct --state-dir or \
+        --cluster, or remove the file to start as a new process", file.display()
+    )]
+    OtherCluster {
+        /// The file.
+        file: PathBuf,
+        /// The record's cluster.
+        found: String,
+        /// This process's cluster.
+        expected: String,
+    },
+}
+
+/// The process that has the folder, as it numbered itself; in another container that number means nothing here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Holder(pub Option<u32>);
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(pid) => write!(f, " (process {pid} where it runs)"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why a record is not durable. The file holds the former record or this one, each complete, but it cannot be told
+/// which of them survives a loss of power: the process ends without sending what depends on it (fail-stop).
+#[derive(Debug, thiserror::Error)]
+pub enum SaveError {
+    /// The system refused.
+    #[error("cannot make {} durable: failed to {attempt}: {source}", file.display())]
+    Io {
+        /// The record's file.
+        file: PathBuf,
+        /// What was tried.
+        attempt: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The record is not one that could be read again. Nothing was written.
+    #[error("cannot write {}: {source}", file.display())]
+    Limit {
+        /// The record's file.
+        file: PathBuf,
+        /// What was seen, and what is allowed.
+        source: LimitError,
+    },
+    /// An earlier record could not be made durable, so that what is on disk is unknown. Nothing was written.
+    #[error("cannot write {}: an earlier attempt failed, and the process should have ended", file.display())]
+    AfterFailure {
+        /// The record's file.
+        file: PathBuf,
+    },
+}

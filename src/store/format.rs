@@ -1,0 +1,98 @@
+//! The record's file: a line of header, then JSON for an operator to read.
+//!
+//! ```text
+//! bellwether record format=1 crc32=0badcafe
+//! {
+//!   "cluster": …
+//! ```
+//!
+//! The checksum is of everything after the header's line. The format's number is raised when an older program must not
+//! use a newer one's record; a field that an older program may ignore needs no new number.
+
+use super::RECORD_BYTES_MAX;
+use crate::election::{LimitError, Record, check_cluster, check_entries};
+
+/// The format that this program writes, and the newest that it reads.
+pub(super) const FORMAT: u32 = 1;
+
+const MAGIC: &str = "bellwether record format=";
+const CHECKSUM: &str = " crc32=";
+
+/// Why the bytes of a file are no record that this program can use.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) enum Unreadable {
+    /// A newer program wrote it, in this format.
+    Newer(u32),
+    /// They are damaged, or something else.
+    Corrupt(String),
+}
+
+/// A record as the bytes of its file. The error says which part of the record is beyond its limit.
+// JSON cannot express maps whose keys are no strings, and a `Serialize` may refuse its value; a record has neither.
+#[allow(clippy::expect_used)]
+pub(super) fn to_bytes(record: &Record) -> Result<Vec<u8>, LimitError> {
+    check(record)?;
+    let mut json = serde_json::to_string_pretty(record).expect("invariant: every record can be serialised");
+    json.push('\n');
+    let checksum = crc32fast::hash(json.as_bytes());
+    let bytes = format!("{MAGIC}{FORMAT}{CHECKSUM}{checksum:08x}\n{json}").into_bytes();
+    // The limits checked above keep every record below this; `tests/store.rs` has the largest.
+    assert!(bytes.len() <= RECORD_BYTES_MAX, "invariant: a record is at most {RECORD_BYTES_MAX} bytes");
+    Ok(bytes)
+}
+
+/// The record in the bytes of a file, of which the caller has read no more than one byte beyond [`RECORD_BYTES_MAX`].
+pub(super) fn from_bytes(bytes: &[u8]) -> Result<Record, Unreadable> {
+    let corrupt = |why: &str| Unreadable::Corrupt(why.to_owned());
+    if bytes.is_empty() {
+        return Err(corrupt("it is empty"));
+    }
+    // The format comes before the size: a newer one may allow more.
+    let (format, rest) = bytes
+        .strip_prefix(MAGIC.as_bytes())
+        .and_then(number)
+        .ok_or_else(|| corrupt("it does not begin as a record does"))?;
+    if format > FORMAT {
+        return Err(Unreadable::Newer(format));
+    }
+    if format < FORMAT {
+        return Err(Unreadable::Corrupt(format!("there is no format {format}")));
+    }
+    if bytes.len() > RECORD_BYTES_MAX {
+        return Err(Unreadable::Corrupt(format!("it is longer than {RECORD_BYTES_MAX} bytes")));
+    }
+    let (announced, json) = rest
+        .strip_prefix(CHECKSUM.as_bytes())
+        .and_then(|rest| rest.split_at_checked(8))
+        .and_then(|(digits, rest)| Some((digits, rest.strip_prefix(b"\n")?)))
+        .ok_or_else(|| corrupt("its first line is incomplete"))?;
+    let computed = format!("{:08x}", crc32fast::hash(json));
+    if announced != computed.as_bytes() {
+        let announced = announced.escape_ascii();
+        return Err(Unreadable::Corrupt(format!(
+            "its first line says that its checksum is {announced}, but it is {computed}: it is damaged, cut off or edited"
+        )));
+    }
+    let record = serde_json::from_slice(json)
+        .map_err(|error| Unreadable::Corrupt(format!("it is not what a record is: {error}")))?;
+    check(&record).map_err(|error| Unreadable::Corrupt(error.to_string()))?;
+    Ok(record)
+}
+
+/// The same limits as for what peers send, except the epoch's: one's own may have passed the highest that a message may
+/// carry, and must not go back for it.
+fn check(record: &Record) -> Result<(), LimitError> {
+    check_cluster(&record.cluster)?;
+    if let Some(leader) = &record.leader {
+        leader.check()?;
+    }
+    check_entries(&record.members)
+}
+
+/// The decimal number at the beginning, and what follows it.
+fn number(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    let end = bytes.iter().position(|b| !b.is_ascii_digit()).unwrap_or(bytes.len());
+    let (digits, rest) = bytes.split_at(end);
+    let number = std::str::from_utf8(digits).ok()?.parse().ok()?;
+    Some((number, rest))
+}

@@ -1,0 +1,77 @@
+//! One dial: a connection and the handshake over it.
+
+use super::handshake::{Answered, judge_answer};
+use super::{Inner, Report};
+use crate::election::Peer;
+use crate::wire;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Instant;
+
+/// How often one gathering of evidence dials.
+const EVIDENCE_DIALS_MAX: u32 = 4;
+
+/// Dials again at once, a few times, where a connection opened and broke in the handshake: a process that is ending
+/// closes its sockets one by one, so its port may still have taken a connection that nobody will ever serve.
+pub(super) fn dial_through(inner: &Inner, address: SocketAddr) -> io::Result<Answer> {
+    let broke =
+        |kind| matches!(kind, ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof | ErrorKind::BrokenPipe);
+    for _ in 1..EVIDENCE_DIALS_MAX {
+        match dial(inner, address) {
+            Err(error) if broke(error.kind()) => {}
+            answer => return answer,
+        }
+    }
+    dial(inner, address)
+}
+
+/// Who answered a dial.
+pub(super) enum Answer {
+    Peer { peer: Box<Peer>, stream: TcpStream, rest: Vec<u8> },
+    Self_,
+    Refused(String),
+}
+
+/// Connects and shakes hands: the dial timeout for the connection, and once more for the handshake.
+pub(super) fn dial(inner: &Inner, address: SocketAddr) -> io::Result<Answer> {
+    let timeout = inner.settings.dial_timeout;
+    let stream = TcpStream::connect_timeout(&address, timeout)?;
+    stream.set_nodelay(true)?;
+    let own = SocketAddr::new(stream.local_addr()?.ip().to_canonical(), inner.listen_port);
+    if inner.table().advertise(own) {
+        inner.report(Report::Advertise(own));
+    }
+    stream.set_write_timeout(Some(timeout))?;
+    (&stream).write_all(&inner.hello())?;
+    let deadline = Instant::now() + timeout;
+    let mut received = Vec::new();
+    let mut buffer = [0u8; wire::HELLO_BYTES_MAX];
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match (&stream).read(&mut buffer) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(count) => received.extend_from_slice(&buffer[..count]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        }
+        // What follows the Hello at once is read with it, and is not part of the handshake's limit.
+        match wire::decode(&received, wire::HELLO_BYTES_MAX) {
+            Ok(None) => {}
+            Ok(Some((frame, length))) => {
+                let rest = received.split_off(length);
+                return Ok(match judge_answer(inner, frame, address) {
+                    Answered::Peer(peer) => Answer::Peer { peer, stream, rest },
+                    Answered::Self_ => Answer::Self_,
+                    Answered::Refused(why) => Answer::Refused(why),
+                });
+            }
+            Err(error) => {
+                return Ok(Answer::Refused(format!("{address} answered with no handshake: {error}")));
+            }
+        }
+    }
+}

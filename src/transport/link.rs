@@ -1,0 +1,179 @@
+//! One link: its thread reads, anybody writes.
+
+use super::{FRAME_DEADLINE, IDLE_AFTER, Inner, Report};
+use crate::election::Peer;
+use crate::net::boottime;
+use crate::wire::{self, Frame};
+use rustix::net::SendFlags;
+use std::io::{ErrorKind, Read};
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// How often a reading thread looks up from a silent link: the timeout of its reads.
+pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// What one read takes at most.
+const READ_BYTES: usize = 4 * 1024;
+
+/// An open connection with a peer whose Hello has been checked.
+pub(super) struct Link {
+    pub(super) peer: Peer,
+    stream: TcpStream,
+    /// Frames of two threads must not mix.
+    writing: Mutex<()>,
+    /// Its end is deliberate, on either side.
+    closing: AtomicBool,
+    /// When something was last said, in milliseconds of [`boottime`].
+    spoken_ms: AtomicU64,
+}
+
+impl Link {
+    pub(super) fn new(peer: Peer, stream: TcpStream) -> Link {
+        let link = Link {
+            peer,
+            stream,
+            writing: Mutex::new(()),
+            closing: AtomicBool::new(false),
+            spoken_ms: AtomicU64::new(0),
+        };
+        link.spoken();
+        link
+    }
+
+    pub(super) fn closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    fn spoken(&self) {
+        let now = u64::try_from(boottime().0.as_millis()).unwrap_or(u64::MAX);
+        self.spoken_ms.store(now, Ordering::Relaxed);
+    }
+
+    fn idle(&self) -> Duration {
+        let spoken = crate::election::Moment(Duration::from_millis(self.spoken_ms.load(Ordering::Relaxed)));
+        boottime().since(spoken)
+    }
+
+    /// Writes a whole frame without waiting. A socket that does not take all of it belongs to a peer that has not
+    /// read for long: the link is cut, since half a frame cannot be mended. False: it was not written.
+    pub(super) fn write(&self, frame: &[u8]) -> bool {
+        let _one_at_a_time = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.closing() {
+            return false;
+        }
+        self.spoken();
+        match rustix::net::send(&self.stream, frame, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+            Ok(sent) if sent == frame.len() => true,
+            Ok(_) | Err(rustix::io::Errno::AGAIN) => {
+                self.cut();
+                false
+            }
+            // The link has failed; its reading thread finds that out for itself and gathers evidence.
+            Err(_) => {
+                let _ = self.stream.shutdown(Shutdown::Both);
+                false
+            }
+        }
+    }
+
+    /// Ends the link without a word: this side's doing, so its end is no evidence.
+    pub(super) fn cut(&self) {
+        self.closing.store(true, Ordering::Release);
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+
+    /// Ends the connection as a fault in the network would.
+    #[cfg(test)]
+    pub(super) fn break_off(&self) {
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+
+    /// Ends the link, announced.
+    pub(super) fn say_bye(&self) {
+        self.write(&wire::encode_bye());
+        self.closing.store(true, Ordering::Release);
+        let _ = self.stream.shutdown(Shutdown::Write);
+    }
+}
+
+/// How reading a link ended.
+pub(super) enum End {
+    /// Deliberately, on either side.
+    Deliberate,
+    /// Unannounced.
+    Broken,
+    /// The peer said something that it must not.
+    Protocol(String),
+}
+
+/// Reads a link to its end. `received` holds bytes that came after the peer's Hello.
+pub(super) fn read(inner: &Inner, link: &Link, mut received: Vec<u8>) -> End {
+    let mut buffer = [0u8; READ_BYTES];
+    let mut frame_began = (!received.is_empty()).then(boottime);
+    loop {
+        match frames(inner, link, &mut received) {
+            Ok(true) => {}
+            Ok(false) => return End::Deliberate,
+            Err(what) => return End::Protocol(what),
+        }
+        if received.is_empty() {
+            frame_began = None;
+        } else if boottime().since(*frame_began.get_or_insert_with(boottime)) > FRAME_DEADLINE {
+            return End::Protocol("it began a frame and did not finish it".to_owned());
+        }
+        match (&link.stream).read(&mut buffer) {
+            Ok(0) => return End::Broken,
+            Ok(count) => {
+                link.spoken();
+                received.extend_from_slice(&buffer[..count]);
+            }
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) && !link.closing() => {
+                // A read timeout is WouldBlock; TimedOut is the kernel giving up on unacknowledged bytes.
+                if e.kind() == ErrorKind::TimedOut {
+                    return End::Broken;
+                }
+                if link.idle() > IDLE_AFTER && !inner.table().sought(&link.peer) {
+                    link.say_bye();
+                    return End::Deliberate;
+                }
+            }
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(_) => return End::Broken,
+        }
+    }
+}
+
+/// Takes whole frames off the front; false after a Bye.
+fn frames(inner: &Inner, link: &Link, received: &mut Vec<u8>) -> Result<bool, String> {
+    let mut done = 0;
+    let mut open = true;
+    while open {
+        let decoded = wire::decode(&received[done..], wire::FRAME_BYTES_MAX).map_err(|e| e.to_string())?;
+        let Some((frame, length)) = decoded else { break };
+        done += length;
+        match frame {
+            Frame::Message { stamp, message } => {
+                if stamp.cluster != inner.stamp.cluster || stamp.id != link.peer.id {
+                    return Err(format!(
+                        "it sent a message stamped with cluster \"{}\" and id {}, which are not those of its \
+                         handshake",
+                        stamp.cluster, stamp.id
+                    ));
+                }
+                inner.counts.received(message.body.name());
+                inner.report(Report::Received { from: stamp.id, message });
+            }
+            Frame::Bye => {
+                link.closing.store(true, Ordering::Release);
+                open = false;
+            }
+            Frame::Unknown { .. } => inner.counts.unknown_frame(),
+            Frame::Hello(_) | Frame::Refuse { .. } => {
+                return Err("it sent a handshake frame after the handshake".to_owned());
+            }
+        }
+    }
+    received.drain(..done);
+    Ok(open)
+}

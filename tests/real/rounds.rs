@@ -1,0 +1,216 @@
+//! One round with a fleet of real processes: the leader is taken down, others take over, it comes back. Shared by the
+//! tests and the benchmark. What has to hold in every round is checked here.
+
+use bellwether::demo::fleet::{Agreement, Answer, Fleet};
+use rustix::process::Signal;
+use std::fmt::Display;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The defaults of `--lease` and `--answer-timeout`, whose sum bounds a failover that only silence tells of.
+pub const FAILURE_TIMEOUT: Duration = Duration::from_millis(1500);
+pub const ANSWER_TIMEOUT: Duration = Duration::from_millis(300);
+/// How long a process may take to end after SIGTERM.
+pub const FAREWELL_MAX: Duration = Duration::from_secs(1);
+/// How long anything may take that has no bound of its own.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How many connections ask a process that was stopped, all at once, when it goes on.
+const POLLERS: usize = 8;
+
+/// How a leader is taken down.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cause {
+    /// SIGKILL.
+    Crash,
+    /// SIGTERM.
+    Handover,
+}
+
+/// A member as `/members` names it.
+#[derive(Clone, Debug, serde::Deserialize)]
+pub struct Member {
+    pub id: String,
+    pub name: String,
+    pub priority: u16,
+    pub state: String,
+}
+
+/// The place of the process that ranks highest of those that are alive, apart from `but`, as the process there knows
+/// them. Its own order of the list is not trusted.
+pub fn best_besides(fleet: &Fleet, but: usize) -> Result<usize, String> {
+    let (_, body) = fleet.get(but, "/members").map_err(text)?;
+    let mut members: Vec<Member> = serde_json::from_str(&body).map_err(text)?;
+    members.retain(|m| m.state == "alive" && m.name != fleet.name(but));
+    let best = members.into_iter().max_by(|a, b| (a.priority, &a.id).cmp(&(b.priority, &b.id)));
+    let best = best.ok_or("nobody else is alive")?;
+    (0..fleet.n())
+        .find(|place| fleet.name(*place) == best.name)
+        .ok_or_else(|| format!("{} is none of this fleet", best.name))
+}
+
+/// Takes the leader down. All others agree on one leader with a higher epoch, and after a handover on the one that
+/// ranks highest; the time until they do is measured from the signal.
+pub fn take_down(fleet: &mut Fleet, now: &Agreement, cause: Cause) -> Result<(Agreement, Duration), String> {
+    let best = best_besides(fleet, now.leader)?;
+    let survivors: Vec<usize> = fleet.running().into_iter().filter(|p| *p != now.leader).collect();
+    let at = Instant::now();
+    fleet.signal(now.leader, if cause == Cause::Crash { Signal::KILL } else { Signal::TERM });
+    let next = fleet.agree_among(&survivors, now.epoch, PATIENCE).map_err(text)?;
+    let took = next.since.saturating_duration_since(at);
+    let status = fleet.wait(now.leader, FAREWELL_MAX).map_err(text)?;
+    if cause == Cause::Handover {
+        if next.leader != best {
+            let (led, ought) = (fleet.name(next.leader), fleet.name(best));
+            return Err(format!("{led} leads after the handover, and {ought} ranks highest"));
+        }
+        if status.code() != Some(0) {
+            return Err(format!(
+                "SIGTERM ended {} with {status}, not with exit code 0",
+                fleet.name(now.leader)
+            ));
+        }
+    }
+    Ok((next, took))
+}
+
+/// Starts the process of a place again: it joins the leader without an election. Also says how long that took.
+pub fn bring_back(
+    fleet: &mut Fleet,
+    place: usize,
+    flags: &[&str],
+    now: &Agreement,
+) -> Result<Duration, String> {
+    let at = Instant::now();
+    fleet.start(place, flags).map_err(text)?;
+    let all = fleet.agree(now.epoch - 1, PATIENCE).map_err(text)?;
+    unchanged(fleet, now, &all, "rejoined")?;
+    Ok(all.since.saturating_duration_since(at))
+}
+
+fn unchanged(fleet: &Fleet, before: &Agreement, after: &Agreement, what: &str) -> Result<(), String> {
+    if (after.leader, after.epoch) == (before.leader, before.epoch) {
+        return Ok(());
+    }
+    Err(format!(
+        "there was an election when a process {what}: {} led in epoch {}, and now {} in epoch {}",
+        fleet.name(before.leader),
+        before.epoch,
+        fleet.name(after.leader),
+        after.epoch
+    ))
+}
+
+/// What came of a pause.
+pub struct Pause {
+    /// From SIGSTOP until the others agreed.
+    pub took: Duration,
+    /// From SIGCONT until all agreed again.
+    pub joined: Duration,
+    /// Answers of the woken process that were checked.
+    pub answers: u64,
+}
+
+/// Stops the leader for `stopped`; the others elect another, and the woken one joins that one without an election and
+/// does not say a single time that it leads.
+pub fn pause(fleet: &mut Fleet, now: &Agreement, stopped: Duration) -> Result<(Agreement, Pause), String> {
+    let place = now.leader;
+    let others: Vec<usize> = fleet.running().into_iter().filter(|p| *p != place).collect();
+    // Some connections are old when it stops.
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, fleet.ports(place).http));
+    let old: Vec<TcpStream> =
+        (0..POLLERS / 2).map(|_| TcpStream::connect(address)).collect::<Result<_, _>>().map_err(text)?;
+    let at = Instant::now();
+    fleet.signal(place, Signal::STOP);
+    let next = fleet.agree_among(&others, now.epoch, PATIENCE).map_err(text)?;
+    let took = next.since.saturating_duration_since(at);
+
+    let done = AtomicBool::new(false);
+    let yes_before = fleet.sighting(place).yes;
+    let (woken, all, answers) = std::thread::scope(|scope| {
+        let mut connections: Vec<Option<TcpStream>> = old.into_iter().map(Some).collect();
+        connections.resize_with(POLLERS, || None);
+        let done = &done;
+        // They ask while it is stopped, so that it finds their questions waiting for it.
+        let pollers: Vec<_> = connections
+            .into_iter()
+            .map(|open| scope.spawn(move || poll(address, open, done, stopped + PATIENCE)))
+            .collect();
+        std::thread::sleep(stopped.saturating_sub(at.elapsed()));
+        let woken = Instant::now();
+        fleet.signal(place, Signal::CONT);
+        let all = fleet.agree(now.epoch, PATIENCE);
+        done.store(true, Ordering::Relaxed);
+        let answers: Result<Vec<Vec<(Instant, bool)>>, String> =
+            pollers.into_iter().map(|p| p.join().map_err(|_| "a poller panicked".to_owned())).collect();
+        (woken, all, answers)
+    });
+    let all = all.map_err(text)?;
+    let answers: Vec<(Instant, bool)> = answers?.into_iter().flatten().collect();
+    if let Some((when, _)) = answers.iter().filter(|(_, yes)| *yes).min() {
+        return Err(format!(
+            "{} said that it leads {:?} after SIGCONT, while {} leads in epoch {}",
+            fleet.name(place),
+            when.saturating_duration_since(woken),
+            fleet.name(next.leader),
+            next.epoch
+        ));
+    }
+    if fleet.sighting(place).yes != yes_before {
+        return Err(format!("{} said that it leads after SIGCONT", fleet.name(place)));
+    }
+    unchanged(fleet, &next, &all, "woke")?;
+    let joined = all.since.saturating_duration_since(woken);
+    Ok((next, Pause { took, joined, answers: answers.len() as u64 }))
+}
+
+/// Asks as fast as it can until `done`: when each answer came, and whether it was yes.
+fn poll(
+    address: SocketAddr,
+    mut open: Option<TcpStream>,
+    done: &AtomicBool,
+    timeout: Duration,
+) -> Vec<(Instant, bool)> {
+    let mut answers = Vec::new();
+    while !done.load(Ordering::Relaxed) {
+        let stream = match open.take() {
+            Some(stream) => stream,
+            None => match TcpStream::connect(address) {
+                Ok(stream) => stream,
+                Err(_) => continue,
+            },
+        };
+        if let Ok((answer, stream)) = ask(stream, timeout) {
+            answers.push((Instant::now(), answer.is_leader));
+            open = Some(stream);
+        }
+    }
+    answers
+}
+
+/// One question over a connection that stays open.
+pub fn ask(stream: TcpStream, timeout: Duration) -> std::io::Result<(Answer, TcpStream)> {
+    stream.set_read_timeout(Some(timeout))?;
+    stream.set_nodelay(true)?;
+    (&stream).write_all(b"GET /leader HTTP/1.1\r\nHost: here\r\n\r\n")?;
+    let mut received = Vec::new();
+    let mut buffer = [0u8; 2048];
+    loop {
+        let count = (&stream).read(&mut buffer)?;
+        if count == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        received.extend_from_slice(&buffer[..count]);
+        // The body is the only thing in braces, and comes last.
+        let body = received.iter().position(|b| *b == b'{').map(|begin| &received[begin..]);
+        if let Some(answer) = body.and_then(|body| serde_json::from_slice(body).ok()) {
+            return Ok((answer, stream));
+        }
+    }
+}
+
+fn text(error: impl Display) -> String {
+    error.to_string()
+}

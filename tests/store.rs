@@ -1,0 +1,547 @@
+//! The durable record: what is promised of it in `bellwether::store`, from outside.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+
+mod strategies;
+
+use bellwether::election::{Epoch, LimitError, Priority, ProcessId, Record};
+use bellwether::store::{Holder, OpenError, RECORD_BYTES_MAX, SaveError, Store};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use std::error::Error;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn record_file(dir: &TempDir) -> PathBuf {
+    dir.path().join("bellwether.record")
+}
+
+fn temporary_file(dir: &TempDir) -> PathBuf {
+    dir.path().join("bellwether.record.tmp")
+}
+
+fn record(epoch: u64) -> Record {
+    Record {
+        cluster: "web".to_owned(),
+        id: ProcessId(Uuid::from_u128(0x0011_2233_4455_4677_8899_aabb_ccdd_eeff)),
+        epoch: Epoch(epoch),
+        leader: None,
+        members: vec![],
+    }
+}
+
+/// The bytes of this record's file.
+fn file_of(record: &Record) -> Vec<u8> {
+    let dir = folder();
+    Store::open(dir.path()).unwrap().0.save(record).unwrap();
+    fs::read(record_file(&dir)).unwrap()
+}
+
+/// A file with a right checksum, whatever is in it.
+fn summed(json: &[u8]) -> Vec<u8> {
+    let header = format!("bellwether record format=1 crc32={:08x}\n", crc32fast::hash(json));
+    [header.as_bytes(), json].concat()
+}
+
+fn reopened(dir: &TempDir) -> Option<Record> {
+    Store::open(dir.path()).unwrap().1
+}
+
+/// The folder's files but the lock's, which is always there.
+fn files(dir: &TempDir) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(dir.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name != "bellwether.lock")
+        .collect();
+    names.sort();
+    names
+}
+
+fn fewer_cases() -> ProptestConfig {
+    // Each case syncs a disk several times.
+    ProptestConfig::with_cases(64)
+}
+
+proptest! {
+    #![proptest_config(fewer_cases())]
+
+    #[test]
+    fn a_record_round_trips(first in strategies::record(), second in strategies::record()) {
+        let dir = folder();
+        let (mut store, none) = Store::open(dir.path()).unwrap();
+        prop_assert_eq!(none, None);
+        store.save(&first).unwrap();
+        drop(store);
+        let (mut store, found) = Store::open(dir.path()).unwrap();
+        prop_assert_eq!(found.as_ref(), Some(&first));
+        store.save(&second).unwrap();
+        drop(store);
+        prop_assert_eq!(reopened(&dir), Some(second));
+        prop_assert_eq!(files(&dir), ["bellwether.record"]);
+    }
+
+    #[test]
+    fn any_bytes_for_a_record_stay_as_they_are(bytes in vec(any::<u8>(), 0..400)) {
+        check_any_file(&bytes)?;
+    }
+
+    /// The checksum is right, what it sums up is not.
+    #[test]
+    fn any_bytes_with_a_checksum_stay_as_they_are(
+        record in strategies::record(),
+        changes in vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
+    ) {
+        let file = file_of(&record);
+        let header = file.iter().position(|b| *b == b'\n').unwrap() + 1;
+        let mut json = file[header..].to_vec();
+        for (at, byte) in changes {
+            let at = at.index(json.len());
+            json[at] = byte;
+        }
+        check_any_file(&summed(&json))?;
+    }
+
+    #[test]
+    fn a_damaged_record_is_no_record(
+        record in strategies::record(),
+        bit in any::<prop::sample::Index>(),
+        end in any::<prop::sample::Index>(),
+    ) {
+        let file = file_of(&record);
+        let mut flipped = file.clone();
+        let bit = bit.index(file.len() * 8);
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        prop_assert!(!check_any_file(&flipped)?, "opened with a flipped bit");
+        prop_assert!(!check_any_file(&file[..end.index(file.len())])?, "opened with its end cut off");
+    }
+}
+
+/// Opens a folder with this file as its record, and says whether that went well; the file is as it was either way.
+fn check_any_file(bytes: &[u8]) -> Result<bool, TestCaseError> {
+    let dir = folder();
+    fs::write(record_file(&dir), bytes).unwrap();
+    let opened = Store::open(dir.path());
+    prop_assert_eq!(fs::read(record_file(&dir)).unwrap(), bytes);
+    match opened {
+        Ok((_, found)) => {
+            prop_assert!(found.is_some());
+            Ok(true)
+        }
+        Err(OpenError::Corrupt { .. } | OpenError::Newer { .. }) => Ok(false),
+        Err(other) => Err(TestCaseError::fail(format!("unexpected: {other}"))),
+    }
+}
+
+#[test]
+fn a_new_folder_has_no_record() {
+    let dir = folder();
+    assert_eq!(reopened(&dir), None);
+    assert_eq!(reopened(&dir), None);
+    assert_eq!(files(&dir), [""; 0]);
+}
+
+#[test]
+fn an_operator_can_read_the_file() {
+    let text = String::from_utf8(file_of(&record(7))).unwrap();
+    let expected = "\
+bellwether record format=1 crc32=9b94e0c4
+{
+  \"cluster\": \"web\",
+  \"id\": \"00112233-4455-4677-8899-aabbccddeeff\",
+  \"epoch\": 7,
+  \"leader\": null,
+  \"members\": []
+}
+";
+    assert_eq!(text, expected);
+}
+
+/// Also one beyond what a message may carry: an epoch never goes back.
+#[test]
+fn any_epoch_is_kept() {
+    for epoch in [0, 1, Epoch::MAX.0, Epoch::MAX.0 + 1, u64::MAX] {
+        let dir = folder();
+        Store::open(dir.path()).unwrap().0.save(&record(epoch)).unwrap();
+        assert_eq!(reopened(&dir), Some(record(epoch)));
+    }
+}
+
+#[test]
+fn the_largest_record_fits() {
+    let largest = Record {
+        cluster: "\"".repeat(63),
+        epoch: Epoch(u64::MAX),
+        leader: Some(strategies::largest_peer()),
+        members: strategies::largest_entries(),
+        ..record(0)
+    };
+    let bytes = file_of(&largest).len();
+    assert!(bytes > 235_000, "the documentation says about 235 KiB: {bytes}");
+    assert!(bytes < RECORD_BYTES_MAX * 3 / 4, "room for fields to come: {bytes}");
+    assert!(check_any_file(&file_of(&largest)).unwrap());
+}
+
+#[test]
+fn an_unusable_record_is_left_as_it_is_and_the_error_says_what_to_do() {
+    let sound = file_of(&record(7));
+    let oversize = [&sound[..], &vec![b' '; RECORD_BYTES_MAX]].concat();
+    let many = "{\"peer\":null},".repeat(3);
+    let cases = [
+        (vec![], "it is empty"),
+        (b"\0".repeat(4096), "does not begin"),
+        (b"{\"epoch\": 7}".to_vec(), "does not begin"),
+        (b"bellwether record format=".to_vec(), "does not begin"),
+        (b"bellwether record format=99999999999".to_vec(), "does not begin"),
+        (b"bellwether record format=0 crc32=00000000\n".to_vec(), "no format 0"),
+        (sound[..30].to_vec(), "first line is incomplete"),
+        (sound[..sound.len() - 1].to_vec(), "checksum is 9b94e0c4, but"),
+        ([&sound[..], b"\n"].concat(), "checksum is 9b94e0c4, but"),
+        (oversize, "longer than 524288 bytes"),
+        (summed(b""), "not what a record is: EOF"),
+        (summed(b"[]\n"), "not what a record is: invalid"),
+        (summed(many.as_bytes()), "not what a record is"),
+        (summed(&b"[".repeat(100_000)), "not what a record is: invalid type"),
+        (
+            summed(&serde_json::to_vec(&Record { cluster: "c".repeat(64), ..record(7) }).unwrap()),
+            "the cluster's name has 64 bytes; at most 63 are allowed",
+        ),
+    ];
+    for (bytes, expected) in cases {
+        let dir = folder();
+        fs::write(record_file(&dir), &bytes).unwrap();
+        let error = Store::open(dir.path()).unwrap_err();
+        let text = error.to_string();
+        assert!(matches!(error, OpenError::Corrupt { .. }), "{error:?}");
+        for part in
+            [expected, record_file(&dir).to_str().unwrap(), "Restore the file", "or remove it to start"]
+        {
+            assert!(text.contains(part), "{part:?} is not in: {text}");
+        }
+        assert_eq!(fs::read(record_file(&dir)).unwrap(), bytes);
+        assert_eq!(files(&dir), ["bellwether.record"]);
+    }
+}
+
+#[test]
+fn a_newer_record_is_left_as_it_is_and_the_error_says_what_to_do() {
+    for rest in ["", " crc32=00000000\n{}", " something else"] {
+        let newer = format!("bellwether record format=2{rest}").into_bytes();
+        let large = [&newer[..], &vec![b' '; RECORD_BYTES_MAX]].concat();
+        for bytes in [newer, large] {
+            let dir = folder();
+            fs::write(record_file(&dir), &bytes).unwrap();
+            let error = Store::open(dir.path()).unwrap_err();
+            let text = error.to_string();
+            assert!(matches!(error, OpenError::Newer { found: 2, known: 1, .. }), "{error:?}");
+            for part in
+                [record_file(&dir).to_str().unwrap(), "Run the newer bellwether", "or remove the file"]
+            {
+                assert!(text.contains(part), "{part:?} is not in: {text}");
+            }
+            assert_eq!(fs::read(record_file(&dir)).unwrap(), bytes);
+        }
+    }
+}
+
+/// A field that only a newer program knows does not keep an older one from starting.
+#[test]
+fn an_unknown_field_is_ignored() {
+    let dir = folder();
+    let json = serde_json::to_string(&record(7)).unwrap().replacen('{', "{\"novelty\": [1],", 1);
+    fs::write(record_file(&dir), summed(json.as_bytes())).unwrap();
+    assert_eq!(reopened(&dir), Some(record(7)));
+}
+
+#[test]
+fn what_is_no_regular_file_is_no_record_and_nobody_waits_for_it() {
+    let dir = folder();
+    mknodat(CWD, record_file(&dir), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let text = Store::open(dir.path()).unwrap_err().to_string();
+    assert!(text.ends_with("bellwether.record: it is not a regular file"), "{text}");
+    fs::remove_file(record_file(&dir)).unwrap();
+    fs::create_dir(record_file(&dir)).unwrap();
+    let text = Store::open(dir.path()).unwrap_err().to_string();
+    assert!(text.ends_with("bellwether.record: it is not a regular file"), "{text}");
+}
+
+#[test]
+fn a_folder_that_is_none_is_refused() {
+    let dir = folder();
+    let missing = dir.path().join("missing");
+    let error = Store::open(&missing).unwrap_err();
+    assert!(matches!(&error, OpenError::Missing { dir } if *dir == missing), "{error:?}");
+    assert!(!missing.exists());
+    let file = dir.path().join("file");
+    fs::write(&file, "").unwrap();
+    for not_a_folder in [file.clone(), file.join("below")] {
+        let error = Store::open(&not_a_folder).unwrap_err();
+        assert!(matches!(&error, OpenError::NotAFolder { dir } if *dir == not_a_folder), "{error:?}");
+        assert!(error.to_string().contains(not_a_folder.to_str().unwrap()));
+    }
+}
+
+/// Nobody may create a file there, root neither.
+#[test]
+fn a_folder_that_cannot_be_written_to_is_refused() {
+    let error = Store::open(Path::new("/sys/kernel")).unwrap_err();
+    assert!(matches!(error, OpenError::NotWritable { .. }), "{error:?}");
+    assert!(error.to_string().contains("/sys/kernel cannot be written to"), "{error}");
+}
+
+#[test]
+fn a_folder_without_permission_to_write_is_refused() {
+    if rustix::process::geteuid().is_root() {
+        eprintln!("nothing to see: root may write everywhere");
+        return;
+    }
+    for with_lock_file in [false, true] {
+        let dir = folder();
+        if with_lock_file {
+            Store::open(dir.path()).unwrap().0.save(&record(7)).unwrap();
+        }
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o555)).unwrap();
+        let result = Store::open(dir.path());
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(matches!(result, Err(OpenError::NotWritable { .. })), "{result:?}");
+    }
+}
+
+#[test]
+fn a_folder_of_another_cluster_is_noticed() {
+    let dir = folder();
+    let (store, _) = Store::open(dir.path()).unwrap();
+    store.check_cluster(&record(7), "web").unwrap();
+    let text = store.check_cluster(&record(7), "api").unwrap_err().to_string();
+    for part in [record_file(&dir).to_str().unwrap(), "\"web\"", "\"api\"", "--cluster"] {
+        assert!(text.contains(part), "{part:?} is not in: {text}");
+    }
+}
+
+#[test]
+fn a_folder_in_use_is_refused_until_it_is_free() {
+    let dir = folder();
+    let (mut store, _) = Store::open(dir.path()).unwrap();
+    store.save(&record(7)).unwrap();
+    let error = Store::open(dir.path()).unwrap_err();
+    let me = std::process::id();
+    assert!(matches!(&error, OpenError::Locked { holder, .. } if *holder == Holder(Some(me))), "{error:?}");
+    let text = error.to_string();
+    for part in [dir.path().to_str().unwrap(), &format!("(process {me} where it runs)")] {
+        assert!(text.contains(part), "{part:?} is not in: {text}");
+    }
+    // The refused one has taken nothing away.
+    assert!(Store::open(dir.path()).is_err());
+    store.save(&record(8)).unwrap();
+    drop(store);
+    assert_eq!(reopened(&dir), Some(record(8)));
+}
+
+#[test]
+fn a_lock_file_without_a_number_is_no_obstacle() {
+    let dir = folder();
+    fs::write(dir.path().join("bellwether.lock"), "x".repeat(1000)).unwrap();
+    let (_store, _) = Store::open(dir.path()).unwrap();
+    assert_eq!(
+        fs::read_to_string(dir.path().join("bellwether.lock")).unwrap(),
+        format!("{}\n", std::process::id())
+    );
+    for text in ["", "\n", "word", "-1", "99999999999999999999999"] {
+        fs::write(dir.path().join("bellwether.lock"), text).unwrap();
+        let error = Store::open(dir.path()).unwrap_err();
+        assert!(matches!(&error, OpenError::Locked { holder: Holder(None), .. }), "{error:?}");
+    }
+}
+
+/// What is on disk after a crash at each step of writing epoch 8 over epoch 7, or of the very first record.
+#[test]
+fn a_crash_at_any_step_leaves_a_whole_record() {
+    let (old, new) = (file_of(&record(7)), file_of(&record(8)));
+    let steps: [(&str, Option<&[u8]>); 5] = [
+        ("before it is created", None),
+        ("created", Some(b"")),
+        ("half written", Some(&new[..new.len() / 2])),
+        ("written", Some(&new)),
+        ("a probe", Some(&[b' '; 4096])),
+    ];
+    for (step, temporary) in steps {
+        for former in [None, Some(&old)] {
+            let dir = folder();
+            if let Some(former) = former {
+                fs::write(record_file(&dir), former).unwrap();
+            }
+            if let Some(temporary) = temporary {
+                fs::write(temporary_file(&dir), temporary).unwrap();
+            }
+            let (mut store, found) = Store::open(dir.path()).unwrap();
+            assert_eq!(found, former.map(|_| record(7)), "{step}");
+            assert!(!temporary_file(&dir).exists(), "{step}");
+            // A file left by a crash while this store is open cannot be, but one that is there is in nobody's way.
+            fs::write(temporary_file(&dir), "in the way").unwrap();
+            store.save(&record(8)).unwrap();
+            drop(store);
+            assert_eq!(reopened(&dir), Some(record(8)), "{step}");
+            assert_eq!(files(&dir), ["bellwether.record"], "{step}");
+        }
+    }
+}
+
+#[test]
+fn after_a_failed_save_nothing_is_written_any_more() {
+    let dir = folder();
+    let (mut store, _) = Store::open(dir.path()).unwrap();
+    store.save(&record(7)).unwrap();
+    fs::create_dir(temporary_file(&dir)).unwrap();
+    let error = store.save(&record(8)).unwrap_err();
+    assert!(matches!(error, SaveError::Io { .. }), "{error:?}");
+    let text = error.to_string();
+    let source = error.source().unwrap().to_string();
+    for part in
+        [record_file(&dir).to_str().unwrap(), "failed to remove the former bellwether.record.tmp", &source]
+    {
+        assert!(text.contains(part), "{part:?} is not in: {text}");
+    }
+    fs::remove_dir(temporary_file(&dir)).unwrap();
+    let error = store.save(&record(9)).unwrap_err();
+    assert!(matches!(error, SaveError::AfterFailure { .. }), "{error:?}");
+    drop(store);
+    assert_eq!(reopened(&dir), Some(record(7)));
+}
+
+#[test]
+fn a_record_that_could_not_be_read_again_is_not_written() {
+    let mut peer = strategies::largest_peer();
+    peer.priority = Priority(1001);
+    let dir = folder();
+    let (mut store, _) = Store::open(dir.path()).unwrap();
+    let error = store.save(&Record { leader: Some(peer), ..record(7) }).unwrap_err();
+    let limit = LimitError::Priority(Priority(1001));
+    assert!(matches!(&error, SaveError::Limit { source, .. } if *source == limit), "{error:?}");
+    assert_eq!(files(&dir), [""; 0]);
+}
+
+/// This test program again, running only the named test, which finds the folder in its environment.
+fn child(test: &str, dir: &Path) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .env("STORE_TEST_FOLDER", dir)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// A process that saves one epoch after the other is killed at some moment: what it had said to be durable is there,
+/// and its lock is gone. (That syncs come in the right order cannot be seen so: the system outlives the process.)
+#[test]
+fn a_killed_process_leaves_what_it_had_saved() {
+    if let Some(dir) = std::env::var_os("STORE_TEST_FOLDER") {
+        let (mut store, found) = Store::open(Path::new(&dir)).unwrap();
+        let mut out = std::io::stdout().lock();
+        // Bounded, in case nobody kills it.
+        for epoch in (found.map_or(0, |record| record.epoch.0) + 1..).take(100_000) {
+            store.save(&record(epoch)).unwrap();
+            if writeln!(out, "saved {epoch}").is_err() {
+                return;
+            }
+        }
+        return;
+    }
+    let dir = folder();
+    let mut epoch_min = 0;
+    for round in 0..5 {
+        let mut child = child("a_killed_process_leaves_what_it_had_saved", dir.path());
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut saved = lines.by_ref().filter_map(|line| line.unwrap().strip_prefix("saved ")?.parse().ok());
+        for _ in 0..=round * 7 {
+            epoch_min = saved.next().unwrap();
+        }
+        let error = Store::open(dir.path()).unwrap_err();
+        let holder = Holder(Some(child.id()));
+        assert!(matches!(&error, OpenError::Locked { holder: seen, .. } if *seen == holder), "{error:?}");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        epoch_min = saved.last().unwrap_or(epoch_min);
+        let found: u64 = reopened(&dir).unwrap().epoch.0;
+        assert!((epoch_min..=epoch_min + 1).contains(&found), "{epoch_min} was saved, {found} is there");
+    }
+}
+
+/// A small disk of its own, gone with this.
+struct Disk(TempDir);
+
+impl Disk {
+    fn mount(options: &str) -> Disk {
+        let dir = folder();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(dir.path());
+        assert!(mount.status().unwrap().success());
+        Disk(dir)
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+#[ignore = "needs root: mounts a small tmpfs"]
+fn a_full_disk_keeps_the_former_record() {
+    let disk = Disk::mount("size=64k");
+    let dir = &disk.0;
+    let (mut store, _) = Store::open(dir.path()).unwrap();
+    store.save(&record(7)).unwrap();
+    let large = Record { members: strategies::largest_entries(), ..record(8) };
+    let error = store.save(&large).unwrap_err();
+    let text = error.to_string();
+    for part in [record_file(dir).to_str().unwrap(), "failed to write bellwether.record.tmp: No space left"] {
+        assert!(text.contains(part), "{part:?} is not in: {text}");
+    }
+    assert!(matches!(store.save(&record(9)), Err(SaveError::AfterFailure { .. })));
+    drop(store);
+    // What the failed one had written is in the way of nobody.
+    let (store, found) = Store::open(dir.path()).unwrap();
+    assert_eq!(found, Some(record(7)));
+    assert_eq!(files(dir), ["bellwether.record"]);
+    drop(store);
+
+    // Full to the last block before the start: noticed at the start, with a record and without.
+    let filler = dir.path().join("filler");
+    let _ = fs::write(&filler, vec![0; 64 * 1024]);
+    let before = fs::read(record_file(dir)).unwrap();
+    let error = Store::open(dir.path()).unwrap_err();
+    assert!(matches!(error, OpenError::NotWritable { .. }), "{error:?}");
+    assert!(error.to_string().contains("No space left"), "{error}");
+    assert_eq!(fs::read(record_file(dir)).unwrap(), before);
+    fs::remove_file(record_file(dir)).unwrap();
+    let _ = fs::write(&filler, vec![0; 128 * 1024]);
+    let error = Store::open(dir.path()).unwrap_err();
+    assert!(matches!(error, OpenError::NotWritable { .. }), "{error:?}");
+    fs::remove_file(filler).unwrap();
+    assert_eq!(reopened(dir), None);
+    assert_eq!(files(dir), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs root: mounts a small tmpfs"]
+fn a_read_only_disk_is_refused() {
+    let disk = Disk::mount("size=64k");
+    let dir = &disk.0;
+    Store::open(dir.path()).unwrap().0.save(&record(7)).unwrap();
+    let mut remount = Command::new("mount");
+    remount.args(["-o", "remount,ro"]).arg(dir.path());
+    assert!(remount.status().unwrap().success());
+    let error = Store::open(dir.path()).unwrap_err();
+    assert!(matches!(error, OpenError::NotWritable { .. }), "{error:?}");
+    assert!(error.to_string().contains("Read-only file system"), "{error}");
+}

@@ -1,0 +1,127 @@
+//! Arbitrary values of the election's vocabulary, within their limits, for property tests.
+#![allow(dead_code, reason = "each test program uses some of them")]
+
+use bellwether::election::{
+    Body, CLUSTER_BYTES_MAX, Entry, Epoch, Incarnation, Incumbent, MEMBERS_MAX, MembershipVersion, Message,
+    NAME_BYTES_MAX, Peer, Priority, ProcessId, REVISION_BYTES_MAX, Record, State,
+};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use uuid::Uuid;
+
+/// The text of at most this many bytes, of any characters but control characters.
+pub fn text(bytes_max: usize) -> impl Strategy<Value = String> {
+    vec(any::<char>().prop_filter("control character", |c| !c.is_control()), 0..=bytes_max).prop_map(
+        move |characters| {
+            let mut text = String::new();
+            for c in characters {
+                if text.len() + c.len_utf8() <= bytes_max {
+                    text.push(c);
+                }
+            }
+            text
+        },
+    )
+}
+
+pub fn process_id() -> impl Strategy<Value = ProcessId> {
+    any::<[u8; 16]>().prop_map(|bytes| ProcessId(Uuid::from_bytes(bytes)))
+}
+
+pub fn priority() -> impl Strategy<Value = Priority> {
+    (0..=Priority::MAX.0).prop_map(Priority)
+}
+
+pub fn epoch() -> impl Strategy<Value = Epoch> {
+    prop_oneof![0..1000_u64, Just(Epoch::MAX.0), 0..=Epoch::MAX.0].prop_map(Epoch)
+}
+
+pub fn membership_version() -> impl Strategy<Value = MembershipVersion> {
+    (epoch(), any::<u32>()).prop_map(|(epoch, version)| MembershipVersion { epoch, version })
+}
+
+/// Without an IPv6 scope or flow label, which do not travel.
+pub fn address() -> impl Strategy<Value = SocketAddr> {
+    (any::<IpAddr>(), any::<u16>()).prop_map(|(ip, port)| SocketAddr::new(ip, port))
+}
+
+pub fn peer() -> impl Strategy<Value = Peer> {
+    let texts = (text(NAME_BYTES_MAX), text(REVISION_BYTES_MAX));
+    (process_id(), any::<u64>(), texts, address(), priority()).prop_map(
+        |(id, incarnation, (name, revision), address, priority)| Peer {
+            id,
+            incarnation: Incarnation(incarnation),
+            name,
+            address,
+            priority,
+            revision,
+        },
+    )
+}
+
+pub fn entry() -> impl Strategy<Value = Entry> {
+    (peer(), prop_oneof![Just(State::Alive), Just(State::Failed)])
+        .prop_map(|(peer, state)| Entry { peer, state })
+}
+
+pub fn entries() -> impl Strategy<Value = Vec<Entry>> {
+    vec(entry(), 0..12)
+}
+
+pub fn body() -> impl Strategy<Value = Body> {
+    prop_oneof![
+        Just(Body::Election),
+        Just(Body::Answer),
+        any::<u64>().prop_map(|elected_at_ms| Body::Coordinator { elected_at_ms }),
+        (any::<u32>(), membership_version())
+            .prop_map(|(sequence, membership)| Body::Heartbeat { sequence, membership }),
+        (any::<u32>(), membership_version())
+            .prop_map(|(sequence, membership)| Body::HeartbeatAck { sequence, membership }),
+        (membership_version(), entries())
+            .prop_map(|(version, entries)| Body::Membership { version, entries }),
+        (membership_version(), entry()).prop_map(|(version, entry)| Body::Join { version, entry }),
+        (option::of(membership_version()), process_id())
+            .prop_map(|(version, id)| Body::Leave { version, id }),
+        (option::of(process_id()), any::<bool>())
+            .prop_map(|(successor, leaving)| Body::Resign { successor, leaving }),
+        Just(Body::Ask),
+        (option::of((peer(), any::<u64>())), entries()).prop_map(|(leader, entries)| Body::Tell {
+            leader: leader.map(|(peer, elected_at_ms)| Incumbent { peer, elected_at_ms }),
+            entries,
+        }),
+    ]
+}
+
+pub fn message() -> impl Strategy<Value = Message> {
+    (epoch(), body()).prop_map(|(epoch, body)| Message { epoch, body })
+}
+
+pub fn cluster() -> impl Strategy<Value = String> {
+    text(CLUSTER_BYTES_MAX)
+}
+
+pub fn record() -> impl Strategy<Value = Record> {
+    (cluster(), process_id(), any::<u64>(), option::of(peer()), entries()).prop_map(
+        |(cluster, id, epoch, leader, members)| Record { cluster, id, epoch: Epoch(epoch), leader, members },
+    )
+}
+
+/// The member that takes the most bytes: longest texts, greatest numbers.
+pub fn largest_peer() -> Peer {
+    Peer {
+        id: ProcessId(Uuid::max()),
+        incarnation: Incarnation(u64::MAX),
+        name: "\"".repeat(NAME_BYTES_MAX),
+        address: SocketAddr::from((Ipv6Addr::from([0xabcd_u16; 8]), u16::MAX)),
+        priority: Priority::MAX,
+        revision: "\"".repeat(REVISION_BYTES_MAX),
+    }
+}
+
+/// As many members as there may be, each as large as can be.
+pub fn largest_entries() -> Vec<Entry> {
+    let entry = Entry { peer: largest_peer(), state: State::Failed };
+    vec![entry; MEMBERS_MAX]
+}
