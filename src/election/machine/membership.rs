@@ -104,26 +104,46 @@ impl Machine {
         for id in self.ids(|m| !m.linked && m.peer.id != from && !named.contains(&m.peer.id)) {
             self.forget(id);
         }
+        let mut agreed = true;
         for entry in entries {
-            self.learn_from_leader(now, entry);
+            agreed &= self.learn_from_leader(now, entry);
         }
-        self.roster.version = version;
+        if agreed {
+            self.roster.version = version;
+        }
     }
 
-    /// The leader's word on a member. A connection of this process's own says more about its being alive.
-    fn learn_from_leader(&mut self, now: Now, entry: Entry) {
+    /// The leader's word on a member. Having heard from it just now over a connection of its own, this process knows
+    /// better that it is alive; false says so, and keeps the list's old version, so that the leader says it again. A
+    /// connection that nothing came over lately proves nothing: the host at its other end may be gone.
+    fn learn_from_leader(&mut self, now: Now, entry: Entry) -> bool {
         let Entry { peer, state } = entry;
-        let linked_to_it = self
-            .roster
-            .get(peer.id)
-            .is_some_and(|m| m.linked && (m.peer.incarnation == peer.incarnation || m.state == State::Alive));
-        if peer.id == self.me.id || linked_to_it || self.leads(peer.id) {
-            return;
+        if peer.id == self.me.id || self.leads(peer.id) {
+            return true;
+        }
+        if let Some(known) = self.roster.get(peer.id).filter(|m| m.linked) {
+            let same_life = known.peer.incarnation == peer.incarnation;
+            if same_life && known.state == State::Alive && state == State::Failed {
+                let heard =
+                    known.last_heard.is_some_and(|at| now.at.since(at) <= self.settings.failure_timeout);
+                if !heard {
+                    self.fail(peer.id, Reason::Silence);
+                }
+                return !heard;
+            }
+            if same_life || known.state == State::Alive {
+                return true;
+            }
         }
         if let Some(tenant) = self.roster.at(peer.address, peer.id) {
+            if self.roster.get(tenant).is_some_and(|m| m.linked && m.state == State::Alive) {
+                // The leader has not heard yet who listens there now.
+                return false;
+            }
             self.forget(tenant);
         }
         self.take_entry(now, Entry { peer, state });
+        true
     }
 
     /// The leader has a new or changed member. Out of step, the list stays as it is, and the next acknowledgement
@@ -136,8 +156,7 @@ impl Machine {
         version: MembershipVersion,
         entry: Entry,
     ) {
-        if self.follows(from, epoch) && self.next_version(version) {
-            self.learn_from_leader(now, entry);
+        if self.follows(from, epoch) && self.next_version(version) && self.learn_from_leader(now, entry) {
             self.roster.version = version;
         }
     }
@@ -189,6 +208,7 @@ impl Machine {
             return;
         };
         self.dirty = true;
+        self.lists.remove(&id);
         self.note(Note::MemberGone(member.peer));
         if self.phase.leading() {
             self.bump_version();

@@ -21,7 +21,7 @@ use super::{
     Rank, Reason, Record, Role, Settings, State, Timer, View,
 };
 use core::net::SocketAddr;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 /// What this process is in the middle of.
@@ -83,6 +83,8 @@ pub struct Machine {
     sequence: u32,
     /// When the latest heartbeats were sent, newest last, for their round trips.
     beats: VecDeque<(u32, Moment)>,
+    /// Which heartbeat was the latest when a leader last sent its list to a member. Bounded by the roster.
+    lists: BTreeMap<ProcessId, u32>,
     /// Whose farewell in which epoch was the latest: that epoch is over.
     resigned: Option<(ProcessId, Epoch)>,
     /// Handovers in a row after which the successor did not lead; each doubles the delay of the next.
@@ -129,6 +131,7 @@ impl Machine {
             last_turn: Moment::default(),
             sequence: 0,
             beats: VecDeque::new(),
+            lists: BTreeMap::new(),
             handovers_failed: 0,
             handing_over: false,
             handover_not_before: Moment::default(),
