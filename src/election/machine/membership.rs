@@ -53,7 +53,7 @@ impl Machine {
             former_life && self.leads(id) || former_tenant.is_some_and(|tenant| self.leads(tenant));
         let waited_for_gone = former_tenant.is_some_and(|tenant| self.phase == Phase::Waiting(tenant));
         if let Some(tenant) = former_tenant {
-            self.forget(tenant);
+            self.evict(tenant);
         }
         if leader_gone {
             self.lose_leader(Reason::Crash);
@@ -64,10 +64,26 @@ impl Machine {
         self.settle(now);
     }
 
+    /// A member's address is another's now. One that is still connected may be alive all the same, where two processes
+    /// advertise one address by mistake: it counts as failed until it is heard of again.
+    fn evict(&mut self, id: ProcessId) {
+        if self.roster.get(id).is_some_and(|m| m.linked) {
+            self.fail(id, Reason::Crash);
+        } else {
+            self.forget(id);
+        }
+    }
+
     /// The last connection with a member closed. That alone proves nothing: heartbeats decide.
     pub(super) fn link_down(&mut self, id: ProcessId, incarnation: Incarnation) {
         if let Some(member) = self.roster.get_mut(id).filter(|m| m.peer.incarnation == incarnation) {
             member.linked = false;
+            let Member { state, peer: Peer { address, .. }, .. } = *member;
+            // Nothing is left of one whose address is another's.
+            let inhabited = self.roster.iter().any(|m| m.state == State::Alive && m.peer.address == address);
+            if state == State::Failed && inhabited {
+                self.forget(id);
+            }
         }
     }
 
@@ -239,13 +255,19 @@ impl Machine {
     /// Discovery works and names these addresses. A leader forgets failed members that it has not named for long: a
     /// failed or empty look-up never comes here, so it removes nobody.
     pub(super) fn listed(&mut self, now: Now, addresses: BTreeSet<SocketAddr>) {
+        let alive = self.roster.iter().filter(|m| m.state == State::Alive);
+        let inhabited: BTreeSet<SocketAddr> = alive.map(|m| m.peer.address).collect();
         for member in self.roster.iter_mut() {
-            if addresses.contains(&member.peer.address) {
+            let address = member.peer.address;
+            // An address that a live member has taken over does not speak for the dead one that had it before.
+            let own = member.state == State::Alive || !inhabited.contains(&address);
+            if own && addresses.contains(&address) {
                 member.unlisted_since = None;
             } else {
                 member.unlisted_since.get_or_insert(now.at);
             }
         }
+        self.own_addresses.retain(|a| *a == self.me.address || addresses.contains(a));
         self.candidates = addresses;
         if self.phase.leading() {
             let forget_after = self.settings.forget_after;

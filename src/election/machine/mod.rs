@@ -183,7 +183,7 @@ impl Machine {
 
     fn received(&mut self, now: Now, from: ProcessId, message: Message) {
         let Message { epoch, body } = message;
-        if epoch > Epoch::MAX
+        if !epoch.plausible(self.seen)
             || matches!(self.phase, Phase::Leaving) && !matches!(body, Body::Coordinator { .. })
         {
             return;
