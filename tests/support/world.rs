@@ -110,14 +110,20 @@ pub struct World {
     sequence: u64,
 }
 
-/// The id of process k: k is also its place in the order of ids.
+/// The id of process k, whose last digits are k's: k is also its place in the order of ids.
 pub fn id(k: usize) -> ProcessId {
-    ProcessId(uuid::Uuid::parse_str(&format!("00000000-0000-4000-8000-{k:012}")).unwrap())
+    let (mut digits, mut rest, mut shift) = (0, k as u128, 0);
+    while rest > 0 {
+        digits |= (rest % 10) << shift;
+        (rest, shift) = (rest / 10, shift + 4);
+    }
+    ProcessId(uuid::Uuid::from_u128(0x00000000_0000_4000_8000_000000000000 | digits))
 }
 
 /// The k of an id.
 pub fn number(id: ProcessId) -> usize {
-    super::trace::name(id)[1..].parse().unwrap()
+    let digits = id.0.as_u128() & 0xffff_ffff_ffff;
+    (0..12).rev().fold(0, |k, place| k * 10 + (digits >> (4 * place) & 0xf) as usize)
 }
 
 /// The first address of process k.
