@@ -10,9 +10,10 @@
 mod support;
 
 use bellwether::election::{
-    Action, Body, CrashEvidence, Entry, Epoch, Event, Machine, MembershipVersion, Message, Moment, Now, Peer,
-    Preempt, Priority, Settings, State, Timer, Variant,
+    Action, Body, CrashEvidence, Entry, Epoch, Event, Incarnation, Machine, MembershipVersion, Message,
+    Moment, Now, Peer, Preempt, Priority, Role, Settings, State, Timer, Variant,
 };
+use std::collections::BTreeMap;
 use std::time::Duration;
 use support::network::{Effect, Rule};
 use support::trace::Detail;
@@ -70,6 +71,7 @@ impl Schedule {
         };
         let mut world = World::new(n, &settings, options);
         for k in 1..=n {
+            world.node_mut(k).finds_its_address = random.u8(0..6) == 0;
             world.node_mut(k).priority = match random.u8(0..8) {
                 0 | 1 => Priority::NEVER,
                 2 => Priority(50),
@@ -327,23 +329,38 @@ impl Schedule {
 struct Alone {
     machine: Machine,
     now: Duration,
+    /// What was last armed, from when it was.
+    timers: BTreeMap<Timer, Duration>,
 }
 
 impl Alone {
     fn new(k: usize) -> Alone {
         let machine = Machine::new(Settings::default(), "test".to_string(), peer(k), None);
-        let mut alone = Alone { machine, now: ms(0) };
+        let mut alone = Alone { machine, now: ms(0), timers: BTreeMap::new() };
         alone.feed(Event::Start);
         alone
     }
 
     fn feed(&mut self, event: Event) -> Vec<(usize, Body)> {
         let actions = self.machine.handle(Now { at: Moment(self.now), wall_ms: 0 }, event);
-        let sends = actions.into_iter().filter_map(|action| match action {
-            Action::Send { to, message, .. } => Some((number(to), message.body)),
-            _ => None,
-        });
-        sends.collect()
+        let mut sends = Vec::new();
+        for action in actions {
+            match action {
+                Action::Send { to, message, .. } => sends.push((number(to), message.body)),
+                Action::Arm { timer, after } => {
+                    self.timers.insert(timer, after);
+                }
+                Action::Disarm(timer) => {
+                    self.timers.remove(&timer);
+                }
+                _ => {}
+            }
+        }
+        sends
+    }
+
+    fn armed(&self, timer: Timer) -> Option<Duration> {
+        self.timers.get(&timer).copied()
     }
 
     fn hear(&mut self, from: usize, epoch: u64, body: Body) -> Vec<(usize, Body)> {
@@ -374,6 +391,34 @@ fn a_stale_list_evicts_nobody_who_is_connected() {
     let beat = Body::Heartbeat { sequence: 9, membership: version };
     let ack = Body::HeartbeatAck { sequence: 9, membership: MembershipVersion::default() };
     assert_eq!(alone.hear(3, 1, beat), [(3, ack)]);
+}
+
+/// A handover after which the incumbent leads again has failed, however it came to lead again: the next attempt waits for
+/// twice the delay.
+#[test]
+fn a_handover_that_ends_in_another_election_has_failed() {
+    let mut alone = Alone::new(2);
+    alone.feed(Event::LinkUp(peer(1)));
+    alone.feed(Event::LinkUp(Peer { priority: Priority(200), ..peer(3) }));
+    alone.hear(1, 0, Body::Tell { leader: None, entries: Vec::new() });
+    alone.hear(3, 0, Body::Tell { leader: None, entries: Vec::new() });
+    alone.feed(Event::Crashed { id: id(3), incarnation: Incarnation(1) });
+    alone.feed(Event::Timer(Timer::Margin));
+    alone.feed(Event::LinkUp(Peer { priority: Priority(200), ..peer(3) }));
+    for second in 1..=5 {
+        alone.now = ms(1000) * second;
+        alone.feed(Event::Turn);
+    }
+    let farewell = alone.feed(Event::Timer(Timer::Preempt));
+    assert_eq!(farewell[0], (3, Body::Resign { successor: Some(id(3)), leaving: false }));
+    // p3 does not lead, and p1 has lost its patience first.
+    alone.now = ms(5100);
+    alone.hear(1, 2, Body::Election);
+    alone.now = ms(5400);
+    alone.feed(Event::Timer(Timer::Answer));
+    assert_eq!(alone.machine.view().role, Role::Leading);
+    alone.hear(3, 2, Body::Ask);
+    assert_eq!(alone.armed(Timer::Preempt), Some(ms(10_000)));
 }
 
 /// Messages come over connections only: who is heard from is connected, and gets the leader's heartbeats.

@@ -63,6 +63,8 @@ pub struct Node {
     pub machine: Option<Machine>,
     pub stored: Option<Record>,
     pub paused: bool,
+    /// Whether a process that starts here does not know its own address before it has found it out.
+    pub finds_its_address: bool,
     /// Whether the host is there to refuse a dial when the process is not.
     pub host_answers: bool,
     pub(super) seeking: BTreeSet<SocketAddr>,
@@ -179,6 +181,7 @@ impl World {
             machine: None,
             stored: None,
             paused: false,
+            finds_its_address: false,
             host_answers: true,
             seeking: BTreeSet::new(),
             dials: BTreeMap::new(),
@@ -215,9 +218,10 @@ impl World {
         node.seeking.clear();
         node.dials.clear();
         node.elections.clear();
+        let (address, finds) = (node.address, node.finds_its_address);
         let me = Peer {
             incarnation: Incarnation(node.life),
-            address: node.address,
+            address: if finds { SocketAddr::from(([0, 0, 0, 0], 4041)) } else { address },
             priority: node.priority,
             revision: node.revision.clone(),
             ..peer(k)
@@ -233,6 +237,9 @@ impl World {
         self.at(now + turn, Item::Turn(life));
         self.at(now + self.options.seek_every, Item::Seek(life));
         self.at(now, Item::Refresh(life));
+        if finds {
+            self.at(now + self.options.seek_every, Item::Event(life, Event::Advertise(address)));
+        }
     }
 
     /// The process ends with no word. Its connections close, and its host refuses a dial.
