@@ -47,7 +47,14 @@ pub(super) fn begin(inner: &Arc<Inner>, address: SocketAddr) {
     let job = Arc::clone(inner);
     let begun = inner.dials.run(move || {
         let outcome = match dial(&job, address) {
-            Ok(Answer::Peer { peer, stream, rest }) => hand_over(&job, *peer, stream, rest),
+            Ok(Answer::Peer { peer, stream, rest }) => match twin(&job, &peer) {
+                None => hand_over(&job, *peer, stream, rest),
+                Some(known) => {
+                    job.warn(format_args!("{}", two_of_one_id(&known, &peer)));
+                    say_bye(&stream);
+                    Dialled::Hopeless
+                }
+            },
             Ok(Answer::Self_) => {
                 job.report(Report::ReachedSelf(address));
                 Dialled::Hopeless
@@ -103,6 +110,35 @@ pub(super) fn evidence(inner: &Arc<Inner>, peer: &Peer) -> bool {
     };
     inner.table().probed(peer.id, peer.incarnation);
     crashed
+}
+
+/// Another life of this newcomer that is alive elsewhere: two processes have one id, as when a state folder was copied.
+/// Then the newer one is refused, or each would push out the other for ever. A life that is connected still and does not
+/// answer a fresh dial is over; so is one whose address the newcomer has.
+pub(super) fn twin(inner: &Inner, newcomer: &Peer) -> Option<Peer> {
+    let former = inner.table().former(newcomer.id, newcomer.incarnation);
+    let lives = |known: &Peer| match dial(inner, known.address) {
+        Ok(Answer::Peer { peer: found, stream, .. }) => {
+            say_bye(&stream);
+            found.id == known.id && found.incarnation == known.incarnation
+        }
+        _ => false,
+    };
+    former.iter().map(|link| &link.peer).find(|p| p.address != newcomer.address && lives(p)).cloned()
+}
+
+/// What is said of [`twin`]s.
+pub(super) fn two_of_one_id(known: &Peer, newcomer: &Peer) -> String {
+    format!(
+        "{} at {} is refused: {} at {} is alive and has this id too: {}; give each process a state folder of its own",
+        newcomer.name, newcomer.address, known.name, known.address, known.id
+    )
+}
+
+/// Closes a connection of which nothing is wanted: deliberately, so that the peer gathers no evidence.
+fn say_bye(stream: &TcpStream) {
+    // Who does not hear it finds out by a dial that this process lives.
+    let _ = (&*stream).write_all(&wire::encode_bye());
 }
 
 /// Dials again at once, a few times, where a connection opened and broke in the handshake: a process that is ending

@@ -1,6 +1,6 @@
 //! The peer port's side of the handshake.
 
-use super::{Inner, link};
+use super::{Inner, dial, link};
 use crate::election::Peer;
 use crate::net::{Service, Step};
 use crate::wire::{self, Frame, Hello, Refusal};
@@ -128,6 +128,16 @@ impl Service for Door {
             };
             let Verdict::Welcome(peer) = judge(&inner, &hello, remote) else { return };
             let timeout = Some(inner.settings.dial_timeout);
+            if let Some(known) = dial::twin(&inner, &peer) {
+                let text = dial::two_of_one_id(&known, &peer);
+                inner.counts.refused();
+                inner.warn(format_args!("{text}"));
+                if stream.set_write_timeout(timeout).is_ok() {
+                    // Best effort: it is refused whether it hears why or not.
+                    let _ = (&stream).write_all(&wire::encode_refuse(Refusal::OwnId, &text));
+                }
+                return;
+            }
             if stream.set_write_timeout(timeout).is_ok() && (&stream).write_all(&inner.hello()).is_ok() {
                 link::serve(&inner, *peer, stream, received[length..].to_vec());
             }
