@@ -227,7 +227,8 @@ impl Fleet {
         (0..self.n()).filter(|place| self.slots[*place].child.is_some()).collect()
     }
 
-    /// Starts the process of a place, with flags of its own.
+    /// Starts the process of a place, with flags of its own; a name or a cluster among them takes the place of the
+    /// fleet's, and peers are added to the fleet's.
     ///
     /// # Errors
     /// [`FleetError::Start`].
@@ -236,9 +237,14 @@ impl Fleet {
         let Ports { peer, http } = self.slots[place].ports;
         let name = self.name(place);
         let mut command = Command::new(&self.plan.binary);
+        command.arg("run");
+        for (flag, value) in [("--cluster", &self.cluster), ("--name", &name)] {
+            if !flags.contains(&flag) {
+                command.args([flag, value]);
+            }
+        }
         command
-            .arg("run")
-            .args(["--peers", &peers.join(","), "--cluster", &self.cluster, "--name", &name])
+            .args(["--peers", &peers.join(",")])
             .args(["--listen", &format!("127.0.0.1:{peer}"), "--http", &format!("127.0.0.1:{http}")])
             .args(&self.plan.flags)
             .args(flags)

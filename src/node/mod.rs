@@ -1,7 +1,7 @@
 //! The sidecar: one driver thread that owns the machine, and everything it needs around it.
 //!
-//! The order at a start: log, configuration's folder, ports, transport, HTTP, discovery, then the machine's first
-//! event. The order at an end: the machine's farewell, links closed as deliberate, log flushed, exit code. A part that
+//! The order at a start: log, signals, configuration's folder, ports, transport, HTTP, discovery, then the machine's
+//! first event. The order at an end: the machine's farewell, links closed as deliberate, log flushed, exit code. A part that
 //! breaks ends the process with exit code 1, and a panic on any thread aborts it: nobody may go on answering for a
 //! dead driver (spec, "Fail-stop").
 
@@ -101,6 +101,10 @@ fn allow_descriptors() {
 }
 
 fn sidecar(config: Config) -> Result<(), Failure> {
+    let (sender, inputs) = sync_channel(INPUTS_MAX);
+    // Before anything that others can see: to the first process of a container the kernel delivers no signal that it
+    // does not catch, and a SIGTERM that came too early would be lost. It also ends a start that hangs.
+    signals::watch(sender.clone())?;
     allow_descriptors();
     let (store, record) = open(&config)?;
     let peer_port = listen(config.listen, "peers", "--listen")?;
@@ -116,9 +120,6 @@ fn sidecar(config: Config) -> Result<(), Failure> {
         peer_port.local_addr()?,
         http_port.local_addr()?,
     );
-    let (sender, inputs) = sync_channel(INPUTS_MAX);
-    signals::watch(sender.clone())?;
-
     let metrics = Metrics::new(&config.cluster);
     let failure_timeout = config.settings.failure_timeout;
     let machine = Machine::new(config.settings.clone(), config.cluster.clone(), me.clone(), record.as_ref());

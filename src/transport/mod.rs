@@ -20,6 +20,7 @@ mod serve;
 mod table;
 #[cfg(test)]
 mod tests;
+mod twin;
 
 pub use book::Book;
 

@@ -3,6 +3,7 @@
 use super::dial::{Answer, dial};
 use super::serve::hand_over;
 use super::table::Dialled;
+use super::twin::{say_bye, twin, two_of_one_id};
 use super::{Inner, Report};
 use crate::election::ProcessId;
 use crate::net::boottime;
@@ -45,7 +46,14 @@ pub(super) fn begin(inner: &Arc<Inner>, address: SocketAddr) {
     let job = Arc::clone(inner);
     let begun = inner.dials.run(move || {
         let outcome = match dial(&job, address) {
-            Ok(Answer::Peer { peer, stream, rest }) => hand_over(&job, *peer, stream, rest),
+            Ok(Answer::Peer { peer, stream, rest }) => match twin(&job, &peer) {
+                None => hand_over(&job, *peer, stream, rest),
+                Some(known) => {
+                    job.warn(format_args!("{}", two_of_one_id(&known, &peer)));
+                    say_bye(&stream);
+                    Dialled::Hopeless
+                }
+            },
             Ok(Answer::Self_) => {
                 job.report(Report::ReachedSelf(address));
                 Dialled::Hopeless

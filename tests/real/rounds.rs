@@ -19,6 +19,8 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How many connections ask a process that was stopped, all at once, when it goes on.
 const POLLERS: usize = 8;
+/// How many answers each of them gets at least.
+const ANSWERS_EACH: usize = 50;
 
 /// How a leader is taken down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -172,7 +174,7 @@ pub fn pause(fleet: &mut Fleet, now: &Agreement, stopped: Duration) -> Result<(A
     Ok((next, Pause { took, joined, answers: answers.len() as u64 }))
 }
 
-/// Asks as fast as it can until `done`: when each answer came, and whether it was yes.
+/// Asks as fast as it can until `done`, and a while longer: when each answer came, and whether it was yes.
 fn poll(
     address: SocketAddr,
     mut open: Option<TcpStream>,
@@ -180,7 +182,9 @@ fn poll(
     timeout: Duration,
 ) -> Vec<(Instant, bool)> {
     let mut answers = Vec::new();
-    while !done.load(Ordering::Relaxed) {
+    let deadline = Instant::now() + timeout;
+    let go_on = |answers: usize| !done.load(Ordering::Relaxed) || answers < ANSWERS_EACH;
+    while go_on(answers.len()) && Instant::now() < deadline {
         let stream = match open.take() {
             Some(stream) => stream,
             None => match TcpStream::connect(address) {

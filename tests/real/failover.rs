@@ -1,0 +1,73 @@
+//! The leader dies or leaves, and the others go on.
+
+use crate::harness::started;
+use crate::rounds::{ANSWER_TIMEOUT, Cause, FAILURE_TIMEOUT, bring_back, take_down};
+use std::time::Duration;
+
+/// As many failovers: how long each took, sorted.
+fn failovers(n: usize, cause: Cause, rounds: usize, flags: &[&str]) -> Vec<Duration> {
+    let (mut real, mut now) = started(n, &[&["--preempt", "never"], flags].concat());
+    let mut times = Vec::new();
+    for round in 1..=rounds {
+        let wrong = |error| panic!("{cause:?}, n = {n}, round {round}: {error}");
+        let (next, took) = take_down(&mut real, &now, cause).unwrap_or_else(wrong);
+        bring_back(&mut real, now.leader, &[], &next).unwrap_or_else(|error| {
+            panic!("{cause:?}, n = {n}, round {round}: {error}");
+        });
+        times.push(took);
+        now = next;
+    }
+    times.sort_unstable();
+    println!("{cause:?}, n = {n}, {flags:?}: median {:?}, max {:?}", times[rounds / 2], times[rounds - 1]);
+    times
+}
+
+/// With evidence nobody waits for silence; how fast it is then, the benchmark says.
+fn without_silence(n: usize, cause: Cause, rounds: usize) {
+    let times = failovers(n, cause, rounds, &[]);
+    assert!(times[rounds / 2] < FAILURE_TIMEOUT / 4, "{times:?}");
+}
+
+fn by_silence(n: usize, rounds: usize) {
+    let times = failovers(n, Cause::Crash, rounds, &["--crash-evidence", "off"]);
+    assert!(times[rounds - 1] <= FAILURE_TIMEOUT + ANSWER_TIMEOUT, "{times:?}");
+    assert!(times[0] > FAILURE_TIMEOUT / 2, "there was evidence after all: {times:?}");
+}
+
+#[test]
+fn survivors_of_a_crash_agree_on_a_new_leader_in_a_higher_epoch() {
+    without_silence(3, Cause::Crash, 10);
+    without_silence(5, Cause::Crash, 10);
+}
+
+#[test]
+fn after_a_farewell_the_best_ranked_member_leads() {
+    without_silence(3, Cause::Handover, 10);
+    without_silence(5, Cause::Handover, 10);
+}
+
+#[test]
+fn without_crash_evidence_silence_decides_within_its_bound() {
+    by_silence(3, 2);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn a_hundred_crashes_and_farewells() {
+    for n in [3, 5] {
+        for cause in [Cause::Crash, Cause::Handover] {
+            without_silence(n, cause, 100);
+        }
+    }
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn a_hundred_crashes_without_evidence() {
+    std::thread::scope(|scope| {
+        for _ in 0..5 {
+            scope.spawn(|| by_silence(3, 20));
+            scope.spawn(|| by_silence(5, 20));
+        }
+    });
+}

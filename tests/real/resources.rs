@@ -1,0 +1,39 @@
+//! Memory, threads and processor time of processes that are left alone.
+
+use crate::harness::started;
+use crate::usage;
+use std::time::Duration;
+
+/// The promises are those of the release build, which the benchmark checks (5 MiB, 0.5 %).
+const RESIDENT_KIB_MAX: u64 = if cfg!(debug_assertions) { 16 * 1024 } else { 5 * 1024 };
+const CPU_PERCENT_MAX: f64 = if cfg!(debug_assertions) { 2.0 } else { 0.5 };
+/// A follower has seven threads of its own, and a few of its pools until they have been idle for a while.
+const THREADS_MAX: u64 = 24;
+
+fn left_alone(watched: Duration) {
+    let (real, _) = started(5, &[]);
+    let idle = usage::idle(&real, watched).unwrap();
+    println!(
+        "n = 5, {}: resident {:.2} MiB, peak {:.2}, not backed by a file {:.2}; {} threads; {:.2} % of a core",
+        if cfg!(debug_assertions) { "debug build" } else { "release build" },
+        idle.resident_kib_max() as f64 / 1024.0,
+        idle.resident_peak_kib_max() as f64 / 1024.0,
+        idle.anonymous_kib_max() as f64 / 1024.0,
+        idle.threads_max(),
+        idle.cpu_percent_max()
+    );
+    assert!(idle.resident_kib_max() <= RESIDENT_KIB_MAX);
+    assert!(idle.threads_max() <= THREADS_MAX);
+    assert!(idle.cpu_percent_max() < CPU_PERCENT_MAX);
+}
+
+#[test]
+fn processes_that_are_left_alone_use_little() {
+    left_alone(Duration::from_secs(5));
+}
+
+#[test]
+#[ignore = "takes half a minute"]
+fn processes_that_are_left_alone_for_long_use_little() {
+    left_alone(Duration::from_secs(30));
+}
