@@ -29,6 +29,8 @@ use uuid::Uuid;
 
 /// How many inputs wait for the driver; who has one more waits for room, and with it the peer whose link it reads.
 const INPUTS_MAX: usize = 4096;
+/// How long a process that fails waits for its last line, the reason, to be written.
+const LAST_LINE_LONGEST: Duration = Duration::from_secs(3);
 /// How many files are open besides connections: the ports, the record and its lock, pipes, a look-up's sockets.
 const DESCRIPTORS_BESIDES: usize = 64;
 /// How often discovery looks while this process knows nobody alive.
@@ -70,6 +72,7 @@ pub fn run(config: Config) -> ExitCode {
         Ok(()) => 0,
         Err(failure) => {
             log::error!("{failure}");
+            telemetry::log::flush_within(LAST_LINE_LONGEST);
             failure.exit_code()
         }
     };
