@@ -26,8 +26,9 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// How many inputs wait for the driver; who has one more waits for room, and with it the peer whose link it reads.
-const INPUTS_MAX: usize = 4096;
+/// How many inputs wait for the driver; who has one more waits for room, and with it the peer whose link it reads. The
+/// queue takes its memory at once, about 180 bytes for each.
+const INPUTS_MAX: usize = 1024;
 /// How often discovery looks while this process knows nobody alive.
 const REFRESH_ALONE: Duration = Duration::from_millis(500);
 
