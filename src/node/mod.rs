@@ -27,8 +27,9 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// How many inputs wait for the driver; who has one more waits for room, and with it the peer whose link it reads.
-const INPUTS_MAX: usize = 4096;
+/// How many inputs wait for the driver; who has one more waits for room, and with it the peer whose link it reads. The
+/// queue takes its memory at once, about 180 bytes for each.
+const INPUTS_MAX: usize = 1024;
 /// How long a process that fails waits for its last line, the reason, to be written.
 const LAST_LINE_LONGEST: Duration = Duration::from_secs(3);
 /// How many files are open besides connections: the ports, the record and its lock, pipes, a look-up's sockets.
