@@ -65,6 +65,7 @@ impl Schedule {
             delay: ms(1),
             jitter: ms(random.u64(0..30)),
             hold: random.bool(),
+            further_links: random.bool(),
             idle_timeout: ms(random.u64(1000..10_000)),
             seek_every: ms(250),
             ..Options::default()

@@ -7,8 +7,8 @@
 
 use super::lifeline;
 use super::ports::{self, Ports, Reservation};
-use super::watch::{ANSWER_BYTES_MAX, ASK_EVERY, Board, Shared, agent, agreement, describe, watch};
-pub use super::watch::{Agreement, Answer, Leader, Sighting};
+use super::sightings::{ANSWER_BYTES_MAX, Board, Shared, agent, agreement, describe, watch};
+pub use super::sightings::{Agreement, Answer, Leader, Sighting};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -18,6 +18,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+/// Between two questions to one process, unless told otherwise.
+const ASK_EVERY: Duration = Duration::from_millis(1);
 /// How the processes of a fleet are started.
 #[derive(Clone, Debug)]
 pub struct Plan {

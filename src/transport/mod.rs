@@ -84,6 +84,8 @@ pub enum Report {
     Received {
         /// From whom.
         from: ProcessId,
+        /// Of which life.
+        incarnation: Incarnation,
         /// What.
         message: Message,
     },

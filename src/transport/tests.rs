@@ -97,7 +97,7 @@ impl Side {
 
     fn received(&self) -> (ProcessId, Message) {
         self.until("message", |r| match r {
-            Report::Received { from, message } => Some((*from, message.clone())),
+            Report::Received { from, message, .. } => Some((*from, message.clone())),
             _ => None,
         })
     }

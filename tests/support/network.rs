@@ -313,6 +313,8 @@ impl World {
         }
         if !self.links.contains_key(&link) {
             self.connect(link);
+        } else if self.options.further_links {
+            self.introduce(link);
         }
         for (to, message) in waiting {
             if to == id(k) {
@@ -333,8 +335,12 @@ impl World {
         };
         self.links.insert(link, fresh);
         self.at(self.now + self.options.idle_timeout, Item::Idle(link));
-        let peers = ends.map(|life| self.introduced(life));
-        let [one, two] = peers;
+        self.introduce(link);
+    }
+
+    /// Tells both ends of each other.
+    fn introduce(&mut self, link: (Life, Life)) {
+        let [one, two] = [link.0, link.1].map(|life| self.introduced(life));
         // What either side sends on hearing of the other travels after this.
         self.at(self.now, Item::Event(link.0, Event::LinkUp(two)));
         self.at(self.now, Item::Event(link.1, Event::LinkUp(one)));

@@ -32,6 +32,8 @@ pub struct Options {
     pub idle_timeout: Duration,
     /// Whether a connection keeps what is sent during a cut until it heals, as TCP does, or loses it.
     pub hold: bool,
+    /// Whether two that dial each other get two connections, of which they are told one by one.
+    pub further_links: bool,
     /// How often discovery looks up the candidates.
     pub refresh: Duration,
 }
@@ -47,6 +49,7 @@ impl Default for Options {
             link_timeout: Duration::from_secs(3),
             idle_timeout: Duration::from_secs(10),
             hold: true,
+            further_links: false,
             refresh: Duration::from_secs(5),
         }
     }

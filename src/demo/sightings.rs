@@ -1,11 +1,9 @@
-//! Watching processes by asking them: who says what, and since when.
+//! What the processes of a fleet say of themselves: who asks them, and when they agree.
 
 use serde::Deserialize;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Between two questions to one process, unless told otherwise.
-pub(super) const ASK_EVERY: Duration = Duration::from_millis(1);
 /// How long one question may take.
 const ASK_TIMEOUT: Duration = Duration::from_millis(500);
 /// The longest answer that is read, in bytes.
