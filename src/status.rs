@@ -224,7 +224,7 @@ fn table(record: &Record, list: &Members) -> String {
             escaped(&member.address),
             member.priority.to_string(),
             escaped(&member.state),
-            member.last_heard_ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms}ms ago")),
+            member.last_heard_ms.map_or_else(|| "-".to_owned(), heard_ago),
             member.round_trip_ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.2}ms")),
         ]
     }));
@@ -238,6 +238,11 @@ fn table(record: &Record, list: &Members) -> String {
         text.push('\n');
     }
     text
+}
+
+/// Milliseconds while they tell something, then seconds.
+fn heard_ago(ms: u64) -> String {
+    if ms < 10_000 { format!("{ms}ms ago") } else { format!("{}s ago", ms / 1000) }
 }
 
 /// The beginning of an id.

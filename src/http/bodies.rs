@@ -123,7 +123,8 @@ impl<'a> MemberBody<'a> {
             leader: leader == Some(id),
             me: snapshot.view.me.id == id,
             last_heard_ms: member.last_heard.map(|heard| whole_ms(snapshot.now.since(heard))),
-            round_trip_ms: member.round_trip.map(|duration| duration.as_secs_f64() * 1000.0),
+            // Whole microseconds: more digits would be noise.
+            round_trip_ms: member.round_trip.map(|duration| f64::from(whole_us(duration)) / 1000.0),
         }
     }
 }
@@ -150,6 +151,11 @@ pub(super) fn leader(snapshot: &Snapshot) -> Option<&Incumbent> {
 /// Whether this process leads at the moment of asking. All answers go by this.
 pub(super) fn leads(snapshot: &Snapshot) -> bool {
     snapshot.view.leads(snapshot.now, snapshot.turned)
+}
+
+/// At most an hour, so that it is exact as a floating-point number.
+fn whole_us(duration: Duration) -> u32 {
+    u32::try_from(duration.as_micros()).unwrap_or(u32::MAX)
 }
 
 fn whole_ms(duration: Duration) -> u64 {

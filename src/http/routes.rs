@@ -182,7 +182,11 @@ fn decode(text: &str) -> Option<String> {
 
 fn json(status: u16, body: &impl Serialize) -> Response {
     match serde_json::to_vec(body) {
-        Ok(body) => response(status, JSON, body),
+        Ok(mut body) => {
+            // For the prompt of whoever asked with curl.
+            body.push(b'\n');
+            response(status, JSON, body)
+        }
         // Only a map with keys that are not text can fail, and no body here has one; a status is right in any case.
         Err(_) => response(500, JSON, Vec::new()),
     }
