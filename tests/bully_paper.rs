@@ -299,7 +299,7 @@ fn rule_1_for_the_highest_that_recovers() {
     agree_within(&mut world, ms(1000));
     world.trace.lines.clear();
     world.start(5, true);
-    assert_eq!(world.run_until(ms(300), |w| w.agreed() == Some((5, Epoch(3)))), true);
+    assert!(world.run_until(ms(300), |w| w.agreed() == Some((5, Epoch(3)))));
     assert_eq!(sent(&world, "election"), Vec::<String>::new());
     for k in 1..=4 {
         assert!(sent(&world, "coordinator").contains(&format!("p5 -> p{k}")));

@@ -31,7 +31,8 @@ struct Flock {
 }
 
 impl Flock {
-    /// n processes that know of each other; all of them follow n, or nobody has led yet.
+    /// n processes that know of each other; nobody has led yet, or all of them follow n, which is about to crash and
+    /// does nothing.
     fn new(n: usize, variant: Variant, led: bool) -> Flock {
         let settings = Settings { variant, preempt: Preempt::Always, ..Settings::default() };
         let entries: Vec<Entry> = (1..=n).map(|k| Entry { peer: peer(k), state: State::Alive }).collect();
@@ -50,8 +51,9 @@ impl Flock {
             let others: Vec<Entry> = entries.iter().filter(|e| e.peer.id != id(k)).cloned().collect();
             flock.feed(k, Event::Start);
             flock.feed(k, Event::LinkUp(peer(friend)));
-            flock.hear(k, friend, 0, Body::Tell { leader: None, entries: others.clone() });
-            if led && k < n {
+            if !led {
+                flock.hear(k, friend, 0, Body::Tell { leader: None, entries: others });
+            } else if k < n {
                 flock.hear(k, n, 1, Body::Coordinator { elected_at_ms: 0 });
                 let version = MembershipVersion { epoch: Epoch(1), version: 1 };
                 flock.hear(k, n, 1, Body::Membership { version, entries: others });

@@ -48,9 +48,7 @@ impl Trace {
 
 /// The name of a process with one of the world's ids.
 pub fn name(id: ProcessId) -> String {
-    let text = id.to_string();
-    let digits = text.rsplit('-').next().unwrap_or_default().trim_start_matches('0');
-    format!("p{digits}")
+    format!("p{}", super::world::number(id))
 }
 
 fn list(entries: &[Entry]) -> String {

@@ -63,6 +63,8 @@ pub struct Node {
     pub machine: Option<Machine>,
     pub stored: Option<Record>,
     pub paused: bool,
+    /// Whether a process that starts here does not know its own address before it has found it out.
+    pub finds_its_address: bool,
     /// Whether the host is there to refuse a dial when the process is not.
     pub host_answers: bool,
     pub(super) seeking: BTreeSet<SocketAddr>,
@@ -110,14 +112,20 @@ pub struct World {
     sequence: u64,
 }
 
-/// The id of process k: k is also its place in the order of ids.
+/// The id of process k, whose last digits are k's: k is also its place in the order of ids.
 pub fn id(k: usize) -> ProcessId {
-    ProcessId(uuid::Uuid::parse_str(&format!("00000000-0000-4000-8000-{k:012}")).unwrap())
+    let (mut digits, mut rest, mut shift) = (0, k as u128, 0);
+    while rest > 0 {
+        digits |= (rest % 10) << shift;
+        (rest, shift) = (rest / 10, shift + 4);
+    }
+    ProcessId(uuid::Uuid::from_u128(0x00000000_0000_4000_8000_000000000000 | digits))
 }
 
 /// The k of an id.
 pub fn number(id: ProcessId) -> usize {
-    super::trace::name(id)[1..].parse().unwrap()
+    let digits = id.0.as_u128() & 0xffff_ffff_ffff;
+    (0..12).rev().fold(0, |k, place| k * 10 + (digits >> (4 * place) & 0xf) as usize)
 }
 
 /// The first address of process k.
@@ -173,6 +181,7 @@ impl World {
             machine: None,
             stored: None,
             paused: false,
+            finds_its_address: false,
             host_answers: true,
             seeking: BTreeSet::new(),
             dials: BTreeMap::new(),
@@ -209,9 +218,10 @@ impl World {
         node.seeking.clear();
         node.dials.clear();
         node.elections.clear();
+        let (address, finds) = (node.address, node.finds_its_address);
         let me = Peer {
             incarnation: Incarnation(node.life),
-            address: node.address,
+            address: if finds { SocketAddr::from(([0, 0, 0, 0], 4041)) } else { address },
             priority: node.priority,
             revision: node.revision.clone(),
             ..peer(k)
@@ -227,6 +237,9 @@ impl World {
         self.at(now + turn, Item::Turn(life));
         self.at(now + self.options.seek_every, Item::Seek(life));
         self.at(now, Item::Refresh(life));
+        if finds {
+            self.at(now + self.options.seek_every, Item::Event(life, Event::Advertise(address)));
+        }
     }
 
     /// The process ends with no word. Its connections close, and its host refuses a dial.

@@ -16,6 +16,7 @@ impl Machine {
             epoch > self.epoch || own_round,
             "a leader's epoch is that of its own round, or above all it was in"
         );
+        self.handover_failed(now);
         self.round = Some(epoch);
         let reason = if self.leader.is_some() { Reason::Superseded } else { self.loss };
         if self.phase.leading() {
