@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub struct Book {
     open: BTreeMap<(ProcessId, u64), u32>,
-    /// The life that was connected with last, of each peer that has a link.
-    lives: BTreeMap<ProcessId, Incarnation>,
+    /// Which life of each connected peer opened the latest link. What the thread of a former life's link still has to
+    /// report then is dropped: its Leave would be taken for the new life's.
+    latest: BTreeMap<ProcessId, Incarnation>,
 }
 
 impl Book {
@@ -18,13 +19,16 @@ impl Book {
     pub fn event(&mut self, report: Report) -> Option<Event> {
         match report {
             Report::Opened(peer) => {
-                self.lives.insert(peer.id, peer.incarnation);
                 *self.open.entry(key(peer.id, peer.incarnation)).or_insert(0) += 1;
+                self.latest.insert(peer.id, peer.incarnation);
                 // Also told of a further link: it may bring a new address.
                 Some(Event::LinkUp(peer))
             }
             Report::Closed { id, incarnation, crashed } => {
                 let last = self.close(key(id, incarnation));
+                if last && self.latest.get(&id) == Some(&incarnation) {
+                    self.latest.remove(&id);
+                }
                 if crashed {
                     Some(Event::Crashed { id, incarnation })
                 } else {
@@ -33,9 +37,8 @@ impl Book {
             }
             Report::Refused(address) => Some(Event::Refused(address)),
             Report::Received { from, incarnation, message } => {
-                // What is left of a former life's messages would be taken for the new one's: its Leave above all.
-                let former = self.lives.get(&from).is_some_and(|life| *life != incarnation);
-                (!former).then_some(Event::Received { from, message })
+                let current = self.latest.get(&from) == Some(&incarnation);
+                current.then_some(Event::Received { from, message })
             }
             Report::ReachedSelf(address) => Some(Event::ReachedSelf(address)),
             Report::Advertise(address) => Some(Event::Advertise(address)),
@@ -49,9 +52,6 @@ impl Book {
         let last = *count == 0;
         if last {
             self.open.remove(&key);
-            if self.lives.get(&key.0).is_some_and(|life| life.0 == key.1) {
-                self.lives.remove(&key.0);
-            }
         }
         last
     }
@@ -65,34 +65,51 @@ fn key(id: ProcessId, incarnation: Incarnation) -> (ProcessId, u64) {
 mod tests {
     use super::*;
     use crate::election::{Body, Epoch, Message, Peer, Priority};
+    use uuid::Uuid;
+
+    const ID: ProcessId = ProcessId(Uuid::from_u128(7));
+
+    fn opened(life: u64) -> Report {
+        Report::Opened(Peer {
+            id: ID,
+            incarnation: Incarnation(life),
+            name: "p7".to_owned(),
+            address: ([127, 0, 0, 1], 4041).into(),
+            priority: Priority::DEFAULT,
+            revision: String::new(),
+        })
+    }
+
+    fn closed(life: u64) -> Report {
+        Report::Closed { id: ID, incarnation: Incarnation(life), crashed: false }
+    }
+
+    fn leave(life: u64) -> Report {
+        let message = Message { epoch: Epoch(1), body: Body::Leave { version: None, id: ID } };
+        Report::Received { from: ID, incarnation: Incarnation(life), message }
+    }
 
     #[test]
-    fn a_former_life_is_not_heard_any_more() {
-        let id = ProcessId(uuid::Uuid::from_u128(7));
-        let opened = |life| {
-            Report::Opened(Peer {
-                id,
-                incarnation: Incarnation(life),
-                name: "web-0".to_owned(),
-                address: ([127, 0, 0, 1], 4041).into(),
-                priority: Priority::DEFAULT,
-                revision: String::new(),
-            })
-        };
-        let said = |life| {
-            let message = Message { epoch: Epoch(1), body: Body::Leave { version: None, id } };
-            Report::Received { from: id, incarnation: Incarnation(life), message }
-        };
-        let closed = |life| Report::Closed { id, incarnation: Incarnation(life), crashed: false };
+    fn a_peer_is_connected_from_its_first_link_to_its_last() {
+        let mut book = Book::default();
+        assert!(matches!(book.event(opened(1)), Some(Event::LinkUp(_))));
+        assert!(matches!(book.event(opened(1)), Some(Event::LinkUp(_))));
+        assert!(book.event(closed(1)).is_none());
+        assert!(matches!(book.event(leave(1)), Some(Event::Received { .. })));
+        assert!(matches!(book.event(closed(1)), Some(Event::LinkDown { .. })));
+        assert!(book.event(closed(1)).is_none());
+        assert!(book.open.is_empty() && book.latest.is_empty(), "nothing is kept of who is gone");
+    }
+
+    #[test]
+    fn what_a_former_life_said_is_not_delivered_after_the_next_one_has_come() {
         let mut book = Book::default();
         book.event(opened(1));
-        assert!(book.event(said(1)).is_some());
-        book.event(opened(2));
-        assert!(book.event(said(1)).is_none(), "the second life is there");
-        assert!(book.event(said(2)).is_some());
+        // The new link's thread closes the old link and reports both; the old one's thread comes late.
         book.event(closed(1));
-        assert!(book.event(said(2)).is_some(), "the end of the first changes nothing");
-        book.event(closed(2));
-        assert!(book.lives.is_empty() && book.open.is_empty(), "nothing is kept of who has no link");
+        book.event(opened(2));
+        assert!(book.event(leave(1)).is_none());
+        assert!(book.event(closed(1)).is_none());
+        assert!(matches!(book.event(leave(2)), Some(Event::Received { .. })));
     }
 }

@@ -162,11 +162,8 @@ fn frames(inner: &Inner, link: &Link, received: &mut Vec<u8>) -> Result<bool, St
                     ));
                 }
                 inner.counts.received(message.body.name());
-                inner.report(Report::Received {
-                    from: stamp.id,
-                    incarnation: link.peer.incarnation,
-                    message,
-                });
+                let incarnation = link.peer.incarnation;
+                inner.report(Report::Received { from: stamp.id, incarnation, message });
             }
             Frame::Bye => {
                 link.closing.store(true, Ordering::Release);

@@ -84,7 +84,7 @@ pub enum Report {
     Received {
         /// From whom.
         from: ProcessId,
-        /// Of which life.
+        /// From which life of it.
         incarnation: Incarnation,
         /// What.
         message: Message,
@@ -251,14 +251,11 @@ impl Inner {
         wire::encode_hello(&hello).unwrap_or_default()
     }
 
-    /// Writes a frame to the newest link of a peer that takes it; false if there is none.
+    /// Writes a frame to the newest link of a peer that takes it; false if there is none. Each link is tried once: one that
+    /// has failed is in the table until the thread that reads it has found that out, and that thread may be waiting for
+    /// the driver, whose thread this is.
     fn write(&self, to: ProcessId, frame: &[u8]) -> bool {
-        loop {
-            let Some(link) = self.table().link(to) else { return false };
-            if link.write(frame) {
-                return true;
-            }
-            // It has been cut, so the next one is looked at, if there is one.
-        }
+        let links = self.table().links(to);
+        links.iter().any(|link| link.write(frame))
     }
 }

@@ -83,11 +83,11 @@ impl Inner {
             begin(self, address);
         } else {
             // A link may have come up between the look for one and now; its own hand-over of what waits was then too
-            // early for this frame.
-            if let Some(link) = self.table().link(to) {
-                for frame in self.table().take_waiting(to) {
-                    link.write(&frame);
-                }
+            // early for this frame. Each line takes the lock anew: it must not be held by the one before.
+            let linked = !self.table().links(to).is_empty();
+            let waiting = if linked { self.table().take_waiting(to) } else { Vec::new() };
+            for frame in waiting {
+                self.write(to, &frame);
             }
         }
     }

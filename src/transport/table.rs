@@ -85,9 +85,10 @@ impl Table {
         unknown
     }
 
-    /// The newest link of a peer that is not being closed.
-    pub(super) fn link(&self, id: ProcessId) -> Option<Arc<Link>> {
-        self.links.get(&id)?.iter().rev().find(|link| !link.closing()).cloned()
+    /// The links of a peer that are not being closed, the newest first.
+    pub(super) fn links(&self, id: ProcessId) -> Vec<Arc<Link>> {
+        let links = self.links.get(&id).into_iter().flatten();
+        links.rev().filter(|link| !link.closing()).cloned().collect()
     }
 
     /// Adds a link and hands out what has waited for it. `None`: there are too many, or the transport is closed.

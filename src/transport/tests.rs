@@ -188,7 +188,7 @@ fn an_unannounced_end_that_the_same_life_answers_is_a_blip() {
     a.dial(b.address);
     a.opened();
     b.opened();
-    let link = a.transport.inner.table().link(ProcessId(Uuid::from_u128(2))).unwrap();
+    let link = a.transport.inner.table().links(ProcessId(Uuid::from_u128(2))).remove(0);
     link.break_off();
     let mut reports = [a.until("report", |r| Some(r.clone())), a.until("report", |r| Some(r.clone()))];
     reports.sort_by_key(|r| matches!(r, Report::Opened(_)));
@@ -322,10 +322,63 @@ fn a_peer_that_stops_reading_is_cut_off_and_holds_nobody_up() {
     assert!(matches!(frame(&mut stream), Frame::Hello(_)));
     a.opened();
     let began = Instant::now();
-    while a.transport.inner.table().link(them.id).is_some() {
+    while !a.transport.inner.table().links(them.id).is_empty() {
         a.transport.send(them.id, them.address, &ask(1));
         assert!(began.elapsed() < PATIENCE, "the link was never cut");
     }
     assert_eq!(a.closed(), (them.id, 7, false));
     let _ = stream.shutdown(Shutdown::Both);
+}
+
+/// A link may come up between a send's look for one and its look for a dial under way.
+#[test]
+fn a_message_that_a_link_overtakes_goes_over_it() {
+    let (a, b) = (side(1, "c"), side(2, "c"));
+    a.dial(b.address);
+    a.opened();
+    b.opened();
+    let nobody = ProcessId(Uuid::from_u128(77));
+    assert!(a.transport.inner.table().wait(nobody, b.address, Vec::new()), "a dial is under way now");
+    let inner = Arc::clone(&a.transport.inner);
+    let (done, is_done) = channel();
+    std::thread::spawn(move || {
+        let frame = wire::encode_message(&inner.stamp, &ask(9)).unwrap();
+        inner.send_by_dialling(ProcessId(Uuid::from_u128(2)), b.address, frame);
+        done.send(()).unwrap();
+    });
+    is_done.recv_timeout(PATIENCE).expect("it came back");
+    assert_eq!(b.received().1, ask(9));
+}
+
+/// The thread that reads a link takes it out of the table, and that thread may be waiting for the very driver that writes.
+#[test]
+fn a_broken_link_whose_end_is_not_known_yet_holds_nobody_up() {
+    let listener = TcpListener::bind(loopback(0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let (sender, reports) = std::sync::mpsc::sync_channel(0);
+    let settings = Settings {
+        cluster: "c".to_owned(),
+        me: peer(1, 1, address),
+        dial_timeout: Duration::from_millis(500),
+        unacknowledged_max: Duration::from_secs(3),
+    };
+    let counts = Arc::new(Counted { refused: AtomicU32::new(0), unknown: AtomicU32::new(0) });
+    let sink: Sink = Arc::new(move |report| drop(sender.send(report)));
+    let a = Transport::start(settings, listener, sink, counts).unwrap();
+    let them = peer(2, 7, loopback(9));
+    let mut stream = connect(address, &wire::encode_hello(&hello("c", them.clone())).unwrap());
+    assert!(matches!(frame(&mut stream), Frame::Hello(_)));
+    assert!(matches!(reports.recv_timeout(PATIENCE), Ok(Report::Opened(_))));
+    // Its message waits for room, and the thread that read it with it.
+    let stamp = wire::Stamp { cluster: "c".to_owned(), id: them.id, priority: Priority::DEFAULT };
+    stream.write_all(&wire::encode_message(&stamp, &ask(5)).unwrap()).unwrap();
+    let link = a.inner.table().links(them.id).remove(0);
+    let (done, is_done) = channel();
+    std::thread::spawn(move || {
+        link.break_off();
+        a.send(them.id, them.address, &ask(6));
+        done.send(()).unwrap();
+    });
+    is_done.recv_timeout(PATIENCE).expect("it came back");
+    drop(reports);
 }

@@ -77,8 +77,9 @@ impl Machine {
         if self.phase.leading() && epoch > self.epoch {
             self.announce(now, self.seen.next());
         }
-        if self.leads(from) {
-            // Who leads does not ask: it was paused, and has stopped leading.
+        if self.leads(from) && epoch >= self.epoch {
+            // Who leads does not ask: it was paused, and has stopped leading. A question from before its election says
+            // nothing of that: it was slower than the Coordinator, over another connection.
             self.lose_leader(Reason::Pause);
             self.contest(now);
         }
