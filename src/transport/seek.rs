@@ -72,15 +72,14 @@ impl Inner {
     /// Keeps the frame and dials for it, unless a dial is under way.
     pub(super) fn send_by_dialling(self: &Arc<Inner>, to: ProcessId, address: SocketAddr, frame: Vec<u8>) {
         if self.table().wait(to, address, frame) {
-            begin(self, address);
-        } else {
-            // A link may have come up between the look for one and now; its own hand-over of what waits was then too
-            // early for this frame.
-            if let Some(link) = self.table().link(to) {
-                for frame in self.table().take_waiting(to) {
-                    link.write(&frame);
-                }
-            }
+            return begin(self, address);
+        }
+        // A link may have come up between the look for one and now; its own hand-over of what waits was then too early
+        // for this frame. One lock at a time: what an `if let` or a `for` looks at stays locked while its body runs.
+        let Some(link) = self.table().link(to) else { return };
+        let waiting = self.table().take_waiting(to);
+        for frame in waiting {
+            link.write(&frame);
         }
     }
 

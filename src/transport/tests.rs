@@ -291,6 +291,28 @@ fn an_unknown_address_is_found_out_from_the_route_and_filled_in_by_the_other_sid
 }
 
 #[test]
+fn a_link_that_came_up_during_a_dial_takes_what_waits() {
+    let a = side(1, "c");
+    let them = peer(2, 7, loopback(9));
+    let mut stream = connect(a.address, &wire::encode_hello(&hello("c", them.clone())).unwrap());
+    assert!(matches!(frame(&mut stream), Frame::Hello(_)));
+    a.opened();
+    let inner = Arc::clone(&a.transport.inner);
+    let message = |epoch| wire::encode_message(&inner.stamp, &ask(epoch)).unwrap();
+    assert!(inner.table().wait(them.id, them.address, message(1)), "to be dialled, and nobody does");
+    let (done, is_done) = channel();
+    let (sender, second) = (Arc::clone(&inner), message(2));
+    std::thread::spawn(move || {
+        sender.send_by_dialling(them.id, them.address, second);
+        done.send(()).unwrap();
+    });
+    is_done.recv_timeout(PATIENCE).expect("sending never came to an end");
+    for epoch in [1, 2] {
+        assert!(matches!(frame(&mut stream), Frame::Message { message, .. } if message == ask(epoch)));
+    }
+}
+
+#[test]
 fn unknown_frames_are_skipped_and_wrong_stamps_end_the_link() {
     let a = side(1, "c");
     let them = peer(2, 7, loopback(9));
