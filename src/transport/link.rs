@@ -24,6 +24,8 @@ pub(super) struct Link {
     writing: Mutex<()>,
     /// Its end is deliberate, on either side.
     closing: AtomicBool,
+    /// Writing to it failed. Its reading thread finds out for itself, and gathers evidence.
+    broken: AtomicBool,
     /// When something was last said, in milliseconds of [`boottime`].
     spoken_ms: AtomicU64,
 }
@@ -35,6 +37,7 @@ impl Link {
             stream,
             writing: Mutex::new(()),
             closing: AtomicBool::new(false),
+            broken: AtomicBool::new(false),
             spoken_ms: AtomicU64::new(0),
         };
         link.spoken();
@@ -43,6 +46,11 @@ impl Link {
 
     pub(super) fn closing(&self) -> bool {
         self.closing.load(Ordering::Acquire)
+    }
+
+    /// Whether there is any use in writing to it.
+    pub(super) fn usable(&self) -> bool {
+        !self.closing() && !self.broken.load(Ordering::Acquire)
     }
 
     fn spoken(&self) {
@@ -59,7 +67,7 @@ impl Link {
     /// read for long: the link is cut, since half a frame cannot be mended. False: it was not written.
     pub(super) fn write(&self, frame: &[u8]) -> bool {
         let _one_at_a_time = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.closing() {
+        if !self.usable() {
             return false;
         }
         self.spoken();
@@ -69,8 +77,8 @@ impl Link {
                 self.cut();
                 false
             }
-            // The link has failed; its reading thread finds that out for itself and gathers evidence.
             Err(_) => {
+                self.broken.store(true, Ordering::Release);
                 let _ = self.stream.shutdown(Shutdown::Both);
                 false
             }

@@ -255,7 +255,7 @@ impl Inner {
             if link.write(frame) {
                 return true;
             }
-            // It has been cut, so the next one is looked at, if there is one.
+            // It is of no use any more, so the next one is looked at, if there is one.
         }
     }
 }

@@ -85,9 +85,9 @@ impl Table {
         unknown
     }
 
-    /// The newest link of a peer that is not being closed.
+    /// The newest link of a peer that is neither broken nor being closed.
     pub(super) fn link(&self, id: ProcessId) -> Option<Arc<Link>> {
-        self.links.get(&id)?.iter().rev().find(|link| !link.closing()).cloned()
+        self.links.get(&id)?.iter().rev().find(|link| link.usable()).cloned()
     }
 
     /// Adds a link and hands out what has waited for it. `None`: there are too many, or the transport is closed.

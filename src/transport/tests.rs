@@ -313,6 +313,41 @@ fn a_link_that_came_up_during_a_dial_takes_what_waits() {
 }
 
 #[test]
+fn a_broken_link_that_nobody_reads_holds_no_sender_up() {
+    let listener = TcpListener::bind(loopback(0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let settings = Settings {
+        cluster: "c".to_owned(),
+        me: peer(1, 1, address),
+        dial_timeout: Duration::from_millis(500),
+        unacknowledged_max: Duration::from_secs(3),
+    };
+    // As when the driver is behind: the reader of the link waits for room.
+    let (sender, reports) = std::sync::mpsc::sync_channel(1);
+    let sink: Sink = Arc::new(move |report| drop(sender.send(report)));
+    let counts = Arc::new(Counted { refused: AtomicU32::new(0), unknown: AtomicU32::new(0) });
+    let a = Transport::start(settings, listener, sink, counts).unwrap();
+    let them = peer(2, 7, loopback(9));
+    let mut stream = connect(address, &wire::encode_hello(&hello("c", them.clone())).unwrap());
+    assert!(matches!(frame(&mut stream), Frame::Hello(_)));
+    assert!(matches!(reports.recv_timeout(PATIENCE).unwrap(), Report::Opened(_)));
+    let stamp = wire::Stamp { cluster: "c".to_owned(), id: them.id, priority: Priority::DEFAULT };
+    stream.write_all(&wire::encode_message(&stamp, &ask(5)).unwrap().repeat(3)).unwrap();
+    socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
+    drop(stream);
+    let (done, is_done) = channel();
+    std::thread::spawn(move || {
+        let began = Instant::now();
+        while a.inner.table().link(them.id).is_some() && began.elapsed() < PATIENCE {
+            a.send(them.id, them.address, &ask(1));
+        }
+        done.send(()).unwrap();
+    });
+    is_done.recv_timeout(2 * PATIENCE).expect("sending never came to an end");
+    drop(reports);
+}
+
+#[test]
 fn unknown_frames_are_skipped_and_wrong_stamps_end_the_link() {
     let a = side(1, "c");
     let them = peer(2, 7, loopback(9));
