@@ -120,14 +120,19 @@ pub(super) fn read(inner: &Inner, link: &Link, mut received: Vec<u8>) -> End {
     let mut buffer = [0u8; READ_BYTES];
     let mut frame_began = (!received.is_empty()).then(boottime);
     loop {
+        let arrived = received.len();
         match frames(inner, link, &mut received) {
             Ok(true) => {}
             Ok(false) => return End::Deliberate,
             Err(what) => return End::Protocol(what),
         }
-        if received.is_empty() {
-            frame_began = None;
-        } else if boottime().since(*frame_began.get_or_insert_with(boottime)) > FRAME_DEADLINE {
+        if received.len() < arrived {
+            // What is left, if anything, is of another frame, and how long this side took for the former ones is not
+            // that one's fault.
+            frame_began = (!received.is_empty()).then(boottime);
+        } else if !received.is_empty()
+            && boottime().since(*frame_began.get_or_insert_with(boottime)) > FRAME_DEADLINE
+        {
             return End::Protocol("it began a frame and did not finish it".to_owned());
         }
         match (&link.stream).read(&mut buffer) {
@@ -136,11 +141,8 @@ pub(super) fn read(inner: &Inner, link: &Link, mut received: Vec<u8>) -> End {
                 link.spoken();
                 received.extend_from_slice(&buffer[..count]);
             }
-            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) && !link.closing() => {
-                // A read timeout is WouldBlock; TimedOut is the kernel giving up on unacknowledged bytes.
-                if e.kind() == ErrorKind::TimedOut {
-                    return End::Broken;
-                }
+            // A read timeout; TimedOut would be the kernel giving up on unacknowledged bytes.
+            Err(e) if e.kind() == ErrorKind::WouldBlock && !link.closing() => {
                 if link.idle() > IDLE_AFTER && !inner.table().sought(&link.peer) {
                     link.say_bye();
                     return End::Deliberate;

@@ -348,6 +348,25 @@ fn a_broken_link_that_nobody_reads_holds_no_sender_up() {
 }
 
 #[test]
+fn a_frame_has_its_time_for_itself_however_many_came_before_it() {
+    let a = side(1, "c");
+    let them = peer(2, 7, loopback(9));
+    let mut stream = connect(a.address, &wire::encode_hello(&hello("c", them.clone())).unwrap());
+    assert!(matches!(frame(&mut stream), Frame::Hello(_)));
+    a.opened();
+    let stamp = wire::Stamp { cluster: "c".to_owned(), id: them.id, priority: Priority::DEFAULT };
+    let message = wire::encode_message(&stamp, &ask(5)).unwrap();
+    let (head, tail) = message.split_at(9);
+    stream.write_all(head).unwrap();
+    let began = Instant::now();
+    // Whatever is read ends in the middle of a frame, and each frame is soon complete.
+    while began.elapsed() < FRAME_DEADLINE + Duration::from_millis(500) {
+        stream.write_all(&[tail, head].concat()).unwrap();
+        assert_eq!(a.received().1, ask(5));
+    }
+}
+
+#[test]
 fn unknown_frames_are_skipped_and_wrong_stamps_end_the_link() {
     let a = side(1, "c");
     let them = peer(2, 7, loopback(9));
