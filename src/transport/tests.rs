@@ -367,6 +367,29 @@ fn a_frame_has_its_time_for_itself_however_many_came_before_it() {
 }
 
 #[test]
+fn reaching_oneself_over_loopback_says_nothing_about_the_route_to_peers() {
+    let b = side(2, "c");
+    let listener = TcpListener::bind(loopback(0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (sender, reports) = channel();
+    let sender = Mutex::new(sender);
+    let settings = Settings {
+        cluster: "c".to_owned(),
+        me: peer(1, 1, SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))),
+        dial_timeout: Duration::from_millis(500),
+        unacknowledged_max: Duration::from_secs(3),
+    };
+    let sink: Sink = Arc::new(move |report| drop(sender.lock().unwrap().send(report)));
+    let a = Transport::start(settings, listener, sink, b.counts.clone()).unwrap();
+    a.seek(BTreeSet::from([loopback(port)]));
+    let first = reports.recv_timeout(PATIENCE).unwrap();
+    assert!(matches!(first, Report::ReachedSelf(at) if at == loopback(port)), "{first:?}");
+    a.seek(BTreeSet::from([b.address]));
+    let second = reports.recv_timeout(PATIENCE).unwrap();
+    assert!(matches!(second, Report::Advertise(at) if at == loopback(port)), "{second:?}");
+}
+
+#[test]
 fn unknown_frames_are_skipped_and_wrong_stamps_end_the_link() {
     let a = side(1, "c");
     let them = peer(2, 7, loopback(9));
