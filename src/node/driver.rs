@@ -28,8 +28,8 @@ const PUBLISH_EVERY: Duration = Duration::from_millis(200);
 pub(super) enum Input {
     /// By the transport.
     Report(Report),
-    /// By discovery.
-    Found { addresses: BTreeSet<SocketAddr>, complete: bool },
+    /// By discovery: all addresses where peers may be.
+    Found(BTreeSet<SocketAddr>),
     /// By a signal.
     Stop,
 }
@@ -56,8 +56,6 @@ pub(super) struct Driver {
     turn_every: Duration,
     published: Moment,
     alone: bool,
-    /// What discovery named before: an answer of only some name servers adds to it, and takes nothing away.
-    candidates: BTreeSet<SocketAddr>,
 }
 
 impl Driver {
@@ -83,7 +81,6 @@ impl Driver {
             turn_every: failure_timeout / 6,
             published: Moment::default(),
             alone: true,
-            candidates: BTreeSet::new(),
         }
     }
 
@@ -149,17 +146,7 @@ impl Driver {
     fn event(&mut self, input: Input) -> Option<Event> {
         match input {
             Input::Report(report) => self.book.event(report),
-            Input::Found { addresses, complete } => {
-                if complete {
-                    self.candidates = addresses;
-                } else {
-                    self.candidates.extend(addresses);
-                    while self.candidates.len() > crate::discovery::CANDIDATES_MAX {
-                        self.candidates.pop_last();
-                    }
-                }
-                Some(Event::Candidates(self.candidates.clone()))
-            }
+            Input::Found(addresses) => Some(Event::Candidates(addresses)),
             Input::Stop => Some(Event::Stop),
         }
     }

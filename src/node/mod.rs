@@ -151,7 +151,7 @@ fn sidecar(config: Config) -> Result<(), Failure> {
         move |lookup| {
             lookups.lookup(lookup.result.name());
             if let LookupResult::Found(addresses) = lookup.result {
-                let _ = sender.send(Input::Found { addresses, complete: lookup.complete });
+                let _ = sender.send(Input::Found(addresses));
             }
         },
     )?;
