@@ -11,6 +11,7 @@ use crate::transport::{Book, Report, Transport};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
@@ -30,8 +31,8 @@ pub(super) enum Input {
     Report(Report),
     /// By discovery: all addresses where peers may be.
     Found(BTreeSet<SocketAddr>),
-    /// By a signal.
-    Stop,
+    /// By a signal, which has raised the flag that the driver looks at.
+    Wake,
 }
 
 /// Why the driver stopped itself.
@@ -52,6 +53,8 @@ pub(super) struct Driver {
     discovery: Discovery,
     book: Book,
     timers: Timers,
+    /// Raised by a signal. Not one more input: peers must not be able to put it off by filling the queue.
+    stop: Arc<AtomicBool>,
     /// The longest time between two turns: a fraction of the time for which an answer stands without one.
     turn_every: Duration,
     published: Moment,
@@ -66,6 +69,7 @@ impl Driver {
         board: Arc<Board>,
         metrics: Metrics,
         discovery: Discovery,
+        stop: Arc<AtomicBool>,
         failure_timeout: Duration,
     ) -> Driver {
         Driver {
@@ -78,6 +82,7 @@ impl Driver {
             discovery,
             book: Book::default(),
             timers: Timers::default(),
+            stop,
             turn_every: failure_timeout / 6,
             published: Moment::default(),
             alone: true,
@@ -92,9 +97,13 @@ impl Driver {
         let mut done = self.turn(Event::Start)?;
         let mut in_a_row = 0;
         while !done {
-            let event = match self.wait(inputs, &mut in_a_row) {
-                Some(input) => self.event(input),
-                None => Some(self.timer()),
+            let event = if self.stop.swap(false, Ordering::AcqRel) {
+                Some(Event::Stop)
+            } else {
+                match self.wait(inputs, &mut in_a_row) {
+                    Some(input) => self.event(input),
+                    None => Some(self.timer()),
+                }
             };
             if let Some(event) = event {
                 done = self.turn(event)?;
@@ -147,7 +156,7 @@ impl Driver {
         match input {
             Input::Report(report) => self.book.event(report),
             Input::Found(addresses) => Some(Event::Candidates(addresses)),
-            Input::Stop => Some(Event::Stop),
+            Input::Wake => None,
         }
     }
 
@@ -202,5 +211,77 @@ impl Driver {
             Action::Exit => return Ok(true),
         }
         Ok(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::election::{Incarnation, Peer, Priority, ProcessId, Settings};
+    use crate::{discovery, transport};
+    use std::net::{Ipv4Addr, TcpListener};
+    use std::sync::mpsc::{channel, sync_channel};
+    use uuid::Uuid;
+
+    struct Uncounted;
+
+    impl transport::Counts for Uncounted {
+        fn sent(&self, _: &'static str) {}
+        fn received(&self, _: &'static str) {}
+        fn unknown_frame(&self) {}
+        fn refused(&self) {}
+    }
+
+    /// The driver of a process that nobody knows, and the flag that stops it.
+    fn driver() -> (Driver, Arc<AtomicBool>) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let me = Peer {
+            id: ProcessId(Uuid::from_u128(1)),
+            incarnation: Incarnation(1),
+            name: "p1".to_owned(),
+            address: listener.local_addr().unwrap(),
+            priority: Priority::DEFAULT,
+            revision: String::new(),
+        };
+        let settings = Settings::default();
+        let second = Duration::from_secs(1);
+        let machine = Machine::new(settings.clone(), "c".to_owned(), me.clone(), None);
+        let reach = transport::Settings {
+            cluster: "c".to_owned(),
+            me,
+            dial_timeout: second,
+            unacknowledged_max: second,
+        };
+        let transport = Transport::start(reach, listener, Arc::new(|_| ()), Arc::new(Uncounted)).unwrap();
+        let look = discovery::Settings {
+            service: None,
+            peers: Vec::new(),
+            peer_port: 4041,
+            refresh: second,
+            refresh_alone: second,
+        };
+        let discovery = discovery::spawn(look, |_| ()).unwrap();
+        let metrics = Metrics::new("c");
+        let board = Arc::new(Board::new(machine.view(), metrics.clone()));
+        let stop = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&stop);
+        let driver =
+            Driver::new(machine, None, transport, board, metrics, discovery, flag, settings.failure_timeout);
+        (driver, stop)
+    }
+
+    #[test]
+    fn whoever_fills_the_queue_puts_no_farewell_off() {
+        let (driver, stop) = driver();
+        let (sender, inputs) = sync_channel(4);
+        let nobody = SocketAddr::from((Ipv4Addr::LOCALHOST, 9));
+        for _ in 0..2 {
+            let sender = sender.clone();
+            std::thread::spawn(move || while sender.send(Input::Report(Report::Refused(nobody))).is_ok() {});
+        }
+        stop.store(true, Ordering::Release);
+        let (done, is_done) = channel();
+        std::thread::spawn(move || done.send(driver.run(&inputs).is_ok()));
+        assert_eq!(is_done.recv_timeout(Duration::from_secs(5)), Ok(true));
     }
 }

@@ -1,7 +1,7 @@
 //! The sidecar: one driver thread that owns the machine, and everything it needs around it.
 //!
-//! The order at a start: log, configuration's folder, ports, transport, HTTP, discovery, then the machine's first
-//! event. The order at an end: the machine's farewell, links closed as deliberate, log flushed, exit code. A part that
+//! The order at a start: log, signals, configuration's folder, ports, transport, HTTP, discovery, then the machine's
+//! first event. The order at an end: the machine's farewell, links closed as deliberate, log flushed, exit code. A part that
 //! breaks ends the process with exit code 1, and a panic on any thread aborts it: nobody may go on answering for a
 //! dead driver (spec, "Fail-stop").
 
@@ -23,6 +23,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 use uuid::Uuid;
@@ -101,6 +102,9 @@ fn allow_descriptors() {
 }
 
 fn sidecar(config: Config) -> Result<(), Failure> {
+    let (sender, inputs) = sync_channel(INPUTS_MAX);
+    let stop = Arc::new(AtomicBool::new(false));
+    signals::watch(sender.clone(), Arc::clone(&stop))?;
     allow_descriptors();
     let (store, record) = open(&config)?;
     let peer_port = listen(config.listen, "peers", "--listen")?;
@@ -116,8 +120,6 @@ fn sidecar(config: Config) -> Result<(), Failure> {
         peer_port.local_addr()?,
         http_port.local_addr()?,
     );
-    let (sender, inputs) = sync_channel(INPUTS_MAX);
-    signals::watch(sender.clone())?;
 
     let metrics = Metrics::new(&config.cluster);
     let failure_timeout = config.settings.failure_timeout;
@@ -156,7 +158,7 @@ fn sidecar(config: Config) -> Result<(), Failure> {
         },
     )?;
 
-    let driver = Driver::new(machine, store, transport, board, metrics, discovery, failure_timeout);
+    let driver = Driver::new(machine, store, transport, board, metrics, discovery, stop, failure_timeout);
     driver.run(&inputs)?;
     server.stop();
     Ok(())
