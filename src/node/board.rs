@@ -30,6 +30,11 @@ impl Board {
         }
     }
 
+    /// The metrics that it answers with.
+    pub(super) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
     /// Shows a new view. It must be what holds at the turn that is told of next.
     pub(super) fn publish(&self, view: View) {
         *self.view.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(view);

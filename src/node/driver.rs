@@ -6,11 +6,12 @@ use crate::discovery::Discovery;
 use crate::election::{Action, Body, Event, Machine, Message, Moment, Now, Timer};
 use crate::net::boottime;
 use crate::store::{SaveError, Store};
-use crate::telemetry::{Chronicle, Metrics};
+use crate::telemetry::Chronicle;
 use crate::transport::{Book, Report, Transport};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
@@ -28,10 +29,10 @@ const PUBLISH_EVERY: Duration = Duration::from_millis(200);
 pub(super) enum Input {
     /// By the transport.
     Report(Report),
-    /// By discovery.
-    Found { addresses: BTreeSet<SocketAddr>, complete: bool },
-    /// By a signal.
-    Stop,
+    /// By discovery: all addresses where peers may be.
+    Found(BTreeSet<SocketAddr>),
+    /// By a signal, which has raised the flag that the driver looks at.
+    Wake,
 }
 
 /// Why the driver stopped itself.
@@ -48,16 +49,15 @@ pub(super) struct Driver {
     transport: Transport,
     board: Arc<Board>,
     chronicle: Chronicle,
-    metrics: Metrics,
     discovery: Discovery,
     book: Book,
     timers: Timers,
+    /// Raised by a signal. Not one more input: peers must not be able to put it off by filling the queue.
+    stop: Arc<AtomicBool>,
     /// The longest time between two turns: a fraction of the time for which an answer stands without one.
     turn_every: Duration,
     published: Moment,
     alone: bool,
-    /// What discovery named before: an answer of only some name servers adds to it, and takes nothing away.
-    candidates: BTreeSet<SocketAddr>,
 }
 
 impl Driver {
@@ -66,24 +66,23 @@ impl Driver {
         store: Option<Store>,
         transport: Transport,
         board: Arc<Board>,
-        metrics: Metrics,
         discovery: Discovery,
+        stop: Arc<AtomicBool>,
         failure_timeout: Duration,
     ) -> Driver {
         Driver {
             machine,
             store,
             transport,
+            chronicle: Chronicle::new(board.metrics().clone()),
             board,
-            chronicle: Chronicle::new(metrics.clone()),
-            metrics,
             discovery,
             book: Book::default(),
             timers: Timers::default(),
+            stop,
             turn_every: failure_timeout / 6,
             published: Moment::default(),
             alone: true,
-            candidates: BTreeSet::new(),
         }
     }
 
@@ -95,9 +94,13 @@ impl Driver {
         let mut done = self.turn(Event::Start)?;
         let mut in_a_row = 0;
         while !done {
-            let event = match self.wait(inputs, &mut in_a_row) {
-                Some(input) => self.event(input),
-                None => Some(self.timer()),
+            let event = if self.stop.swap(false, Ordering::AcqRel) {
+                Some(Event::Stop)
+            } else {
+                match self.wait(inputs, &mut in_a_row) {
+                    Some(input) => self.event(input),
+                    None => Some(self.timer()),
+                }
             };
             if let Some(event) = event {
                 done = self.turn(event)?;
@@ -149,18 +152,8 @@ impl Driver {
     fn event(&mut self, input: Input) -> Option<Event> {
         match input {
             Input::Report(report) => self.book.event(report),
-            Input::Found { addresses, complete } => {
-                if complete {
-                    self.candidates = addresses;
-                } else {
-                    self.candidates.extend(addresses);
-                    while self.candidates.len() > crate::discovery::CANDIDATES_MAX {
-                        self.candidates.pop_last();
-                    }
-                }
-                Some(Event::Candidates(self.candidates.clone()))
-            }
-            Input::Stop => Some(Event::Stop),
+            Input::Found(addresses) => Some(Event::Candidates(addresses)),
+            Input::Wake => None,
         }
     }
 
@@ -174,7 +167,7 @@ impl Driver {
         };
         let mut actions = self.machine.handle(now, event).into_iter().peekable();
         if let Some(round_trip) = acknowledged.and_then(|id| self.machine.round_trip(id)) {
-            self.metrics.heartbeat_round_trip(round_trip);
+            self.board.metrics().heartbeat_round_trip(round_trip);
         }
         // Nothing leaves, and nothing is told, before what it depends on is durable.
         if let Some(Action::Persist(record)) = actions.next_if(|a| matches!(a, Action::Persist(_)))
@@ -215,5 +208,76 @@ impl Driver {
             Action::Exit => return Ok(true),
         }
         Ok(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::election::{Incarnation, Peer, Priority, ProcessId, Settings};
+    use crate::{discovery, transport};
+    use std::net::{Ipv4Addr, TcpListener};
+    use std::sync::mpsc::{channel, sync_channel};
+    use uuid::Uuid;
+
+    struct Uncounted;
+
+    impl transport::Counts for Uncounted {
+        fn sent(&self, _: &'static str) {}
+        fn received(&self, _: &'static str) {}
+        fn unknown_frame(&self) {}
+        fn refused(&self) {}
+    }
+
+    /// The driver of a process that nobody knows, and the flag that stops it.
+    fn driver() -> (Driver, Arc<AtomicBool>) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let me = Peer {
+            id: ProcessId(Uuid::from_u128(1)),
+            incarnation: Incarnation(1),
+            name: "p1".to_owned(),
+            address: listener.local_addr().unwrap(),
+            priority: Priority::DEFAULT,
+            revision: String::new(),
+        };
+        let settings = Settings::default();
+        let second = Duration::from_secs(1);
+        let machine = Machine::new(settings.clone(), "c".to_owned(), me.clone(), None);
+        let reach = transport::Settings {
+            cluster: "c".to_owned(),
+            me,
+            dial_timeout: second,
+            unacknowledged_max: second,
+        };
+        let transport = Transport::start(reach, listener, Arc::new(|_| ()), Arc::new(Uncounted)).unwrap();
+        let look = discovery::Settings {
+            service: None,
+            peers: Vec::new(),
+            peer_port: 4041,
+            refresh: second,
+            refresh_alone: second,
+        };
+        let discovery = discovery::spawn(look, |_| ()).unwrap();
+        let metrics = crate::telemetry::Metrics::new("c");
+        let board = Arc::new(Board::new(machine.view(), metrics.clone()));
+        let stop = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&stop);
+        let driver = Driver::new(machine, None, transport, board, discovery, flag, settings.failure_timeout);
+        (driver, stop)
+    }
+
+    #[test]
+    fn whoever_fills_the_queue_puts_no_farewell_off() {
+        let (driver, stop) = driver();
+        let (sender, inputs) = sync_channel(4);
+        let nobody = SocketAddr::from((Ipv4Addr::LOCALHOST, 9));
+        for _ in 0..2 {
+            let sender = sender.clone();
+            std::thread::spawn(move || while sender.send(Input::Report(Report::Refused(nobody))).is_ok() {});
+        }
+        stop.store(true, Ordering::Release);
+        let (done, is_done) = channel();
+        std::thread::spawn(move || done.send(driver.run(&inputs).is_ok()));
+        assert_eq!(is_done.recv_timeout(Duration::from_secs(5)), Ok(true));
     }
 }

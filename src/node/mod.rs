@@ -23,6 +23,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 use uuid::Uuid;
@@ -106,9 +107,9 @@ fn allow_descriptors() {
 
 fn sidecar(config: Config) -> Result<(), Failure> {
     let (sender, inputs) = sync_channel(INPUTS_MAX);
-    // Before anything that others can see: to the first process of a container the kernel delivers no signal that it
-    // does not catch, and a SIGTERM that came too early would be lost. It also ends a start that hangs.
-    signals::watch(sender.clone())?;
+    // First of all: see `signals`. It also ends a start that hangs.
+    let stop = Arc::new(AtomicBool::new(false));
+    signals::watch(sender.clone(), Arc::clone(&stop))?;
     allow_descriptors();
     let (store, record) = open(&config)?;
     let peer_port = listen(config.listen, "peers", "--listen")?;
@@ -124,6 +125,7 @@ fn sidecar(config: Config) -> Result<(), Failure> {
         peer_port.local_addr()?,
         http_port.local_addr()?,
     );
+
     let metrics = Metrics::new(&config.cluster);
     let failure_timeout = config.settings.failure_timeout;
     let machine = Machine::new(config.settings.clone(), config.cluster.clone(), me.clone(), record.as_ref());
@@ -156,12 +158,12 @@ fn sidecar(config: Config) -> Result<(), Failure> {
         move |lookup| {
             lookups.lookup(lookup.result.name());
             if let LookupResult::Found(addresses) = lookup.result {
-                let _ = sender.send(Input::Found { addresses, complete: lookup.complete });
+                let _ = sender.send(Input::Found(addresses));
             }
         },
     )?;
 
-    let driver = Driver::new(machine, store, transport, board, metrics, discovery, failure_timeout);
+    let driver = Driver::new(machine, store, transport, board, discovery, stop, failure_timeout);
     driver.run(&inputs)?;
     server.stop();
     Ok(())

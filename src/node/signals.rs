@@ -1,18 +1,23 @@
 //! SIGTERM and SIGINT: an orderly farewell, within a second, and none at all when asked twice.
+//!
+//! Watched before anything else is done: the kernel drops a SIGTERM to process 1 of a container that has no handler.
 
 use super::driver::Input;
 use crate::telemetry;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 /// How long a farewell may take: less than the second that is promised.
 const FAREWELL_MAX: Duration = Duration::from_millis(900);
 
-/// Tells the driver of the first signal, and ends the process at the second or when the farewell takes too long.
-pub(super) fn watch(inputs: SyncSender<Input>) -> io::Result<()> {
+/// Raises `stop` at the first signal and wakes the driver; ends the process at the second, or when the farewell takes
+/// too long.
+pub(super) fn watch(inputs: SyncSender<Input>, stop: Arc<AtomicBool>) -> io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT])?;
     std::thread::Builder::new().name("signals".to_owned()).stack_size(128 * 1024).spawn(move || {
         let mut asked = false;
@@ -23,11 +28,12 @@ pub(super) fn watch(inputs: SyncSender<Input>) -> io::Result<()> {
             asked = true;
             let name = if signal == SIGTERM { "SIGTERM" } else { "SIGINT" };
             log::info!("{name}: stopping");
-            let inputs = inputs.clone();
-            // A thread of its own, since a driver that is stuck takes no inputs, and a second signal must be seen.
+            stop.store(true, Ordering::Release);
+            // Where there is no room the driver is awake, and sees the flag before its next input.
+            let _ = inputs.try_send(Input::Wake);
+            // A thread of its own, so that a second signal is seen.
             let farewell = std::thread::Builder::new().name("farewell".to_owned()).stack_size(64 * 1024);
-            let begun = farewell.spawn(move || {
-                let _ = inputs.try_send(Input::Stop);
+            let begun = farewell.spawn(|| {
                 std::thread::sleep(FAREWELL_MAX);
                 end("the farewell took too long: ending without it");
             });

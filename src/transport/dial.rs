@@ -32,14 +32,22 @@ pub(super) enum Answer {
     Refused(String),
 }
 
+/// Takes down where peers reach this process, if that was not known. A loopback address says so only where a peer is
+/// there too: a host's own name often leads to one, and no other host reaches anybody by it.
+fn found_out(inner: &Inner, own: SocketAddr) {
+    if inner.table().advertise(own) {
+        inner.report(Report::Advertise(own));
+    }
+}
+
 /// Connects and shakes hands: the dial timeout for the connection, and once more for the handshake.
 pub(super) fn dial(inner: &Inner, address: SocketAddr) -> io::Result<Answer> {
     let timeout = inner.settings.dial_timeout;
     let stream = TcpStream::connect_timeout(&address, timeout)?;
     stream.set_nodelay(true)?;
     let own = SocketAddr::new(stream.local_addr()?.ip().to_canonical(), inner.listen_port);
-    if inner.table().advertise(own) {
-        inner.report(Report::Advertise(own));
+    if !own.ip().is_loopback() {
+        found_out(inner, own);
     }
     stream.set_write_timeout(Some(timeout))?;
     (&stream).write_all(&inner.hello())?;
@@ -64,7 +72,10 @@ pub(super) fn dial(inner: &Inner, address: SocketAddr) -> io::Result<Answer> {
             Ok(Some((frame, length))) => {
                 let rest = received.split_off(length);
                 return Ok(match judge_answer(inner, frame, address) {
-                    Answered::Peer(peer) => Answer::Peer { peer, stream, rest },
+                    Answered::Peer(peer) => {
+                        found_out(inner, own);
+                        Answer::Peer { peer, stream, rest }
+                    }
                     Answered::Self_ => Answer::Self_,
                     Answered::Refused(why) => Answer::Refused(why),
                 });

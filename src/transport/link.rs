@@ -24,6 +24,8 @@ pub(super) struct Link {
     writing: Mutex<()>,
     /// Its end is deliberate, on either side.
     closing: AtomicBool,
+    /// Writing to it failed. Its reading thread finds out for itself, and gathers evidence.
+    broken: AtomicBool,
     /// When something was last said, in milliseconds of [`boottime`].
     spoken_ms: AtomicU64,
 }
@@ -35,6 +37,7 @@ impl Link {
             stream,
             writing: Mutex::new(()),
             closing: AtomicBool::new(false),
+            broken: AtomicBool::new(false),
             spoken_ms: AtomicU64::new(0),
         };
         link.spoken();
@@ -43,6 +46,11 @@ impl Link {
 
     pub(super) fn closing(&self) -> bool {
         self.closing.load(Ordering::Acquire)
+    }
+
+    /// Whether there is any use in writing to it.
+    pub(super) fn usable(&self) -> bool {
+        !self.closing() && !self.broken.load(Ordering::Acquire)
     }
 
     fn spoken(&self) {
@@ -59,7 +67,7 @@ impl Link {
     /// read for long: the link is cut, since half a frame cannot be mended. False: it was not written.
     pub(super) fn write(&self, frame: &[u8]) -> bool {
         let _one_at_a_time = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.closing() {
+        if !self.usable() {
             return false;
         }
         self.spoken();
@@ -69,8 +77,8 @@ impl Link {
                 self.cut();
                 false
             }
-            // The link has failed; its reading thread finds that out for itself and gathers evidence.
             Err(_) => {
+                self.broken.store(true, Ordering::Release);
                 let _ = self.stream.shutdown(Shutdown::Both);
                 false
             }
@@ -112,14 +120,19 @@ pub(super) fn read(inner: &Inner, link: &Link, mut received: Vec<u8>) -> End {
     let mut buffer = [0u8; READ_BYTES];
     let mut frame_began = (!received.is_empty()).then(boottime);
     loop {
+        let arrived = received.len();
         match frames(inner, link, &mut received) {
             Ok(true) => {}
             Ok(false) => return End::Deliberate,
             Err(what) => return End::Protocol(what),
         }
-        if received.is_empty() {
-            frame_began = None;
-        } else if boottime().since(*frame_began.get_or_insert_with(boottime)) > FRAME_DEADLINE {
+        if received.len() < arrived {
+            // What is left, if anything, is of another frame, and how long this side took for the former ones is not
+            // that one's fault.
+            frame_began = (!received.is_empty()).then(boottime);
+        } else if !received.is_empty()
+            && boottime().since(*frame_began.get_or_insert_with(boottime)) > FRAME_DEADLINE
+        {
             return End::Protocol("it began a frame and did not finish it".to_owned());
         }
         match (&link.stream).read(&mut buffer) {
@@ -128,11 +141,8 @@ pub(super) fn read(inner: &Inner, link: &Link, mut received: Vec<u8>) -> End {
                 link.spoken();
                 received.extend_from_slice(&buffer[..count]);
             }
-            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) && !link.closing() => {
-                // A read timeout is WouldBlock; TimedOut is the kernel giving up on unacknowledged bytes.
-                if e.kind() == ErrorKind::TimedOut {
-                    return End::Broken;
-                }
+            // A read timeout; TimedOut would be the kernel giving up on unacknowledged bytes.
+            Err(e) if e.kind() == ErrorKind::WouldBlock && !link.closing() => {
                 if link.idle() > IDLE_AFTER && !inner.table().sought(&link.peer) {
                     link.say_bye();
                     return End::Deliberate;

@@ -3,6 +3,7 @@
 use super::LINKS_MAX;
 use super::link::Link;
 use crate::election::{Incarnation, MEMBERS_MAX, Moment, Peer, ProcessId};
+use crate::wire::FRAME_BYTES_MAX;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,6 +11,8 @@ use std::time::Duration;
 
 /// How many messages wait for a dial to one peer; the oldest goes first.
 const PENDING_MAX: usize = 16;
+/// How many bytes they have together; likewise.
+const PENDING_BYTES_MAX: usize = FRAME_BYTES_MAX;
 /// How many links a peer may have at a time.
 const LINKS_PER_PEER_MAX: usize = 4;
 /// Between two dials to an address that does not answer: this, doubled each time up to the maximum, drawn ±50 %.
@@ -85,10 +88,10 @@ impl Table {
         unknown
     }
 
-    /// The links of a peer that are not being closed, the newest first.
+    /// The links of a peer that are neither broken nor being closed, the newest first.
     pub(super) fn links(&self, id: ProcessId) -> Vec<Arc<Link>> {
         let links = self.links.get(&id).into_iter().flatten();
-        links.rev().filter(|link| !link.closing()).cloned().collect()
+        links.rev().filter(|link| link.usable()).cloned().collect()
     }
 
     /// Adds a link and hands out what has waited for it. `None`: there are too many, or the transport is closed.
@@ -140,10 +143,12 @@ impl Table {
         }
         let pending = self.pending.entry(to).or_insert(Pending { address, frames: Vec::new() });
         pending.address = address;
-        if pending.frames.len() == PENDING_MAX {
+        pending.frames.push(frame);
+        while pending.frames.len() > PENDING_MAX
+            || pending.frames.iter().map(Vec::len).sum::<usize>() > PENDING_BYTES_MAX
+        {
             pending.frames.remove(0);
         }
-        pending.frames.push(frame);
         self.dialling.insert(address)
     }
 
@@ -156,9 +161,7 @@ impl Table {
     pub(super) fn dialled(&mut self, address: SocketAddr, outcome: Dialled, now: Moment) {
         self.dialling.remove(&address);
         let linked = matches!(outcome, Dialled::Linked(_));
-        if !linked {
-            self.pending.retain(|_, pending| pending.address != address);
-        }
+        self.pending.retain(|to, pending| pending.address != address || outcome == Dialled::Linked(*to));
         let Some(seek) = self.sought.get_mut(&address) else { return };
         seek.failures = if linked { 0 } else { seek.failures.saturating_add(1) };
         if let Dialled::Linked(id) = outcome {
@@ -300,6 +303,15 @@ mod tests {
         table.wait(id(8), address(3), vec![1]);
         table.dialled(address(3), Dialled::Failed, after(0));
         assert_eq!(table.add(&link(8, address(3))), Some(vec![]));
+        table.wait(id(8), address(5), vec![1]);
+        table.wait(id(9), address(5), vec![1]);
+        table.dialled(address(5), Dialled::Linked(id(9)), after(0));
+        assert_eq!(table.take_waiting(id(8)), Vec::<Vec<u8>>::new(), "somebody else answered there");
+        assert_eq!(table.take_waiting(id(9)), vec![vec![1]]);
+        for _ in 0..PENDING_MAX {
+            table.wait(id(8), address(3), vec![0; PENDING_BYTES_MAX / 2]);
+        }
+        assert_eq!(table.take_waiting(id(8)).len(), 2, "few long ones wait");
         table.wait(id(9), address(4), vec![1]);
         table.add(&link(10, address(4)));
         assert_eq!(table.take_waiting(id(9)), Vec::<Vec<u8>>::new(), "the address is another's now");
