@@ -1,7 +1,7 @@
 //! The driver: feeds the machine one event at a time and carries out its actions in order.
 
 use super::board::{Board, wall_ms};
-use super::timers::Timers;
+use super::timers::{Patience, Timers};
 use crate::discovery::Discovery;
 use crate::election::{Action, Body, Event, Machine, Message, Moment, Now, Timer};
 use crate::net::boottime;
@@ -15,12 +15,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-/// How many inputs are taken before the timers have their turn, however many wait.
-const INPUTS_IN_A_ROW_MAX: u32 = 256;
-/// A timer that is noticed this late says that the whole process was held up, and the messages that would have stopped
-/// it may not have been read yet: they get [`GRACE`] first.
-const LATE: Duration = Duration::from_millis(20);
-const GRACE: Duration = Duration::from_millis(20);
 /// A view that only tells when somebody was last heard is not published more often than this.
 const PUBLISH_EVERY: Duration = Duration::from_millis(200);
 
@@ -92,12 +86,12 @@ impl Driver {
     /// When the process has to stop itself; nothing that depended on the failed step was sent.
     pub(super) fn run(mut self, inputs: &Receiver<Input>) -> Result<(), Failure> {
         let mut done = self.turn(Event::Start)?;
-        let mut in_a_row = 0;
+        let mut patience = Patience::default();
         while !done {
             let event = if self.stop.swap(false, Ordering::AcqRel) {
                 Some(Event::Stop)
             } else {
-                match self.wait(inputs, &mut in_a_row) {
+                match self.wait(inputs, &mut patience) {
                     Some(input) => self.event(input),
                     None => Some(self.timer()),
                 }
@@ -113,26 +107,13 @@ impl Driver {
 
     /// The next input, or none when a timer or a turn is due. Inputs come first, so that a heartbeat that has arrived
     /// stops the timer that would have missed it.
-    fn wait(&self, inputs: &Receiver<Input>, in_a_row: &mut u32) -> Option<Input> {
-        let now = boottime();
+    fn wait(&self, inputs: &Receiver<Input>, patience: &mut Patience) -> Option<Input> {
         let due = self.timers.next().map(|(_, due)| due);
-        let mut wait = due.map_or(self.turn_every, |due| due.since(now)).min(self.turn_every);
-        if wait.is_zero() {
-            if *in_a_row >= INPUTS_IN_A_ROW_MAX {
-                *in_a_row = 0;
-                return None;
-            }
-            if due.is_some_and(|due| now.since(due) > LATE) {
-                wait = GRACE;
-            }
-        }
-        match inputs.recv_timeout(wait) {
-            Ok(input) => {
-                *in_a_row += 1;
-                Some(input)
-            }
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                *in_a_row = 0;
+        let wait = patience.wait(boottime(), due, self.turn_every);
+        match wait.map(|wait| inputs.recv_timeout(wait)) {
+            Some(Ok(input)) => Some(input),
+            None | Some(Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected)) => {
+                *patience = Patience::default();
                 None
             }
         }

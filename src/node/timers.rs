@@ -25,6 +25,48 @@ impl Timers {
     }
 }
 
+/// How many inputs are taken before a timer that is due has its turn, however many wait.
+const INPUTS_IN_A_ROW_MAX: u32 = 256;
+/// A timer that is noticed this late says that the whole process was held up, and the messages that would have stopped
+/// it may not have been read yet: they get [`GRACE`] first.
+const LATE: Duration = Duration::from_millis(20);
+const GRACE: Duration = Duration::from_millis(20);
+
+/// How long inputs go before the timer that is due: since the last timer or turn that had its own.
+#[derive(Debug, Default)]
+pub(super) struct Patience {
+    /// Inputs since then while a timer was due.
+    in_a_row: u32,
+    /// Since when a late timer waits for inputs. It waits for the first ones and for those that follow them together,
+    /// or inputs that trickle in would hold it up for seconds.
+    late_since: Option<Moment>,
+}
+
+impl Patience {
+    /// How long to wait for the next input, `turn_every` at most; none: the timer that is due has its turn.
+    pub(super) fn wait(
+        &mut self,
+        now: Moment,
+        due: Option<Moment>,
+        turn_every: Duration,
+    ) -> Option<Duration> {
+        let wait = due.map_or(turn_every, |due| due.since(now)).min(turn_every);
+        if !wait.is_zero() {
+            *self = Patience::default();
+            return Some(wait);
+        }
+        if self.in_a_row >= INPUTS_IN_A_ROW_MAX {
+            return None;
+        }
+        self.in_a_row += 1;
+        if due.is_none_or(|due| now.since(due) <= LATE) {
+            return Some(Duration::ZERO);
+        }
+        let since = *self.late_since.get_or_insert(now);
+        Some(GRACE.saturating_sub(now.since(since)))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -41,5 +83,38 @@ mod tests {
         timers.disarm(Timer::Silence);
         timers.disarm(Timer::Heartbeat);
         assert_eq!(timers.next(), None);
+    }
+
+    const TURN_EVERY: Duration = Duration::from_millis(250);
+
+    fn at(ms: u64) -> Moment {
+        Moment(Duration::from_millis(ms))
+    }
+
+    #[test]
+    fn inputs_are_waited_for_until_a_timer_or_a_turn_is_due() {
+        let mut patience = Patience::default();
+        assert_eq!(patience.wait(at(0), None, TURN_EVERY), Some(TURN_EVERY));
+        assert_eq!(patience.wait(at(0), Some(at(900)), TURN_EVERY), Some(TURN_EVERY));
+        assert_eq!(patience.wait(at(0), Some(at(30)), TURN_EVERY), Some(Duration::from_millis(30)));
+    }
+
+    #[test]
+    fn inputs_that_wait_go_before_a_timer_that_is_due_but_not_for_ever() {
+        let mut patience = Patience::default();
+        for _ in 0..INPUTS_IN_A_ROW_MAX {
+            assert_eq!(patience.wait(at(5), Some(at(0)), TURN_EVERY), Some(Duration::ZERO));
+        }
+        assert_eq!(patience.wait(at(5), Some(at(0)), TURN_EVERY), None);
+    }
+
+    #[test]
+    fn inputs_that_trickle_in_hold_a_late_timer_up_for_one_grace() {
+        let mut patience = Patience::default();
+        // The process was held up for 100 ms, and then there is an input every 15 ms.
+        assert_eq!(patience.wait(at(100), Some(at(0)), TURN_EVERY), Some(GRACE));
+        assert_eq!(patience.wait(at(115), Some(at(0)), TURN_EVERY), Some(Duration::from_millis(5)));
+        // What is there already is taken still, and then the timer has its turn.
+        assert_eq!(patience.wait(at(121), Some(at(0)), TURN_EVERY), Some(Duration::ZERO));
     }
 }
