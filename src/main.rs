@@ -1,5 +1,15 @@
-//! The command line: see [`bellwether::config`].
+//! The program: see [`bellwether::config`] for its command line, [`bellwether::node`] for the sidecar.
 
-fn main() -> std::process::ExitCode {
-    bellwether::config::main()
+use bellwether::config::{Command, command};
+use bellwether::{demo, node, status};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match command() {
+        Ok(Command::Run(_)) if !demo::hold() => ExitCode::SUCCESS,
+        Ok(Command::Run(config)) => node::run(*config),
+        Ok(Command::Demo(args)) => demo::run(&args),
+        Ok(Command::Status(args)) => status::run(&args),
+        Err(code) => code,
+    }
 }

@@ -5,9 +5,10 @@ use super::duration::{parse, parse_positive};
 use super::host_port::{HostPort, host_name};
 use crate::election::{CrashEvidence, MEMBERS_MAX, Preempt, Priority, Variant};
 use crate::telemetry::log::LogFormat;
-use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use core::net::SocketAddr;
 use log::LevelFilter;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -132,7 +133,7 @@ pub struct RunArgs {
     /// only until the set of peers has not changed for --stable-margin.
     #[arg(
         long, env = "BELLWETHER_EXPECT", value_name = "N", help_heading = PEERS, default_value = "0",
-        value_parser = RangedU64ValueParser::<usize>::new().range(0..=MEMBERS_MAX as u64)
+        value_parser = |text: &str| whole::<usize>(text, 0..=MEMBERS_MAX as u64)
     )]
     pub expect: usize,
 
@@ -156,8 +157,6 @@ pub struct RunArgs {
     pub listen: SocketAddr,
 
     /// Status API: where this process answers HTTP
-    ///
-    /// What changes anything is answered to this machine's own loopback only.
     #[arg(
         long, env = "BELLWETHER_HTTP", value_name = "ADDR:PORT", help_heading = PROCESS,
         default_value = "[::]:4040", value_parser = socket_address
@@ -204,7 +203,7 @@ pub struct RunArgs {
     /// Between equal priorities the process's id decides.
     #[arg(
         long, env = "BELLWETHER_PRIORITY", value_name = "N", help_heading = ELECTION, default_value = "100",
-        value_parser = RangedU64ValueParser::<u16>::new().range(0..=Priority::MAX.0 as u64)
+        value_parser = |text: &str| whole::<u16>(text, 0..=Priority::MAX.0.into())
     )]
     pub priority: u16,
 
@@ -326,16 +325,16 @@ pub struct DemoArgs {
     /// How many sidecars, 3 to 9
     #[arg(
         short = 'n', long = "processes", value_name = "N", default_value = "3",
-        value_parser = RangedU64ValueParser::<usize>::new().range(3..=9)
+        value_parser = |text: &str| whole::<usize>(text, 3..=9)
     )]
     pub n: usize,
 
-    /// Kill one leader, print the failover time and end; without it, on and on until interrupted
+    /// One crash and one handover, then end; without it, on and on until interrupted
     #[arg(long)]
     pub once: bool,
 
     /// Use the ports from this one on, two for each sidecar, instead of free ones
-    #[arg(long, value_name = "PORT", value_parser = RangedU64ValueParser::<u16>::new().range(1..=65_500))]
+    #[arg(long, value_name = "PORT", value_parser = |text: &str| whole::<u16>(text, 1..=65_500))]
     pub base_port: Option<u16>,
 }
 
@@ -368,6 +367,13 @@ pub enum Output {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Safety {
     Classic,
+}
+
+/// Reads a whole number of this range, which must fit into `T`.
+fn whole<T: TryFrom<u64>>(text: &str, range: RangeInclusive<u64>) -> Result<T, String> {
+    let number = text.parse().ok().filter(|number| range.contains(number));
+    let number = number.and_then(|number| T::try_from(number).ok());
+    number.ok_or_else(|| format!("write a whole number from {} to {}", range.start(), range.end()))
 }
 
 fn safety(text: &str) -> Result<Safety, String> {
@@ -411,10 +417,7 @@ fn peer_port(text: &str) -> Result<u16, String> {
                 .to_owned(),
         );
     }
-    match text.parse() {
-        Ok(port) if port > 0 => Ok(port),
-        _ => Err("write a number from 1 to 65535".to_owned()),
-    }
+    whole(text, 1..=65_535)
 }
 
 fn socket_address(text: &str) -> Result<SocketAddr, String> {

@@ -1,4 +1,4 @@
-//! Flags and environment, checked into a configuration, and the command that they ask for.
+//! Flags and environment, checked into what the program is asked for.
 //!
 //! `flags` is the contract with scripts and manifests and what `--help` prints; `check` holds the relations between
 //! settings; what comes out is a [`Config`] that the rest of the program need not check again.
@@ -16,11 +16,10 @@ pub use flags::{DemoArgs, Output, StatusArgs};
 pub use host_port::{HostError, HostPort};
 
 use crate::election::{Priority, Settings};
-use crate::telemetry;
 use check::{Surroundings, check};
 use clap::{Args, CommandFactory, FromArgMatches};
 use core::net::SocketAddr;
-use flags::{ABOUT, Cli, Command, LONG_ABOUT, RunArgs};
+use flags::{ABOUT, Cli, LONG_ABOUT, RunArgs};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -71,44 +70,39 @@ pub struct Config {
     pub log_format: LogFormat,
 }
 
-/// Parses the command line and the environment, and does what they ask for. The exit code is 2 when they make no
-/// sense: then nothing was started.
-pub fn main() -> ExitCode {
-    let command = match parse(std::env::args_os().collect()) {
-        Ok(command) => command,
-        Err(error) => {
-            // A reader of the help that has closed its end has read enough.
-            let _ = error.print();
-            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(EXIT_BAD_CONFIGURATION));
-        }
-    };
-    match command {
-        Command::Run(args) => match check(*args, surroundings()) {
-            Ok(config) => run(config),
-            Err(refusal) => {
-                eprintln!("error: {refusal}\n\nFor more information, try 'bellwether --help'.");
-                ExitCode::from(EXIT_BAD_CONFIGURATION)
-            }
-        },
-        Command::Demo(args) => crate::demo::run(&args),
-        Command::Status(args) => crate::status::run(&args),
-    }
+/// What the program is asked for.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// To be a sidecar.
+    Run(Box<Config>),
+    /// To show some.
+    Demo(DemoArgs),
+    /// To ask one.
+    Status(StatusArgs),
 }
 
-/// Starts the log, says what looks odd about the configuration, and hands over to the node.
-fn run(config: Config) -> ExitCode {
-    if !crate::demo::hold() {
-        return ExitCode::SUCCESS;
+/// Parses the command line and the environment. An exit code: there is nothing to do any more, because help was asked
+/// for (0), or because what was asked makes no sense (2), which has been said.
+pub fn command() -> Result<Command, ExitCode> {
+    let asked = parse(std::env::args_os().collect()).map_err(|error| {
+        // A reader of the help that has closed its end has read enough.
+        let _ = error.print();
+        ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(EXIT_BAD_CONFIGURATION))
+    })?;
+    match asked {
+        flags::Command::Run(args) => {
+            check(*args, surroundings()).map(|config| Command::Run(Box::new(config))).map_err(|refusal| {
+                eprintln!("error: {refusal}\n\nFor more information, try 'bellwether --help'.");
+                ExitCode::from(EXIT_BAD_CONFIGURATION)
+            })
+        }
+        flags::Command::Demo(args) => Ok(Command::Demo(args)),
+        flags::Command::Status(args) => Ok(Command::Status(args)),
     }
-    let _flushed_at_the_end = telemetry::log::init(config.log, config.log_format);
-    for warning in warnings(&config) {
-        log::warn!("{warning}");
-    }
-    crate::node::run(config)
 }
 
 /// Parses the arguments, the program's own name first, with the environment behind them.
-fn parse(mut args: Vec<OsString>) -> Result<Command, clap::Error> {
+fn parse(mut args: Vec<OsString>) -> Result<flags::Command, clap::Error> {
     // `run` may be left out: it is meant where nothing is given, or a flag that is not the whole program's.
     let first = args.get(1).map(|first| first.to_string_lossy().into_owned());
     match first.as_deref() {
@@ -148,17 +142,19 @@ fn surroundings() -> Surroundings {
     }
 }
 
-/// What is allowed, and yet perhaps not meant.
-fn warnings(config: &Config) -> Vec<String> {
-    let mut warnings = Vec::new();
-    if config.service.is_none() && config.peers.is_empty() {
-        warnings.push(
-            "no peers: neither --service nor --peers is given, so this process waits to be dialled, and otherwise \
-             leads itself"
-                .to_owned(),
-        );
+impl Config {
+    /// What is allowed, and yet perhaps not meant: for the log.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if self.service.is_none() && self.peers.is_empty() {
+            warnings.push(
+                "no peers: neither --service nor --peers is given, so this process waits to be dialled, and \
+                 otherwise leads itself"
+                    .to_owned(),
+            );
+        }
+        let set = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
+        warnings.extend(environment::warning(set, &environment::known(&Cli::command())));
+        warnings
     }
-    let set = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
-    warnings.extend(environment::warning(set, &environment::known(&Cli::command())));
-    warnings
 }

@@ -1,3 +1,5 @@
+//! What the command line and the environment become, and what is refused.
+
 use super::check::{Refusal, Surroundings, check};
 use super::flags::{Cli, Command, RunArgs};
 use super::*;

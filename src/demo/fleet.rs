@@ -7,23 +7,19 @@
 
 use super::lifeline;
 use super::ports::{self, Ports, Reservation};
+use super::sightings::{ANSWER_BYTES_MAX, Board, Shared, agent, agreement, describe, watch};
+pub use super::sightings::{Agreement, Answer, Leader, Sighting};
 use rustix::process::{Pid, Signal, kill_process};
-use serde::Deserialize;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Between two questions to one process, unless told otherwise.
 const ASK_EVERY: Duration = Duration::from_millis(1);
-/// How long one question may take.
-const ASK_TIMEOUT: Duration = Duration::from_millis(500);
-/// The longest answer that is read, in bytes.
-const ANSWER_BYTES_MAX: u64 = 64 * 1024;
-
 /// How the processes of a fleet are started.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -39,64 +35,8 @@ pub struct Plan {
     pub logs: Option<PathBuf>,
 }
 
-/// What a process answered at `/leader`.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
-pub struct Answer {
-    /// Whom it holds to be the leader.
-    pub leader: Option<Leader>,
-    /// Whether that is itself.
-    pub is_leader: bool,
-    /// Its epoch.
-    pub epoch: u64,
-}
-
-/// A leader, as `/leader` names it.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
-pub struct Leader {
-    /// Its id.
-    pub id: String,
-    /// Its name.
-    pub name: String,
-}
-
-/// The latest that is known of one process.
-#[derive(Clone, Debug, Default)]
-pub struct Sighting {
-    /// Its answer; none: it does not answer.
-    pub answer: Option<Answer>,
-    /// Since when it says so.
-    pub since: Option<Instant>,
-    /// How many answers there have been.
-    pub answers: u64,
-    /// Of those, how many said that it leads.
-    pub yes: u64,
-}
-
 /// How many fleets this process has had.
 static FLEETS: AtomicU32 = AtomicU32::new(0);
-
-/// What all processes say.
-#[derive(Debug)]
-struct Board {
-    sightings: Vec<Sighting>,
-    /// How often the process of each place was started: an answer of an earlier life says nothing about this one.
-    starts: Vec<u32>,
-    /// Between two questions to one process; none: none are asked.
-    ask_every: Option<Duration>,
-    stopped: bool,
-}
-
-#[derive(Debug)]
-struct Shared {
-    board: Mutex<Board>,
-    changed: Condvar,
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Board> {
-        self.board.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// Why a fleet could not be had.
 #[derive(Debug, thiserror::Error)]
@@ -146,17 +86,6 @@ pub struct Fleet {
     slots: Vec<Slot>,
     shared: Arc<Shared>,
     _reserved: Reservation,
-}
-
-/// All of a fleet's processes in agreement.
-#[derive(Clone, Debug)]
-pub struct Agreement {
-    /// The place of the leader.
-    pub leader: usize,
-    /// Its epoch.
-    pub epoch: u64,
-    /// When the last of them came to say so.
-    pub since: Instant,
 }
 
 impl Fleet {
@@ -416,78 +345,6 @@ impl Drop for Fleet {
     }
 }
 
-/// Whether `running` agree, and since when.
-fn agreement(sightings: &[Sighting], running: &[usize], epoch: u64) -> Option<Agreement> {
-    let first = sightings[*running.first()?].answer.as_ref()?;
-    let (named, at) = (first.leader.as_ref()?, first.epoch);
-    let answers = || running.iter().map(|place| (*place, &sightings[*place]));
-    let agreed = answers().all(|(_, s)| {
-        s.answer
-            .as_ref()
-            .is_some_and(|a| a.epoch == at && a.leader.as_ref().is_some_and(|l| l.id == named.id))
-    });
-    let mut leading = answers().filter(|(_, s)| s.answer.as_ref().is_some_and(|a| a.is_leader));
-    let (leader, _) = leading.next()?;
-    let since = answers().filter_map(|(_, s)| s.since).max()?;
-    (agreed && leading.next().is_none() && at > epoch).then_some(Agreement { leader, epoch: at, since })
-}
-
-fn describe(place: usize, sighting: &Sighting) -> String {
-    match &sighting.answer {
-        None => format!("{}: nothing", place + 1),
-        Some(a) => {
-            let leader = a.leader.as_ref().map_or("nobody", |l| &l.name);
-            let own = if a.is_leader { " (itself)" } else { "" };
-            format!("{}: {leader}{own} leads in epoch {}", place + 1, a.epoch)
-        }
-    }
-}
-
 fn log_file(folder: &std::path::Path, place: usize) -> PathBuf {
     folder.join(format!("p{}.log", place + 1))
-}
-
-fn agent() -> ureq::Agent {
-    let config = ureq::Agent::config_builder()
-        .timeout_global(Some(ASK_TIMEOUT))
-        .http_status_as_error(false)
-        .proxy(None)
-        .build();
-    ureq::Agent::new_with_config(config)
-}
-
-/// Asks one process again and again, and notes what changes.
-fn watch(shared: &Shared, place: usize, port: u16) {
-    let agent = agent();
-    let url = format!("http://127.0.0.1:{port}/leader");
-    let mut board = shared.lock();
-    while !board.stopped {
-        let Some(pause) = board.ask_every else {
-            board = shared.changed.wait(board).unwrap_or_else(PoisonError::into_inner);
-            continue;
-        };
-        let life = board.starts[place];
-        drop(board);
-        let answer = ask(&agent, &url);
-        board = shared.lock();
-        if board.starts[place] == life {
-            let sighting = &mut board.sightings[place];
-            sighting.answers += u64::from(answer.is_some());
-            sighting.yes += u64::from(answer.as_ref().is_some_and(|a| a.is_leader));
-            if sighting.answer != answer {
-                sighting.answer = answer;
-                sighting.since = Some(Instant::now());
-                shared.changed.notify_all();
-            }
-        }
-        drop(board);
-        std::thread::sleep(pause);
-        board = shared.lock();
-    }
-}
-
-fn ask(agent: &ureq::Agent, url: &str) -> Option<Answer> {
-    let mut response = agent.get(url).call().ok()?;
-    let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec().ok()?;
-    serde_json::from_slice(&body).ok()
 }

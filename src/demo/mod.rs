@@ -4,6 +4,7 @@ pub mod fleet;
 mod lifeline;
 mod ports;
 mod show;
+mod sightings;
 
 pub use lifeline::{attach, hold};
 pub use ports::Ports;

@@ -66,7 +66,9 @@ fn describe(lookup: &Lookup) -> String {
     let troubles = troubles(&lookup.names);
     match &lookup.result {
         LookupResult::Found(addresses) => {
-            let mut text = format!("discovery: {} addresses where peers may be", addresses.len());
+            let count = addresses.len();
+            let noun = if count == 1 { "address" } else { "addresses" };
+            let mut text = format!("discovery: {count} {noun} where peers may be");
             if lookup.left_out > 0 {
                 text += &format!(", which is the limit; {} more are left out", lookup.left_out);
             }
@@ -154,6 +156,7 @@ mod tests {
                 ),
             ),
             (Answer::Empty, None),
+            (found(1), Some("discovery: 1 address where peers may be")),
             (found(2), Some("discovery: 2 addresses where peers may be")),
         ];
         for (answer, line) in steps {

@@ -17,6 +17,15 @@ impl Epoch {
     /// falls short), so a message beyond it is damaged or hostile, and is dropped instead of using the numbers up.
     pub const MAX: Epoch = Epoch(1 << 62);
 
+    /// How far a message may be ahead of all that its receiver has seen. Real processes are a few rounds ahead; one
+    /// damaged or hostile message must not use up the numbers for everybody.
+    pub const JUMP_MAX: u64 = 1 << 32;
+
+    /// Whether a message of this epoch may be believed by a process that has seen `seen`.
+    pub fn plausible(self, seen: Epoch) -> bool {
+        self <= Epoch::MAX && self.0 <= seen.0.saturating_add(Epoch::JUMP_MAX)
+    }
+
     /// The epoch of the next round. It cannot wrap: every epoch that enters a process is at most [`Epoch::MAX`],
     /// which leaves room for 3 × 2^62 rounds.
     pub fn next(self) -> Epoch {

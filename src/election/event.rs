@@ -28,7 +28,8 @@ pub enum Event {
     },
     /// A dial to this address was refused: whoever was there does not listen any more.
     Refused(SocketAddr),
-    /// A message arrived over a connection whose other side is `from`.
+    /// A message arrived over a connection whose other side is `from`. Messages of a former life of that process are
+    /// not delivered any more once [`Event::LinkUp`] has named another one: its Leave would be taken for the new one's.
     Received {
         /// Who sent it.
         from: ProcessId,

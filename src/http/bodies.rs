@@ -101,11 +101,11 @@ pub(super) struct ErrorDetail<'a> {
 
 /// One entry of `/members`.
 #[derive(Serialize)]
-pub(super) struct MemberBody<'a> {
+struct MemberBody<'a> {
     #[serde(flatten)]
     process: Process<'a>,
     state: &'static str,
-    is_leader: bool,
+    leader: bool,
     me: bool,
     last_heard_ms: Option<u64>,
     round_trip_ms: Option<f64>,
@@ -120,19 +120,27 @@ impl<'a> MemberBody<'a> {
                 State::Alive => "alive",
                 State::Failed => "failed",
             },
-            is_leader: leader == Some(id),
+            leader: leader == Some(id),
             me: snapshot.view.me.id == id,
             last_heard_ms: member.last_heard.map(|heard| whole_ms(snapshot.now.since(heard))),
-            round_trip_ms: member.round_trip.map(|duration| duration.as_secs_f64() * 1000.0),
+            // Whole microseconds: more digits would be noise.
+            round_trip_ms: member.round_trip.map(|duration| f64::from(whole_us(duration)) / 1000.0),
         }
     }
 }
 
 /// `/members`: all of them, the highest rank first.
-pub(super) fn members(snapshot: &Snapshot) -> Vec<MemberBody<'_>> {
-    let leader = leader(snapshot).map(|leader| leader.peer.id);
-    let body = |member| MemberBody::new(member, snapshot, leader);
-    snapshot.view.members.iter().map(body).collect()
+#[derive(Serialize)]
+pub(super) struct MembersBody<'a> {
+    members: Vec<MemberBody<'a>>,
+}
+
+impl<'a> MembersBody<'a> {
+    pub(super) fn new(snapshot: &'a Snapshot) -> MembersBody<'a> {
+        let leader = leader(snapshot).map(|leader| leader.peer.id);
+        let body = |member| MemberBody::new(member, snapshot, leader);
+        MembersBody { members: snapshot.view.members.iter().map(body).collect() }
+    }
 }
 
 /// Whom this process holds to be the leader at the moment of asking. All answers go by this.
@@ -143,6 +151,11 @@ pub(super) fn leader(snapshot: &Snapshot) -> Option<&Incumbent> {
 /// Whether this process leads at the moment of asking. All answers go by this.
 pub(super) fn leads(snapshot: &Snapshot) -> bool {
     snapshot.view.leads(snapshot.now, snapshot.turned)
+}
+
+/// At most an hour, so that it is exact as a floating-point number.
+fn whole_us(duration: Duration) -> u32 {
+    u32::try_from(duration.as_micros()).unwrap_or(u32::MAX)
 }
 
 fn whole_ms(duration: Duration) -> u64 {

@@ -193,7 +193,7 @@ mod tests {
             let text = format!("{line}\r\n{headers}\r\nNEXT");
             let (request, consumed) = request(&text);
             assert_eq!(consumed, text.len() - 4, "{text:?}");
-            assert_eq!((&request.method, request.path, request.query), (method, *path, *query), "{text:?}");
+            assert_eq!((&request.method, request.path, request.query), (&method, path, query), "{text:?}");
             assert_eq!(request.keep_alive, keep_alive, "{text:?}");
             assert_eq!(request.version_1_0, line.ends_with("1.0"), "{text:?}");
             for length in 0..consumed {

@@ -4,6 +4,9 @@ use super::head::Request;
 use super::routes::Response;
 use tiny_http::{HTTPVersion, Method};
 
+/// Room for the head of a reply. More is no error, only slower.
+const HEAD_BYTES: usize = 512;
+
 /// The encoded reply to `request`.
 pub(super) fn encode(response: Response, request: &Request<'_>) -> Vec<u8> {
     let connection = match (request.keep_alive, request.version_1_0) {
@@ -24,7 +27,7 @@ fn print(response: Response, without_body: bool, connection: Option<&str>) -> Ve
     let status = response.status_code().0;
     // Never in chunks: every length is known, and HTTP/1.0 has no chunks.
     let response = response.with_chunked_threshold(usize::MAX);
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(HEAD_BYTES + response.data_length().unwrap_or(0));
     // Writing to a Vec cannot fail, nor can reading from one; if it did, the client would see a cut-off reply.
     let _ = response.raw_print(&mut bytes, HTTPVersion(1, 1), &[], without_body, None);
     const EMPTY: &[u8] = b"Content-Length: 0\r\n\r\n";

@@ -3,7 +3,8 @@
 //! Whether anybody leads is computed from the snapshot's view, its moment and the driver's last turn, each time.
 
 use super::bodies::{
-    EpochBody, ErrorBody, ErrorDetail, IsLeaderBody, LeaderBody, NameBody, StatusBody, leader, leads, members,
+    EpochBody, ErrorBody, ErrorDetail, IsLeaderBody, LeaderBody, MembersBody, NameBody, StatusBody, leader,
+    leads,
 };
 use super::head::Request;
 use super::{Snapshot, Source};
@@ -100,7 +101,7 @@ fn get_epoch(_: &Request<'_>, source: &dyn Source) -> Response {
 }
 
 fn get_members(_: &Request<'_>, source: &dyn Source) -> Response {
-    json(200, &members(&source.snapshot()))
+    json(200, &MembersBody::new(&source.snapshot()))
 }
 
 fn get_health(_: &Request<'_>, source: &dyn Source) -> Response {
@@ -181,7 +182,11 @@ fn decode(text: &str) -> Option<String> {
 
 fn json(status: u16, body: &impl Serialize) -> Response {
     match serde_json::to_vec(body) {
-        Ok(body) => response(status, JSON, body),
+        Ok(mut body) => {
+            // For the prompt of whoever asked with curl.
+            body.push(b'\n');
+            response(status, JSON, body)
+        }
         // Only a map with keys that are not text can fail, and no body here has one; a status is right in any case.
         Err(_) => response(500, JSON, Vec::new()),
     }

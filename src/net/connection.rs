@@ -309,7 +309,13 @@ impl Connection {
                 let _ = socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
             }
             Fate::Detach => {
-                if self.stream.set_nonblocking(false).is_ok() {
+                // A listening socket's timeouts are inherited, and these matter now that it blocks.
+                let blocking = self
+                    .stream
+                    .set_nonblocking(false)
+                    .and_then(|()| self.stream.set_read_timeout(None))
+                    .and_then(|()| self.stream.set_write_timeout(None));
+                if blocking.is_ok() {
                     service.detached(self.stream, self.remote, self.received);
                 }
             }

@@ -1,40 +1,53 @@
-//! Bounds what strangers can make this process log.
+//! Bounds how often one kind of line is logged, whoever makes it be logged.
 
 use crate::election::Moment;
 use std::time::Duration;
 
-/// How long a window of [`LineLimit`] is.
-const WINDOW: Duration = Duration::from_secs(60);
-
-/// At most so many lines a minute; the others are counted, and the next line that is allowed says how many there were.
-///
-/// A minute begins with the first line after the last minute's end.
+/// Lets a burst of lines through and then one every so often. What is held back is counted, and the next line that is
+/// let through says how many there were.
 #[derive(Clone, Debug)]
 pub struct LineLimit {
-    lines_per_minute: u32,
-    window_start: Option<Moment>,
-    lines: u32,
-    left_out: u64,
+    burst: u32,
+    every: Duration,
+    left: u32,
+    refilled: Moment,
+    held_back: u64,
 }
 
 impl LineLimit {
-    /// Allows `lines_per_minute` lines in each minute; at least one.
-    pub fn new(lines_per_minute: u32) -> LineLimit {
-        LineLimit { lines_per_minute: lines_per_minute.max(1), window_start: None, lines: 0, left_out: 0 }
+    /// At most `burst` lines at once, and one more for each time that `every` passes. Neither may be zero.
+    pub fn new(burst: u32, every: Duration) -> LineLimit {
+        LineLimit { burst, every, left: burst, refilled: Moment::default(), held_back: 0 }
     }
 
-    /// Whether a line may be logged at `now`, and if so how many were left out since the last one that was.
+    /// Whether a line may be logged now; if so, how many were held back since the one before it.
     pub fn allow(&mut self, now: Moment) -> Option<u64> {
-        if self.window_start.is_none_or(|start| now.since(start) >= WINDOW) {
-            self.window_start = Some(now);
-            self.lines = 0;
+        if self.left == self.burst {
+            self.refilled = now;
         }
-        if self.lines == self.lines_per_minute {
-            self.left_out = self.left_out.saturating_add(1);
+        let passed = now.since(self.refilled).as_nanos() / self.every.as_nanos().max(1);
+        let missing = self.burst - self.left;
+        match u32::try_from(passed) {
+            Ok(passed) if passed < missing => {
+                self.left += passed;
+                self.refilled = self.refilled.plus(self.every * passed);
+            }
+            _ => {
+                self.left = self.burst;
+                self.refilled = now;
+            }
+        }
+        if self.left == 0 {
+            self.held_back += 1;
             return None;
         }
-        self.lines += 1;
-        Some(std::mem::take(&mut self.left_out))
+        self.left -= 1;
+        Some(std::mem::take(&mut self.held_back))
+    }
+
+    /// Begins anew, because what comes now is another story than what came before.
+    pub fn reset(&mut self) {
+        self.left = self.burst;
     }
 }
 
@@ -42,22 +55,25 @@ impl LineLimit {
 mod tests {
     use super::*;
 
-    #[test]
-    fn allows_so_many_a_minute_and_counts_the_rest() {
-        let at = |seconds| Moment(Duration::from_secs(seconds));
-        let mut limit = LineLimit::new(2);
-        assert_eq!(limit.allow(at(100)), Some(0));
-        assert_eq!(limit.allow(at(101)), Some(0));
-        assert_eq!(limit.allow(at(102)), None);
-        assert_eq!(limit.allow(at(159)), None);
-        assert_eq!(limit.allow(at(160)), Some(2));
-        assert_eq!(limit.allow(at(161)), Some(0));
-        assert_eq!(limit.allow(at(162)), None);
-        assert_eq!(limit.allow(at(1000)), Some(1));
+    fn at(ms: u64) -> Moment {
+        Moment(Duration::from_millis(ms))
     }
 
     #[test]
-    fn allows_at_least_one() {
-        assert_eq!(LineLimit::new(0).allow(Moment::default()), Some(0));
+    fn lets_a_burst_through_and_then_one_a_minute_with_a_count() {
+        let mut limit = LineLimit::new(3, Duration::from_secs(60));
+        let admitted: Vec<(u64, u64)> =
+            (0..200).filter_map(|s| limit.allow(at(s * 1000)).map(|held_back| (s, held_back))).collect();
+        assert_eq!(admitted, [(0, 0), (1, 0), (2, 0), (60, 57), (120, 59), (180, 59)]);
+    }
+
+    #[test]
+    fn fills_up_again_but_not_over() {
+        let mut limit = LineLimit::new(2, Duration::from_millis(10));
+        assert_eq!((limit.allow(at(0)), limit.allow(at(0)), limit.allow(at(0))), (Some(0), Some(0), None));
+        assert_eq!(limit.allow(at(1_000_000)), Some(1));
+        assert_eq!((limit.allow(at(1_000_000)), limit.allow(at(1_000_000))), (Some(0), None));
+        limit.reset();
+        assert_eq!(limit.allow(at(1_000_000)), Some(1));
     }
 }

@@ -23,11 +23,15 @@ pub const TURN_AGE_MAX: Duration = Duration::from_secs(5);
 const ACCEPT_BURST_MAX: usize = 64;
 /// How long nothing is accepted after accept(2) failed for a reason that does not go away by itself.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+/// How many bytes the kernel keeps for a connection's other side to take, so that many who take nothing cost little;
+/// Linux counts its own overhead against twice as much.
+const SEND_BUFFER_BYTES: usize = 64 * 1024;
 /// What one read takes at most, over all connections the only buffer of its kind.
 const SCRATCH_BYTES: usize = 16 * 1024;
 const STACK_BYTES: usize = 512 * 1024;
 /// Failing accepts are logged, but not one by one.
-const LOG_LINES_PER_MINUTE: u32 = 2;
+const LOG_LINES: u32 = 2;
+const LOG_LINE_EVERY: Duration = Duration::from_secs(30);
 
 /// What a listener allows. All deadlines are absolute: bytes that trickle in do not move them.
 #[derive(Clone, Debug)]
@@ -110,7 +114,7 @@ impl Listener {
             events: Vec::new(),
             scratch: vec![0; SCRATCH_BYTES],
             accept_after: Moment::default(),
-            log: LineLimit::new(LOG_LINES_PER_MINUTE),
+            log: LineLimit::new(LOG_LINES, LOG_LINE_EVERY),
         };
         let thread = thread::Builder::new()
             .name(name.to_owned())
@@ -124,7 +128,8 @@ impl Listener {
         self.local_address
     }
 
-    /// Whether its thread turns (it has within [`TURN_AGE_MAX`]) and its port accepts.
+    /// Whether its thread turns (it has within [`TURN_AGE_MAX`]) and its port accepts. After a pause of the whole
+    /// process it may be false for the instant until the thread has turned again.
     pub fn alive(&self) -> bool {
         let turned = Moment(Duration::from_millis(self.shared.turned_ms.load(Ordering::Acquire)));
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
@@ -300,9 +305,10 @@ impl<S: Service> Loop<S> {
 
     /// Begins to serve a connection.
     fn admit(&mut self, stream: TcpStream, remote: SocketAddr) {
-        // Without delay, or replies wait for the acknowledgement of their first part (Nagle's algorithm). It can only
-        // fail for a connection that is gone already, which reading it will show.
+        // Without delay, or replies wait for the acknowledgement of their first part (Nagle's algorithm). Both can
+        // only fail for a connection that is gone already, which reading it will show.
         let _ = stream.set_nodelay(true);
+        let _ = socket2::SockRef::from(&stream).set_send_buffer_size(SEND_BUFFER_BYTES);
         if stream.set_nonblocking(true).is_err() {
             return;
         }

@@ -184,7 +184,7 @@ mod tests {
     use std::sync::mpsc::{Receiver, Sender, channel};
 
     const STACK_BYTES: usize = 128 * 1024;
-    const PATIENCE: Duration = Duration::from_secs(10);
+    const PATIENCE: Duration = Duration::from_secs(5);
 
     /// A job that says that it has begun and runs until it is let go.
     fn held() -> (impl FnOnce() + Send + 'static, Receiver<()>, Sender<()>) {
@@ -225,6 +225,21 @@ mod tests {
         assert!(pool.run(|| ()).is_err());
         third_begun.recv_timeout(PATIENCE).unwrap();
         assert_eq!(pool.threads(), 2);
+    }
+
+    #[test]
+    fn grows_when_the_idle_thread_is_spoken_for() {
+        for _ in 0..50 {
+            let pool = Pool::new("test", 2, 0, STACK_BYTES);
+            pool.run(|| ()).unwrap();
+            until(|| pool.shared.lock().idle == 1);
+            let (first, first_begun, _let_first_go) = held();
+            let (second, second_begun, _let_second_go) = held();
+            pool.run(first).unwrap();
+            pool.run(second).unwrap();
+            first_begun.recv_timeout(PATIENCE).unwrap();
+            second_begun.recv_timeout(PATIENCE).unwrap();
+        }
     }
 
     #[test]

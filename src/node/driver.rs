@@ -3,10 +3,10 @@
 use super::board::{Board, wall_ms};
 use super::timers::Timers;
 use crate::discovery::Discovery;
-use crate::election::{Action, Event, Machine, Moment, Now, Timer};
+use crate::election::{Action, Body, Event, Machine, Message, Moment, Now, Timer};
 use crate::net::boottime;
 use crate::store::{SaveError, Store};
-use crate::telemetry::Chronicle;
+use crate::telemetry::{Chronicle, Metrics};
 use crate::transport::{Book, Report, Transport};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -48,6 +48,7 @@ pub(super) struct Driver {
     transport: Transport,
     board: Arc<Board>,
     chronicle: Chronicle,
+    metrics: Metrics,
     discovery: Discovery,
     book: Book,
     timers: Timers,
@@ -65,7 +66,7 @@ impl Driver {
         store: Option<Store>,
         transport: Transport,
         board: Arc<Board>,
-        chronicle: Chronicle,
+        metrics: Metrics,
         discovery: Discovery,
         failure_timeout: Duration,
     ) -> Driver {
@@ -74,7 +75,8 @@ impl Driver {
             store,
             transport,
             board,
-            chronicle,
+            chronicle: Chronicle::new(metrics.clone()),
+            metrics,
             discovery,
             book: Book::default(),
             timers: Timers::default(),
@@ -166,7 +168,14 @@ impl Driver {
     fn turn(&mut self, event: Event) -> Result<bool, Failure> {
         let now = Now { at: boottime(), wall_ms: wall_ms() };
         let quiet = matches!(event, Event::Received { .. } | Event::Turn | Event::Timer(Timer::Heartbeat));
+        let acknowledged = match &event {
+            Event::Received { from, message: Message { body: Body::HeartbeatAck { .. }, .. } } => Some(*from),
+            _ => None,
+        };
         let mut actions = self.machine.handle(now, event).into_iter().peekable();
+        if let Some(round_trip) = acknowledged.and_then(|id| self.machine.round_trip(id)) {
+            self.metrics.heartbeat_round_trip(round_trip);
+        }
         // Nothing leaves, and nothing is told, before what it depends on is durable.
         if let Some(Action::Persist(record)) = actions.next_if(|a| matches!(a, Action::Persist(_)))
             && let Some(store) = &mut self.store

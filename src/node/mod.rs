@@ -14,11 +14,12 @@ use crate::config::Config;
 use crate::discovery::{self, LookupResult};
 use crate::election::{Incarnation, Machine, Peer, ProcessId, Record};
 use crate::store::Store;
-use crate::telemetry::{self, Chronicle, Direction, Metrics, Port};
+use crate::telemetry::{self, Direction, Metrics, Port};
 use crate::transport::{self, Transport};
 use crate::{http, net};
 use board::Board;
 use driver::{Driver, Input};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -29,6 +30,10 @@ use uuid::Uuid;
 /// How many inputs wait for the driver; who has one more waits for room, and with it the peer whose link it reads. The
 /// queue takes its memory at once, about 180 bytes for each.
 const INPUTS_MAX: usize = 1024;
+/// How long a process that fails waits for its last line, the reason, to be written.
+const LAST_LINE_LONGEST: Duration = Duration::from_secs(3);
+/// How many files are open besides connections: the ports, the record and its lock, pipes, a look-up's sockets.
+const DESCRIPTORS_BESIDES: usize = 64;
 /// How often discovery looks while this process knows nobody alive.
 const REFRESH_ALONE: Duration = Duration::from_millis(500);
 
@@ -58,16 +63,20 @@ impl Failure {
 /// Runs the sidecar until it is told to stop. The exit code is 0 then, 2 where it could not start as configured, and 1
 /// when it had to stop itself.
 pub fn run(config: Config) -> ExitCode {
+    let _flushed_at_the_end = telemetry::log::init(config.log, config.log_format);
     abort_on_panic();
+    for warning in config.warnings() {
+        log::warn!("{warning}");
+    }
     let outcome = sidecar(config);
     let code = match &outcome {
         Ok(()) => 0,
         Err(failure) => {
             log::error!("{failure}");
+            telemetry::log::flush_within(LAST_LINE_LONGEST);
             failure.exit_code()
         }
     };
-    telemetry::log::flush();
     ExitCode::from(code)
 }
 
@@ -81,11 +90,26 @@ fn abort_on_panic() {
     }));
 }
 
+/// Takes as many file descriptors as this program's limits may need, where the system's soft limit is lower.
+fn allow_descriptors() {
+    let peers = transport::LINKS_MAX + transport::STRANGERS_MAX + transport::DIALS_MAX;
+    let wanted =
+        u64::try_from(peers + http::LIMITS.connections_max + DESCRIPTORS_BESIDES).unwrap_or(u64::MAX);
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|current| current < wanted) {
+        let current = Some(limit.maximum.map_or(wanted, |maximum| maximum.min(wanted)));
+        if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current, ..limit }) {
+            log::warn!("the limit of open files stays at {:?}: {error}", limit.current);
+        }
+    }
+}
+
 fn sidecar(config: Config) -> Result<(), Failure> {
     let (sender, inputs) = sync_channel(INPUTS_MAX);
     // Before anything that others can see: to the first process of a container the kernel delivers no signal that it
     // does not catch, and a SIGTERM that came too early would be lost. It also ends a start that hangs.
     signals::watch(sender.clone())?;
+    allow_descriptors();
     let (store, record) = open(&config)?;
     let peer_port = listen(config.listen, "peers", "--listen")?;
     let http_port = listen(config.http, "HTTP", "--http")?;
@@ -137,8 +161,7 @@ fn sidecar(config: Config) -> Result<(), Failure> {
         },
     )?;
 
-    let chronicle = Chronicle::new(metrics.clone());
-    let driver = Driver::new(machine, store, transport, board, chronicle, discovery, failure_timeout);
+    let driver = Driver::new(machine, store, transport, board, metrics, discovery, failure_timeout);
     driver.run(&inputs)?;
     server.stop();
     Ok(())

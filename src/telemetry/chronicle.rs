@@ -2,10 +2,10 @@
 //!
 //! Notes follow from what peers do, so every kind of line has a limit of its own: no peer can flood the log.
 
-use super::limit::Limit;
 use super::metrics::Metrics;
 use super::printable::value;
 use crate::election::{Epoch, MEMBERS_MAX, Moment, Note, Peer, Reason};
+use crate::net::LineLimit;
 use log::Level;
 use std::time::Duration;
 
@@ -25,18 +25,18 @@ pub struct Chronicle {
 /// The limits by kind of line. Elections come by the dozen where nobody can win, so all but the first few of them
 /// tell nothing new. A whole cluster may come or go at once, and that is worth its lines.
 struct Limits {
-    asking: Limit,
-    contesting: Limit,
-    contested: Limit,
-    nobody: Limit,
-    leader: Limit,
-    member: Limit,
-    refused: Limit,
+    asking: LineLimit,
+    contesting: LineLimit,
+    contested: LineLimit,
+    nobody: LineLimit,
+    leader: LineLimit,
+    member: LineLimit,
+    refused: LineLimit,
 }
 
 /// A line, and which limit it falls under.
 struct Line<'a> {
-    limit: &'a mut Limit,
+    limit: &'a mut LineLimit,
     level: Level,
     text: String,
 }
@@ -46,13 +46,13 @@ impl Chronicle {
     pub fn new(metrics: Metrics) -> Chronicle {
         let minute = Duration::from_secs(60);
         let limits = Limits {
-            asking: Limit::new(5, minute),
-            contesting: Limit::new(3, minute),
-            contested: Limit::new(3, minute),
-            nobody: Limit::new(3, minute),
-            leader: Limit::new(20, minute / 5),
-            member: Limit::new(64, minute / 30),
-            refused: Limit::new(5, minute),
+            asking: LineLimit::new(5, minute),
+            contesting: LineLimit::new(3, minute),
+            contested: LineLimit::new(3, minute),
+            nobody: LineLimit::new(3, minute),
+            leader: LineLimit::new(20, minute / 5),
+            member: LineLimit::new(64, minute / 30),
+            refused: LineLimit::new(5, minute),
         };
         Chronicle { metrics, leaderless_since: None, contesting_since: None, limits }
     }
@@ -67,7 +67,7 @@ impl Chronicle {
     /// Counts, and says what is to be logged.
     fn line(&mut self, note: &Note, now: Moment) -> Option<(Level, String)> {
         let line = self.told(note, now);
-        let held_back = line.limit.admit(now)?;
+        let held_back = line.limit.allow(now)?;
         let (level, mut text) = (line.level, line.text);
         if held_back > 0 {
             text += &format!(" not_shown={held_back}");
@@ -95,7 +95,7 @@ impl Chronicle {
                 let text = format!(
                     "this process did not run for a while, and asks the peers who leads before it answers again \
                      paused={}",
-                    seconds(*paused)
+                    took(*paused)
                 );
                 (&mut limits.asking, Level::Warn, text)
             }
@@ -107,8 +107,7 @@ impl Chronicle {
             Note::Contested { outcome } => {
                 let lasted = self.contesting_since.take().map(|since| now.since(since));
                 self.metrics.election(*outcome, lasted);
-                let lasted =
-                    lasted.map_or_else(String::new, |lasted| format!(" duration={}", seconds(lasted)));
+                let lasted = lasted.map_or_else(String::new, |lasted| format!(" duration={}", took(lasted)));
                 let text = format!("election ends outcome={}{lasted}", outcome.name());
                 (&mut limits.contested, Level::Info, text)
             }
@@ -176,7 +175,7 @@ impl Chronicle {
 
 fn leader_line(peer: &Peer, epoch: Epoch, reason: Reason, me: bool, gap: Option<Duration>) -> String {
     let what = if me { "this process leads now" } else { "there is a leader" };
-    let gap = gap.map_or_else(String::new, |gap| format!(" leaderless={}", seconds(gap)));
+    let gap = gap.map_or_else(String::new, |gap| format!(" leaderless={}", took(gap)));
     format!("{what} {} epoch={epoch} reason={}{gap}", who(peer), reason.name())
 }
 
@@ -190,8 +189,13 @@ fn id(peer: &Peer) -> String {
     peer.id.to_string().chars().take(ID_DIGITS).collect()
 }
 
-fn seconds(duration: Duration) -> String {
-    format!("{:.3}s", duration.as_secs_f64())
+/// A duration with the digits that tell something: failovers take milliseconds, outages seconds.
+fn took(duration: Duration) -> String {
+    if duration < Duration::from_secs(1) {
+        format!("{:.1}ms", duration.as_secs_f64() * 1000.0)
+    } else {
+        format!("{:.3}s", duration.as_secs_f64())
+    }
 }
 
 #[cfg(test)]
@@ -242,13 +246,13 @@ mod tests {
         assert_eq!(tell(&Note::Contesting { reason: Reason::Crash }, 1001).1, "election begins reason=crash");
         assert_eq!(
             tell(&Note::Contested { outcome: Outcome::Won }, 1013).1,
-            "election ends outcome=won duration=0.012s"
+            "election ends outcome=won duration=12.0ms"
         );
         let won = Note::Leader { peer: peer("web-1"), epoch: Epoch(8), reason: Reason::Crash, me: true };
         assert_eq!(
             tell(&won, 1014).1,
             "this process leads now name=web-1 id=abcdef01 address=10.0.0.2:4041 epoch=8 reason=crash \
-             leaderless=0.014s"
+             leaderless=14.0ms"
         );
     }
 

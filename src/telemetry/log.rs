@@ -68,8 +68,14 @@ pub fn init(level: LevelFilter, format: LogFormat) -> LogGuard {
 /// Waits until everything that was logged so far is written, for a fifth of a second at most: before an exit that
 /// runs no destructors.
 pub fn flush() {
+    flush_within(FLUSH_LONGEST);
+}
+
+/// As [`flush`], for as long as this at most: where the last line says why the process ends, and nobody waits for the
+/// end.
+pub fn flush_within(longest: Duration) {
     if let Some(progress) = PROGRESS.get() {
-        progress.wait(FLUSH_LONGEST);
+        progress.wait(longest);
     }
 }
 

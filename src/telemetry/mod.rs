@@ -2,7 +2,6 @@
 //! notes into both.
 
 pub mod chronicle;
-mod limit;
 mod line_queue;
 pub mod log;
 pub mod metrics;

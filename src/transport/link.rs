@@ -1,7 +1,6 @@
 //! One link: its thread reads, anybody writes.
 
-use super::table::Dialled;
-use super::{FRAME_DEADLINE, IDLE_AFTER, Inner, Report, dial};
+use super::{FRAME_DEADLINE, IDLE_AFTER, Inner, Report};
 use crate::election::Peer;
 use crate::net::boottime;
 use crate::wire::{self, Frame};
@@ -9,11 +8,11 @@ use rustix::net::SendFlags;
 use std::io::{ErrorKind, Read};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// How often a reading thread looks up from a silent link.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often a reading thread looks up from a silent link: the timeout of its reads.
+pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// What one read takes at most.
 const READ_BYTES: usize = 4 * 1024;
 
@@ -84,6 +83,12 @@ impl Link {
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 
+    /// Ends the connection as a fault in the network would.
+    #[cfg(test)]
+    pub(super) fn break_off(&self) {
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+
     /// Ends the link, announced.
     pub(super) fn say_bye(&self) {
         self.write(&wire::encode_bye());
@@ -93,7 +98,7 @@ impl Link {
 }
 
 /// How reading a link ended.
-enum End {
+pub(super) enum End {
     /// Deliberately, on either side.
     Deliberate,
     /// Unannounced.
@@ -102,65 +107,8 @@ enum End {
     Protocol(String),
 }
 
-/// Takes a checked connection into the table and reads it to its end, on a thread of the link pool. `received` holds
-/// bytes that came after the peer's Hello.
-pub(super) fn serve(inner: &Arc<Inner>, peer: Peer, stream: TcpStream, received: Vec<u8>) {
-    let (id, incarnation, address) = (peer.id, peer.incarnation, peer.address);
-    if prepare(inner, &stream).is_err() {
-        return;
-    }
-    let link = Arc::new(Link::new(peer.clone(), stream));
-    let (former, waiting) = {
-        let mut table = inner.table();
-        (table.former(id, incarnation), table.add(&link))
-    };
-    let Some(waiting) = waiting else {
-        inner.warn(format_args!(
-            "a connection with {} ({id}, {address}) was given up: too many are open",
-            peer.name
-        ));
-        return link.say_bye();
-    };
-    // Another incarnation has come: the one before is gone, and that is this link's doing to report, in order.
-    for old in former {
-        old.cut();
-        inner.report(Report::Closed { id, incarnation: old.peer.incarnation, crashed: true });
-    }
-    inner.report(Report::Opened(peer));
-    for frame in waiting {
-        link.write(&frame);
-    }
-    let end = read(inner, &link, received);
-    let deliberate = link.closing() || matches!(end, End::Deliberate);
-    inner.table().remove(&link);
-    link.cut();
-    let crashed = match end {
-        End::Protocol(what) => {
-            inner.warn(format_args!(
-                "the connection with {} ({id}, {address}) was closed: {what}",
-                link.peer.name
-            ));
-            false
-        }
-        _ if deliberate => false,
-        _ => dial::evidence(inner, &link.peer),
-    };
-    inner.report(Report::Closed { id, incarnation, crashed });
-    inner.seek_changed.notify_one();
-}
-
-/// Deadlines and limits of a socket that will be a link.
-fn prepare(inner: &Inner, stream: &TcpStream) -> std::io::Result<()> {
-    stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(LOOK_EVERY))?;
-    let socket = socket2::SockRef::from(stream);
-    // Room for a whole membership list besides what is under way, so that a write never has to wait.
-    socket.set_send_buffer_size(2 * wire::FRAME_BYTES_MAX)?;
-    // Without this, a link over a cut network lives for a quarter of an hour and is slow for minutes after.
-    socket.set_tcp_user_timeout(Some(inner.settings.unacknowledged_max))
-}
-
-fn read(inner: &Inner, link: &Link, mut received: Vec<u8>) -> End {
+/// Reads a link to its end. `received` holds bytes that came after the peer's Hello.
+pub(super) fn read(inner: &Inner, link: &Link, mut received: Vec<u8>) -> End {
     let mut buffer = [0u8; READ_BYTES];
     let mut frame_began = (!received.is_empty()).then(boottime);
     loop {
@@ -185,7 +133,7 @@ fn read(inner: &Inner, link: &Link, mut received: Vec<u8>) -> End {
                 if e.kind() == ErrorKind::TimedOut {
                     return End::Broken;
                 }
-                if link.idle() > IDLE_AFTER && !inner.table().sought(link.peer.address) {
+                if link.idle() > IDLE_AFTER && !inner.table().sought(&link.peer) {
                     link.say_bye();
                     return End::Deliberate;
                 }
@@ -214,7 +162,11 @@ fn frames(inner: &Inner, link: &Link, received: &mut Vec<u8>) -> Result<bool, St
                     ));
                 }
                 inner.counts.received(message.body.name());
-                inner.report(Report::Received { from: stamp.id, message });
+                inner.report(Report::Received {
+                    from: stamp.id,
+                    incarnation: link.peer.incarnation,
+                    message,
+                });
             }
             Frame::Bye => {
                 link.closing.store(true, Ordering::Release);
@@ -228,31 +180,4 @@ fn frames(inner: &Inner, link: &Link, received: &mut Vec<u8>) -> Result<bool, St
     }
     received.drain(..done);
     Ok(open)
-}
-
-impl Inner {
-    /// Keeps the frame and dials for it, unless a dial is under way.
-    pub(super) fn send_by_dialling(
-        self: &Arc<Inner>,
-        to: crate::election::ProcessId,
-        address: std::net::SocketAddr,
-        frame: Vec<u8>,
-    ) {
-        if self.table().wait(to, address, frame) {
-            dial::begin(self, address);
-        } else {
-            // A link may have come up between the look for one and now; its own hand-over of what waits was then too
-            // early for this frame.
-            if let Some(link) = self.table().link(to) {
-                for frame in self.table().take_waiting(to) {
-                    link.write(&frame);
-                }
-            }
-        }
-    }
-
-    pub(super) fn dial_over(&self, address: std::net::SocketAddr, outcome: Dialled) {
-        self.table().dialled(address, outcome, boottime());
-        self.seek_changed.notify_one();
-    }
 }

@@ -13,8 +13,14 @@
 mod book;
 mod dial;
 mod door;
+mod handshake;
 mod link;
+mod seek;
+mod serve;
 mod table;
+#[cfg(test)]
+mod tests;
+mod twin;
 
 pub use book::Book;
 
@@ -40,7 +46,9 @@ pub const IDLE_AFTER: Duration = Duration::from_secs(10);
 /// How long a frame may take from its first byte to its last.
 pub const FRAME_DEADLINE: Duration = Duration::from_secs(2);
 const STACK_BYTES: usize = 128 * 1024;
-const LOG_LINES_PER_MINUTE: u32 = 6;
+/// What strangers can make this process log: so many lines, and then one each time that this passes.
+const LOG_LINES: u32 = 6;
+const LOG_LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// What the transport needs to know.
 #[derive(Clone, Debug)]
@@ -76,6 +84,8 @@ pub enum Report {
     Received {
         /// From whom.
         from: ProcessId,
+        /// Of which life.
+        incarnation: Incarnation,
         /// What.
         message: Message,
     },
@@ -145,7 +155,7 @@ impl Transport {
             seek_changed: std::sync::Condvar::new(),
             links: Pool::new("link", LINKS_MAX, 0, STACK_BYTES),
             dials: Pool::new("dial", DIALS_MAX, DIALS_WAITING_MAX, STACK_BYTES),
-            log: Mutex::new(LineLimit::new(LOG_LINES_PER_MINUTE)),
+            log: Mutex::new(LineLimit::new(LOG_LINES, LOG_LINE_EVERY)),
         });
         let limits = Limits {
             connections_max: STRANGERS_MAX,
@@ -160,7 +170,7 @@ impl Transport {
         std::thread::Builder::new()
             .name("seeker".to_owned())
             .stack_size(STACK_BYTES)
-            .spawn(move || dial::seek(&seeker))?;
+            .spawn(move || seek::seek(&seeker))?;
         Ok(Transport { inner, listener })
     }
 
@@ -196,10 +206,12 @@ impl Transport {
         self.inner.seek_changed.notify_one();
     }
 
-    /// Ends all links, announced as deliberate, and dials and accepts no more.
+    /// Accepts and dials no more, and ends all links, announced as deliberate.
     pub fn close(self) {
-        let links = self.inner.table().close();
-        self.inner.seek_changed.notify_one();
+        let Transport { inner, listener } = self;
+        listener.stop();
+        let links = inner.table().close();
+        inner.seek_changed.notify_one();
         for link in links {
             link.say_bye();
         }

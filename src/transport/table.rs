@@ -2,7 +2,7 @@
 
 use super::LINKS_MAX;
 use super::link::Link;
-use crate::election::{Incarnation, Moment, ProcessId};
+use crate::election::{Incarnation, MEMBERS_MAX, Moment, Peer, ProcessId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,6 +15,8 @@ const LINKS_PER_PEER_MAX: usize = 4;
 /// Between two dials to an address that does not answer: this, doubled each time up to the maximum, drawn ±50 %.
 const BACKOFF_MIN: Duration = Duration::from_millis(100);
 const BACKOFF_MAX: Duration = Duration::from_secs(2);
+/// The same to an address where somebody refuses us, or where we reached ourselves.
+const BACKOFF_HOPELESS: Duration = Duration::from_secs(30);
 
 /// All of it, behind one lock that is never held while anything waits.
 pub(super) struct Table {
@@ -38,13 +40,15 @@ struct Pending {
 struct Seek {
     failures: u32,
     not_before: Moment,
+    /// Who was reached there last: it may advertise another address.
+    reached: Option<ProcessId>,
 }
 
 /// What became of a dial.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Dialled {
-    /// There is a link now.
-    Linked,
+    /// There is a link with this process now.
+    Linked(ProcessId),
     /// There is none.
     Failed,
     /// That was this process itself, or one that will go on refusing: there is no hurry.
@@ -95,6 +99,8 @@ impl Table {
             return None;
         }
         self.links.entry(id).or_default().push(Arc::clone(link));
+        // What waits for somebody else at this address waits in vain: the address is this process's now.
+        self.pending.retain(|to, pending| *to == id || pending.address != link.peer.address);
         Some(self.take_waiting(id))
     }
 
@@ -128,6 +134,9 @@ impl Table {
         if self.closed {
             return false;
         }
+        if self.pending.len() >= MEMBERS_MAX && !self.pending.contains_key(&to) {
+            return false;
+        }
         let pending = self.pending.entry(to).or_insert(Pending { address, frames: Vec::new() });
         pending.address = address;
         if pending.frames.len() == PENDING_MAX {
@@ -145,18 +154,18 @@ impl Table {
     /// A dial is over. What waited for it and got no link is dropped.
     pub(super) fn dialled(&mut self, address: SocketAddr, outcome: Dialled, now: Moment) {
         self.dialling.remove(&address);
-        if outcome != Dialled::Linked {
+        let linked = matches!(outcome, Dialled::Linked(_));
+        if !linked {
             self.pending.retain(|_, pending| pending.address != address);
         }
-        if let Some(seek) = self.sought.get_mut(&address) {
-            seek.failures = match outcome {
-                Dialled::Linked => 0,
-                Dialled::Failed => seek.failures.saturating_add(1),
-                Dialled::Hopeless => u32::MAX,
-            };
-            let doubled = BACKOFF_MIN.saturating_mul(1u32.checked_shl(seek.failures).unwrap_or(u32::MAX));
-            seek.not_before = now.plus(doubled.min(BACKOFF_MAX).mul_f64(0.5 + fastrand::f64()));
+        let Some(seek) = self.sought.get_mut(&address) else { return };
+        seek.failures = if linked { 0 } else { seek.failures.saturating_add(1) };
+        if let Dialled::Linked(id) = outcome {
+            seek.reached = Some(id);
         }
+        let doubled = BACKOFF_MIN.saturating_mul(1u32.checked_shl(seek.failures).unwrap_or(u32::MAX));
+        let backoff = if outcome == Dialled::Hopeless { BACKOFF_HOPELESS } else { doubled.min(BACKOFF_MAX) };
+        seek.not_before = now.plus(backoff.mul_f64(0.5 + fastrand::f64()));
     }
 
     pub(super) fn seek(&mut self, addresses: BTreeSet<SocketAddr>) {
@@ -165,8 +174,9 @@ impl Table {
             addresses.into_iter().map(|a| (a, known.get(&a).copied().unwrap_or_default())).collect();
     }
 
-    pub(super) fn sought(&self, address: SocketAddr) -> bool {
-        self.sought.contains_key(&address)
+    /// Whether a link with this peer is sought.
+    pub(super) fn sought(&self, peer: &Peer) -> bool {
+        self.sought.contains_key(&peer.address) || self.sought.values().any(|s| s.reached == Some(peer.id))
     }
 
     /// Begins all dials that are due, and says when the next one is.
@@ -174,12 +184,14 @@ impl Table {
         if self.closed {
             return (Vec::new(), None);
         }
-        let linked: BTreeSet<SocketAddr> =
-            self.links.values().flatten().filter(|l| !l.closing()).map(|l| l.peer.address).collect();
+        let open = || self.links.values().flatten().filter(|l| !l.closing()).map(|l| &l.peer);
+        let addresses: BTreeSet<SocketAddr> = open().map(|p| p.address).collect();
+        let ids: BTreeSet<ProcessId> = open().map(|p| p.id).collect();
         let mut due = Vec::new();
         let mut next = None;
         for (address, seek) in &self.sought {
-            if linked.contains(address) || self.dialling.contains(address) {
+            let linked = addresses.contains(address) || seek.reached.is_some_and(|id| ids.contains(&id));
+            if linked || self.dialling.contains(address) {
                 continue;
             }
             if seek.not_before <= now {
@@ -198,5 +210,110 @@ impl Table {
         self.pending.clear();
         self.sought.clear();
         std::mem::take(&mut self.links).into_values().flatten().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::election::Priority;
+    use std::net::{TcpListener, TcpStream};
+    use uuid::Uuid;
+
+    fn address(port: u16) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], port))
+    }
+
+    fn id(number: u128) -> ProcessId {
+        ProcessId(Uuid::from_u128(number))
+    }
+
+    fn link(number: u128, at: SocketAddr) -> Arc<Link> {
+        let listener = TcpListener::bind(address(0)).unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let peer = Peer {
+            id: id(number),
+            incarnation: Incarnation(1),
+            name: String::new(),
+            address: at,
+            priority: Priority::DEFAULT,
+            revision: String::new(),
+        };
+        Arc::new(Link::new(peer, stream))
+    }
+
+    fn after(ms: u64) -> Moment {
+        Moment(Duration::from_millis(ms))
+    }
+
+    #[test]
+    fn an_address_is_dialled_again_later_and_later_and_not_while_it_is_linked() {
+        let mut table = Table::new(address(1));
+        table.seek(BTreeSet::from([address(2)]));
+        assert_eq!(table.due(after(0)), (vec![address(2)], None));
+        assert_eq!(table.due(after(0)), (vec![], None), "one dial at a time");
+        let mut now = after(0);
+        for failures in 1..=8u32 {
+            table.dialled(address(2), Dialled::Failed, now);
+            let (due, next) = table.due(now);
+            let wait = next.unwrap().since(now);
+            let drawn_from = (BACKOFF_MIN * 2u32.pow(failures)).min(BACKOFF_MAX);
+            assert!(
+                due.is_empty() && wait >= drawn_from / 2 && wait <= drawn_from * 3 / 2,
+                "{failures}: {wait:?}"
+            );
+            now = now.plus(wait);
+            assert_eq!(table.due(now).0, vec![address(2)]);
+        }
+        assert!(table.add(&link(7, address(2))).is_some());
+        table.dialled(address(2), Dialled::Linked(id(7)), now);
+        assert_eq!(table.due(now.plus(Duration::from_secs(60))), (vec![], None));
+    }
+
+    #[test]
+    fn a_peer_that_advertises_another_address_than_it_was_reached_at_is_not_dialled_again() {
+        let mut table = Table::new(address(1));
+        table.seek(BTreeSet::from([address(2)]));
+        let link = link(7, address(9));
+        assert!(table.add(&link).is_some());
+        assert_eq!(table.due(after(0)).0, vec![address(2)]);
+        table.dialled(address(2), Dialled::Linked(id(7)), after(0));
+        assert_eq!(table.due(after(60_000)).0, vec![]);
+        assert!(table.sought(&link.peer));
+        table.remove(&link);
+        assert_eq!(table.due(after(60_000)).0, vec![address(2)]);
+    }
+
+    #[test]
+    fn what_waits_for_a_link_is_bounded_and_dropped_when_there_will_be_none() {
+        let mut table = Table::new(address(1));
+        assert!(table.wait(id(7), address(2), vec![0]));
+        for number in 1..=PENDING_MAX {
+            assert!(
+                !table.wait(id(7), address(2), vec![u8::try_from(number).unwrap()]),
+                "one dial is enough"
+            );
+        }
+        let waiting = table.add(&link(7, address(2))).unwrap();
+        assert_eq!((waiting.len(), &waiting[0]), (PENDING_MAX, &vec![1]), "the oldest went first");
+        table.wait(id(8), address(3), vec![1]);
+        table.dialled(address(3), Dialled::Failed, after(0));
+        assert_eq!(table.add(&link(8, address(3))), Some(vec![]));
+        table.wait(id(9), address(4), vec![1]);
+        table.add(&link(10, address(4)));
+        assert_eq!(table.take_waiting(id(9)), Vec::<Vec<u8>>::new(), "the address is another's now");
+    }
+
+    #[test]
+    fn a_peer_has_few_links_and_a_closed_table_none() {
+        let mut table = Table::new(address(1));
+        for _ in 0..LINKS_PER_PEER_MAX {
+            assert!(table.add(&link(7, address(2))).is_some());
+        }
+        assert!(table.add(&link(7, address(2))).is_none());
+        assert_eq!(table.close().len(), LINKS_PER_PEER_MAX);
+        assert!(table.add(&link(8, address(2))).is_none());
+        assert!(!table.wait(id(8), address(2), vec![1]));
+        assert!(!table.probe(id(8), Incarnation(1)));
     }
 }

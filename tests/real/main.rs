@@ -2,6 +2,8 @@
 //!
 //! `cargo test --test real` runs what takes a minute; `-- --ignored` the same for longer, and what needs root.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod bad_input;
 mod clocks;
 mod clusters;

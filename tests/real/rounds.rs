@@ -31,6 +31,12 @@ pub enum Cause {
     Handover,
 }
 
+/// What `/members` answers.
+#[derive(serde::Deserialize)]
+struct Members {
+    members: Vec<Member>,
+}
+
 /// A member as `/members` names it.
 #[derive(Clone, Debug, serde::Deserialize)]
 pub struct Member {
@@ -44,7 +50,7 @@ pub struct Member {
 /// them. Its own order of the list is not trusted.
 pub fn best_besides(fleet: &Fleet, but: usize) -> Result<usize, String> {
     let (_, body) = fleet.get(but, "/members").map_err(text)?;
-    let mut members: Vec<Member> = serde_json::from_str(&body).map_err(text)?;
+    let Members { mut members } = serde_json::from_str(&body).map_err(text)?;
     members.retain(|m| m.state == "alive" && m.name != fleet.name(but));
     let best = members.into_iter().max_by(|a, b| (a.priority, &a.id).cmp(&(b.priority, &b.id)));
     let best = best.ok_or("nobody else is alive")?;

@@ -2,7 +2,8 @@
 
 use super::{Machine, Phase};
 use crate::election::{
-    Body, Epoch, Member, Note, Now, Outcome, Preempt, ProcessId, Rank, Reason, State, Timer, Variant,
+    Action, Body, Epoch, Member, Message, Note, Now, Outcome, Preempt, ProcessId, Rank, Reason, State, Timer,
+    Variant,
 };
 
 impl Machine {
@@ -35,10 +36,12 @@ impl Machine {
         others.chain(Some(self.rank()).filter(|r| r.eligible())).max().map(|r| r.id)
     }
 
-    /// The paper's procedure in one epoch. Only live processes count for the detector variant, which falls back to it.
+    /// The paper's procedure in one epoch. Only live processes count for the detector variant, which falls back to it,
+    /// and for a process that never leads and has found nobody in its first round: it would use up an epoch in each
+    /// further one for calling the dead, and it seeks them anyway.
     pub(super) fn elect(&mut self, now: Now, epoch: Epoch) {
         let me = self.rank();
-        let live_only = self.settings.variant == Variant::Detector;
+        let live_only = self.settings.variant == Variant::Detector || !me.eligible() && self.fruitless > 0;
         let higher = self.ids(|m| m.peer.rank().outranks(me) && (m.state == State::Alive || !live_only));
         if higher.is_empty() {
             return if me.eligible() { self.announce(now, epoch) } else { self.nobody() };
@@ -63,8 +66,7 @@ impl Machine {
             self.note(Note::NobodyEligible);
         }
         self.fruitless = self.fruitless.saturating_add(1);
-        self.enter(Phase::Deferring);
-        self.arm(Timer::Coordinator, self.settings.coordinator_timeout);
+        self.defer();
     }
 
     /// Rule 2: it received no Answer, so it leads. Who did not answer has failed, for all that can be known.
@@ -82,16 +84,26 @@ impl Machine {
     /// Rule 3: a process with a higher rank answered; it sends nothing more in this election and waits.
     pub(super) fn answer(&mut self, from: ProcessId, epoch: Epoch) {
         if self.phase == Phase::Electing && epoch >= self.epoch && self.outranked_by(from) {
-            self.enter(Phase::Deferring);
-            self.arm(Timer::Coordinator, self.settings.coordinator_timeout);
+            self.defer();
         }
+    }
+
+    /// Waits for a Coordinator.
+    pub(super) fn defer(&mut self) {
+        self.enter(Phase::Deferring);
+        self.arm(Timer::Coordinator, self.settings.coordinator_timeout);
     }
 
     /// Rule 3: nobody announced in time; it restarts the process at the beginning.
     pub(super) fn coordinator_missed(&mut self, now: Now) {
-        if self.phase == Phase::Deferring {
-            self.again(now);
+        if self.phase != Phase::Deferring {
+            return;
         }
+        if self.fruitless > 0 && self.best_live().is_none() {
+            // Still nobody who may lead, and no news worth a line in the log every time.
+            return self.arm(Timer::Coordinator, self.settings.coordinator_timeout);
+        }
+        self.again(now);
     }
 
     fn again(&mut self, now: Now) {
@@ -119,24 +131,37 @@ impl Machine {
             Phase::Leading(own) if epoch <= own => return self.send_claim(from),
             Phase::Leading(_) => {
                 // A newer round: the incumbent takes part in it and goes on in its epoch.
-                self.send(from, Body::Answer);
                 let epoch = self.unused(epoch);
+                self.send_answer(from, epoch);
                 return if self.letter() { self.elect(now, epoch) } else { self.announce(now, epoch) };
             }
             _ => {}
         }
-        self.send(from, Body::Answer);
         let incumbent_lives =
             self.phase == Phase::Following && self.settings.variant == Variant::Detector && !self.leads(from);
-        if epoch <= self.epoch || incumbent_lives {
+        let asks_after_pause = matches!(&self.phase, Phase::Asking(asking) if asking.after_pause);
+        if epoch <= self.epoch || incumbent_lives || asks_after_pause && !self.letter() {
             // A round that is over or that this process takes part in already; or, for the detector variant, no round
-            // at all while the leader is alive. The sender may be missing just that leader.
+            // at all while the leader is alive: the sender may be missing just that leader. Or a message that waited
+            // while this process was paused: others have had the time to elect a leader since.
+            self.send(from, Body::Answer);
             if self.leader.is_some() {
                 self.tell(from);
             }
             return;
         }
-        self.elect(now, self.unused(epoch));
+        let epoch = self.unused(epoch);
+        self.send_answer(from, epoch);
+        self.elect(now, epoch);
+    }
+
+    /// Answers with the epoch of the round that this process joins in the same turn: with its former one the Answer
+    /// would be stale for the sender, which is in that round already.
+    fn send_answer(&mut self, to: ProcessId, round: Epoch) {
+        if let Some(address) = self.roster.get(to).map(|m| m.peer.address) {
+            let message = Message { epoch: round, body: Body::Answer };
+            self.act(Action::Send { to, address, message });
+        }
     }
 
     /// This epoch, unless a higher one has been seen since: then the next above all.

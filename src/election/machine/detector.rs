@@ -7,12 +7,13 @@ use crate::election::{
 use core::net::SocketAddr;
 
 impl Machine {
-    /// Any message is a sign of life. Says whether the sender is a member; messages of others are dropped.
+    /// Any message is a sign of life, and of a connection that is open. Says whether the sender is a member; messages of others are dropped.
     pub(super) fn heard(&mut self, now: Now, from: ProcessId) -> bool {
         let Some(member) = self.roster.get_mut(from) else {
             return false;
         };
         member.last_heard = Some(now.at);
+        member.linked = true;
         if member.state == State::Failed {
             member.state = State::Alive;
             member.alive_since = now.at;
@@ -85,7 +86,11 @@ impl Machine {
         if let (Some(sent), Some(member)) = (sent, self.roster.get_mut(from)) {
             member.round_trip = Some(now.at.since(sent));
         }
-        if held != self.roster.version {
+        // A follower that was paused acknowledges many heartbeats at once, with the list that it had before: one copy
+        // of the list is enough, until it acknowledges a heartbeat that was sent after that.
+        let sent_since = self.lists.get(&from).is_some_and(|at| sequence <= *at);
+        if held != self.roster.version && !sent_since {
+            self.lists.insert(from, self.sequence);
             let entries = self.roster.entries();
             self.send(from, Body::Membership { version: self.roster.version, entries });
         }

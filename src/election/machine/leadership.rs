@@ -16,6 +16,7 @@ impl Machine {
             epoch > self.epoch || own_round,
             "a leader's epoch is that of its own round, or above all it was in"
         );
+        self.handover_failed(now);
         self.round = Some(epoch);
         let reason = if self.leader.is_some() { Reason::Superseded } else { self.loss };
         if self.phase.leading() {
@@ -32,6 +33,7 @@ impl Machine {
         self.remembered.clear();
         self.roster.version = crate::election::MembershipVersion { epoch, version: 1 };
         self.beats.clear();
+        self.lists.clear();
         self.note(Note::Leader { peer: self.me.clone(), epoch, reason, me: true });
         for id in self.ids(|m| m.state == State::Alive) {
             self.send_claim(id);
@@ -81,12 +83,21 @@ impl Machine {
             }
         }
         if self.bullies(sender.rank()) {
+            if self.phase.contesting() {
+                // Its own election goes on, and ends in a higher epoch than this one. To begin it anew at each claim
+                // would never end it.
+                return;
+            }
             let next = self.seen.next();
             return if self.phase.leading() && !self.letter() {
                 self.announce(now, next)
             } else {
                 self.contest(now)
             };
+        }
+        if self.phase.leading() && epoch == self.epoch {
+            // Two leaders of one epoch: the one that goes on must hear of the other, to take a new epoch.
+            self.send_claim(from);
         }
         self.follow(now, sender, epoch, elected_at_ms);
     }

@@ -53,7 +53,7 @@ impl Machine {
             former_life && self.leads(id) || former_tenant.is_some_and(|tenant| self.leads(tenant));
         let waited_for_gone = former_tenant.is_some_and(|tenant| self.phase == Phase::Waiting(tenant));
         if let Some(tenant) = former_tenant {
-            self.forget(tenant);
+            self.evict(tenant);
         }
         if leader_gone {
             self.lose_leader(Reason::Crash);
@@ -64,10 +64,26 @@ impl Machine {
         self.settle(now);
     }
 
+    /// A member's address is another's now. One that is still connected may be alive all the same, where two processes
+    /// advertise one address by mistake: it counts as failed until it is heard of again.
+    fn evict(&mut self, id: ProcessId) {
+        if self.roster.get(id).is_some_and(|m| m.linked) {
+            self.fail(id, Reason::Crash);
+        } else {
+            self.forget(id);
+        }
+    }
+
     /// The last connection with a member closed. That alone proves nothing: heartbeats decide.
     pub(super) fn link_down(&mut self, id: ProcessId, incarnation: Incarnation) {
         if let Some(member) = self.roster.get_mut(id).filter(|m| m.peer.incarnation == incarnation) {
             member.linked = false;
+            let Member { state, peer: Peer { address, .. }, .. } = *member;
+            // Nothing is left of one whose address is another's.
+            let inhabited = self.roster.iter().any(|m| m.state == State::Alive && m.peer.address == address);
+            if state == State::Failed && inhabited {
+                self.forget(id);
+            }
         }
     }
 
@@ -104,26 +120,46 @@ impl Machine {
         for id in self.ids(|m| !m.linked && m.peer.id != from && !named.contains(&m.peer.id)) {
             self.forget(id);
         }
+        let mut agreed = true;
         for entry in entries {
-            self.learn_from_leader(now, entry);
+            agreed &= self.learn_from_leader(now, entry);
         }
-        self.roster.version = version;
+        if agreed {
+            self.roster.version = version;
+        }
     }
 
-    /// The leader's word on a member. A connection of this process's own says more about its being alive.
-    fn learn_from_leader(&mut self, now: Now, entry: Entry) {
+    /// The leader's word on a member. Having heard from it just now over a connection of its own, this process knows
+    /// better that it is alive; false says so, and keeps the list's old version, so that the leader says it again. A
+    /// connection that nothing came over lately proves nothing: the host at its other end may be gone.
+    fn learn_from_leader(&mut self, now: Now, entry: Entry) -> bool {
         let Entry { peer, state } = entry;
-        let linked_to_it = self
-            .roster
-            .get(peer.id)
-            .is_some_and(|m| m.linked && (m.peer.incarnation == peer.incarnation || m.state == State::Alive));
-        if peer.id == self.me.id || linked_to_it || self.leads(peer.id) {
-            return;
+        if peer.id == self.me.id || self.leads(peer.id) {
+            return true;
+        }
+        if let Some(known) = self.roster.get(peer.id).filter(|m| m.linked) {
+            let same_life = known.peer.incarnation == peer.incarnation;
+            if same_life && known.state == State::Alive && state == State::Failed {
+                let heard =
+                    known.last_heard.is_some_and(|at| now.at.since(at) <= self.settings.failure_timeout);
+                if !heard {
+                    self.fail(peer.id, Reason::Silence);
+                }
+                return !heard;
+            }
+            if same_life || known.state == State::Alive {
+                return true;
+            }
         }
         if let Some(tenant) = self.roster.at(peer.address, peer.id) {
+            if self.roster.get(tenant).is_some_and(|m| m.linked && m.state == State::Alive) {
+                // The leader has not heard yet who listens there now.
+                return false;
+            }
             self.forget(tenant);
         }
         self.take_entry(now, Entry { peer, state });
+        true
     }
 
     /// The leader has a new or changed member. Out of step, the list stays as it is, and the next acknowledgement
@@ -136,8 +172,7 @@ impl Machine {
         version: MembershipVersion,
         entry: Entry,
     ) {
-        if self.follows(from, epoch) && self.next_version(version) {
-            self.learn_from_leader(now, entry);
+        if self.follows(from, epoch) && self.next_version(version) && self.learn_from_leader(now, entry) {
             self.roster.version = version;
         }
     }
@@ -189,6 +224,7 @@ impl Machine {
             return;
         };
         self.dirty = true;
+        self.lists.remove(&id);
         self.note(Note::MemberGone(member.peer));
         if self.phase.leading() {
             self.bump_version();
@@ -219,13 +255,19 @@ impl Machine {
     /// Discovery works and names these addresses. A leader forgets failed members that it has not named for long: a
     /// failed or empty look-up never comes here, so it removes nobody.
     pub(super) fn listed(&mut self, now: Now, addresses: BTreeSet<SocketAddr>) {
+        let alive = self.roster.iter().filter(|m| m.state == State::Alive);
+        let inhabited: BTreeSet<SocketAddr> = alive.map(|m| m.peer.address).collect();
         for member in self.roster.iter_mut() {
-            if addresses.contains(&member.peer.address) {
+            let address = member.peer.address;
+            // An address that a live member has taken over does not speak for the dead one that had it before.
+            let own = member.state == State::Alive || !inhabited.contains(&address);
+            if own && addresses.contains(&address) {
                 member.unlisted_since = None;
             } else {
                 member.unlisted_since.get_or_insert(now.at);
             }
         }
+        self.own_addresses.retain(|a| *a == self.me.address || addresses.contains(a));
         self.candidates = addresses;
         if self.phase.leading() {
             let forget_after = self.settings.forget_after;

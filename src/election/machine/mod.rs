@@ -21,7 +21,7 @@ use super::{
     Rank, Reason, Record, Role, Settings, State, Timer, View,
 };
 use core::net::SocketAddr;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 /// What this process is in the middle of.
@@ -83,6 +83,8 @@ pub struct Machine {
     sequence: u32,
     /// When the latest heartbeats were sent, newest last, for their round trips.
     beats: VecDeque<(u32, Moment)>,
+    /// Which heartbeat was the latest when a leader last sent its list to a member. Bounded by the roster.
+    lists: BTreeMap<ProcessId, u32>,
     /// Whose farewell in which epoch was the latest: that epoch is over.
     resigned: Option<(ProcessId, Epoch)>,
     /// Handovers in a row after which the successor did not lead; each doubles the delay of the next.
@@ -129,6 +131,7 @@ impl Machine {
             last_turn: Moment::default(),
             sequence: 0,
             beats: VecDeque::new(),
+            lists: BTreeMap::new(),
             handovers_failed: 0,
             handing_over: false,
             handover_not_before: Moment::default(),
@@ -180,7 +183,7 @@ impl Machine {
 
     fn received(&mut self, now: Now, from: ProcessId, message: Message) {
         let Message { epoch, body } = message;
-        if epoch > Epoch::MAX
+        if !epoch.plausible(self.seen)
             || matches!(self.phase, Phase::Leaving) && !matches!(body, Body::Coordinator { .. })
         {
             return;
@@ -235,6 +238,11 @@ impl Machine {
     /// Whether it knows nobody else alive: discovery should then look more often.
     pub fn alone(&self) -> bool {
         !self.roster.iter().any(|m| m.state == State::Alive)
+    }
+
+    /// The latest heartbeat's round trip to a member; none where this process does not lead.
+    pub fn round_trip(&self, id: ProcessId) -> Option<Duration> {
+        self.roster.get(id).and_then(|member| member.round_trip)
     }
 
     /// What may be told of it.

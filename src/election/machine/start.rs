@@ -17,6 +17,8 @@ pub(super) struct Asking {
     named: Option<ProcessId>,
     /// Whether the start timeout has passed.
     overdue: bool,
+    /// Whether it asks because it was paused.
+    pub(super) after_pause: bool,
 }
 
 impl Machine {
@@ -35,6 +37,9 @@ impl Machine {
         self.lose_leader(Reason::Pause);
         self.note(Note::Asking { paused: Some(gap) });
         self.ask_all(0);
+        if let Phase::Asking(asking) = &mut self.phase {
+            asking.after_pause = true;
+        }
     }
 
     /// Begins to ask, for `expect` members at most as long as the start timeout.
@@ -121,6 +126,10 @@ impl Machine {
             self.learn(now, entry);
         }
         let named = leader.map(|l| l.peer).filter(|p| p.id != self.me.id);
+        if named.is_some() && self.phase == Phase::Electing {
+            // There is a leader: as good as an Answer. It announces itself anew as soon as it is asked.
+            self.defer();
+        }
         if let Some(peer) = &named {
             self.learn(now, Entry { peer: peer.clone(), state: State::Alive });
         }

@@ -123,8 +123,8 @@ fn who_leads_is_computed_when_asked() {
         assert_eq!(get("/is-leader", &source), (is_leader_status, json!({"is_leader": leads})), "{state}");
         assert_eq!(get("/readyz", &source).0, ready_status, "{state}");
         assert_eq!(get("/", &source), (name_status, json!({"name": name})), "{state}");
-        for member in get("/members", &source).1.as_array().unwrap() {
-            assert_eq!(member["is_leader"], json!(id.as_deref() == member["id"].as_str()), "{state}");
+        for member in get("/members", &source).1["members"].as_array().unwrap() {
+            assert_eq!(member["leader"], json!(id.as_deref() == member["id"].as_str()), "{state}");
             assert_eq!(member["me"], json!(member["name"] == "web-1"), "{state}");
         }
     }
@@ -177,14 +177,14 @@ fn the_members_are_exactly_these() {
         get("/members", &source(Role::Leading)),
         (
             200,
-            json!([
+            json!({"members": [
                 {
                     "id": "00000000-0000-0000-0000-000000000002",
                     "name": "web-2",
                     "address": "198.18.0.2:4041",
                     "priority": 102,
                     "state": "failed",
-                    "is_leader": false,
+                    "leader": false,
                     "me": false,
                     "last_heard_ms": 250,
                     "round_trip_ms": 1.25,
@@ -195,12 +195,12 @@ fn the_members_are_exactly_these() {
                     "address": "198.18.0.1:4041",
                     "priority": 101,
                     "state": "alive",
-                    "is_leader": true,
+                    "leader": true,
                     "me": true,
                     "last_heard_ms": null,
                     "round_trip_ms": null,
                 },
-            ])
+            ]})
         )
     );
 }

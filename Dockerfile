@@ -1,0 +1,42 @@
+# Two ways to the same image, which holds one file:
+#
+#   docker build -t bellwether .                                      builds the binary inside (the last target)
+#   docker build -t bellwether --target prebuilt \
+#     --build-arg BINARY=bellwether -f Dockerfile FOLDER              takes FOLDER/bellwether, built outside
+#
+# The second one is for whoever has built and tested a binary already and wants that very file shipped. It has to be a
+# static one (see RUSTFLAGS below): nothing else is in the image, not even a loader for shared libraries.
+
+# Any image with cargo, a C linker and the static C library. An argument, for a mirror or a pinned digest.
+ARG RUST_IMAGE=rust:1-slim-bookworm
+
+FROM ${RUST_IMAGE} AS build
+WORKDIR /src
+COPY . .
+# crt-static: glibc is linked in, so that the image needs nothing. It resolves names without the shared libraries that a
+# static glibc is known to want, because the hosts file and DNS have been built into it since 2.34 (tests/dns.rs).
+# --target, although it is the host: without it the flag would reach build scripts and macros, which cannot be static.
+RUN host="$(rustc -vV | sed -n 's/^host: //p')" \
+ && RUSTFLAGS='-C target-feature=+crt-static' \
+    cargo build --locked --release --bin bellwether --target "$host" \
+ && cp "target/$host/release/bellwether" /bellwether
+
+# What both images are besides the file.
+FROM scratch AS shell-less
+# A user that owns nothing anywhere, as a number: there is no /etc/passwd, and Kubernetes' runAsNonRoot looks at the
+# number. Neither port needs a privilege.
+USER 65532:65532
+# The status API and the peer port.
+EXPOSE 4040 4041
+# For engines without probes of their own; Kubernetes ignores it and asks /healthz. The binary asks itself, since there
+# is no shell and no curl. (Only images in Docker's format carry it.)
+HEALTHCHECK CMD ["/bellwether", "status", "--healthz"]
+ENTRYPOINT ["/bellwether"]
+
+FROM shell-less AS prebuilt
+ARG BINARY=bellwether
+COPY ${BINARY} /bellwether
+
+# The last target is the one that is built when none is named.
+FROM shell-less AS bellwether
+COPY --from=build /bellwether /bellwether

@@ -1,0 +1,71 @@
+//! Whom one talks to: what either side makes of the other's first frame.
+
+use super::Inner;
+use crate::election::Peer;
+use crate::wire::{self, Frame, Hello, Refusal};
+use std::net::SocketAddr;
+
+/// What a Hello is answered with.
+pub(super) enum Verdict {
+    Welcome(Box<Peer>),
+    /// This process has dialled itself: say who one is, so that it notices.
+    Self_,
+    Refuse(Refusal, String),
+}
+
+/// Judges a Hello, on either side of a connection.
+pub(super) fn judge(inner: &Inner, hello: &Hello, remote: SocketAddr) -> Verdict {
+    let me = &inner.settings.me;
+    if hello.cluster != inner.settings.cluster {
+        let text = format!("this is cluster \"{}\", not \"{}\"", inner.settings.cluster, hello.cluster);
+        return Verdict::Refuse(Refusal::Cluster, text);
+    }
+    if hello.peer.id == me.id {
+        if hello.peer.incarnation == me.incarnation {
+            return Verdict::Self_;
+        }
+        let text = format!("{} has this id too: {}", me.name, me.id);
+        return Verdict::Refuse(Refusal::OwnId, text);
+    }
+    if hello.negotiate((wire::VERSION_MIN, wire::VERSION)).is_none() {
+        let text = format!("versions {} to {} are spoken here", wire::VERSION_MIN, wire::VERSION);
+        return Verdict::Refuse(Refusal::Version, text);
+    }
+    let mut peer = hello.peer.clone();
+    peer.address = reachable(peer.address, remote);
+    Verdict::Welcome(Box::new(peer))
+}
+
+/// The address that a peer is reached at: what it says, with the connection's own address where it does not know.
+fn reachable(claimed: SocketAddr, remote: SocketAddr) -> SocketAddr {
+    let ip = if claimed.ip().is_unspecified() { remote.ip() } else { claimed.ip() };
+    SocketAddr::new(ip.to_canonical(), claimed.port())
+}
+
+/// What the side that dialled makes of the other side's first frame.
+pub(super) enum Answered {
+    /// It is a peer.
+    Peer(Box<Peer>),
+    /// It is this process.
+    Self_,
+    /// It refuses this process, or is refused.
+    Refused(String),
+}
+
+pub(super) fn judge_answer(inner: &Inner, frame: Frame, remote: SocketAddr) -> Answered {
+    match frame {
+        Frame::Hello(hello) => match judge(inner, &hello, remote) {
+            Verdict::Welcome(peer) => Answered::Peer(peer),
+            Verdict::Self_ => Answered::Self_,
+            Verdict::Refuse(_, text) => Answered::Refused(format!(
+                "{} (id {}, cluster \"{}\") at {remote} is refused: {text}",
+                hello.peer.name, hello.peer.id, hello.cluster
+            )),
+        },
+        Frame::Refuse { why, text } => Answered::Refused(format!(
+            "{remote} refuses {} (id {}, cluster \"{}\"): {text} ({why:?})",
+            inner.settings.me.name, inner.settings.me.id, inner.settings.cluster
+        )),
+        _ => Answered::Refused(format!("{remote} answered with something that is no handshake")),
+    }
+}

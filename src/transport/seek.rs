@@ -1,0 +1,99 @@
+//! Links that are sought, and links that a message waits for.
+
+use super::dial::{Answer, dial};
+use super::serve::hand_over;
+use super::table::Dialled;
+use super::twin::{say_bye, twin, two_of_one_id};
+use super::{Inner, Report};
+use crate::election::ProcessId;
+use crate::net::boottime;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+/// How long the seeking thread sleeps at most.
+const SEEK_EVERY: Duration = Duration::from_secs(1);
+
+/// Dials what is sought, until the transport is closed.
+pub(super) fn seek(inner: &Arc<Inner>) {
+    loop {
+        let mut table = inner.table();
+        if table.closed() {
+            return;
+        }
+        let now = boottime();
+        let (due, next) = table.due(now);
+        if due.is_empty() {
+            let wait = next.map_or(SEEK_EVERY, |next| next.since(now)).min(SEEK_EVERY);
+            drop(
+                inner
+                    .seek_changed
+                    .wait_timeout(table, wait.max(Duration::from_millis(1)))
+                    .unwrap_or_else(PoisonError::into_inner),
+            );
+            continue;
+        }
+        drop(table);
+        for address in due {
+            begin(inner, address);
+        }
+    }
+}
+
+/// Dials an address, already marked as being dialled, on a thread of the pool.
+pub(super) fn begin(inner: &Arc<Inner>, address: SocketAddr) {
+    let job = Arc::clone(inner);
+    let begun = inner.dials.run(move || {
+        let outcome = match dial(&job, address) {
+            Ok(Answer::Peer { peer, stream, rest }) => match twin(&job, &peer) {
+                None => hand_over(&job, *peer, stream, rest),
+                Some(known) => {
+                    job.warn(format_args!("{}", two_of_one_id(&known, &peer)));
+                    say_bye(&stream);
+                    Dialled::Hopeless
+                }
+            },
+            Ok(Answer::Self_) => {
+                job.report(Report::ReachedSelf(address));
+                Dialled::Hopeless
+            }
+            Ok(Answer::Refused(why)) => {
+                job.warn(format_args!("{why}"));
+                Dialled::Hopeless
+            }
+            Err(error) => {
+                if error.kind() == ErrorKind::ConnectionRefused {
+                    job.report(Report::Refused(address));
+                }
+                Dialled::Failed
+            }
+        };
+        job.dial_over(address, outcome);
+    });
+    if begun.is_err() {
+        inner.dial_over(address, Dialled::Failed);
+    }
+}
+
+impl Inner {
+    /// Keeps the frame and dials for it, unless a dial is under way.
+    pub(super) fn send_by_dialling(self: &Arc<Inner>, to: ProcessId, address: SocketAddr, frame: Vec<u8>) {
+        if self.table().wait(to, address, frame) {
+            begin(self, address);
+        } else {
+            // A link may have come up between the look for one and now; its own hand-over of what waits was then too
+            // early for this frame.
+            if let Some(link) = self.table().link(to) {
+                for frame in self.table().take_waiting(to) {
+                    link.write(&frame);
+                }
+            }
+        }
+    }
+
+    pub(super) fn dial_over(&self, address: SocketAddr, outcome: Dialled) {
+        self.table().dialled(address, outcome, boottime());
+        self.seek_changed.notify_one();
+    }
+}

@@ -1,0 +1,331 @@
+//! Two transports, or one and a hand-made peer, over loopback.
+
+use super::*;
+use crate::election::{Body, Epoch, Priority};
+use crate::wire::{Frame, Hello, Refusal};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpStream};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Instant;
+use uuid::Uuid;
+
+const PATIENCE: Duration = Duration::from_secs(5);
+
+struct Counted {
+    refused: AtomicU32,
+    unknown: AtomicU32,
+}
+
+impl Counts for Counted {
+    fn sent(&self, _: &'static str) {}
+    fn received(&self, _: &'static str) {}
+    fn unknown_frame(&self) {
+        self.unknown.fetch_add(1, Ordering::Relaxed);
+    }
+    fn refused(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+struct Side {
+    transport: Transport,
+    reports: Receiver<Report>,
+    counts: Arc<Counted>,
+    address: SocketAddr,
+}
+
+fn peer(number: u128, incarnation: u64, address: SocketAddr) -> Peer {
+    Peer {
+        id: ProcessId(Uuid::from_u128(number)),
+        incarnation: Incarnation(incarnation),
+        name: format!("p{number}"),
+        address,
+        priority: Priority::DEFAULT,
+        revision: String::new(),
+    }
+}
+
+fn loopback(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+}
+
+fn side(number: u128, cluster: &str) -> Side {
+    let listener = TcpListener::bind(loopback(0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let (sender, reports) = channel();
+    let sender = Mutex::new(sender);
+    let counts = Arc::new(Counted { refused: AtomicU32::new(0), unknown: AtomicU32::new(0) });
+    let settings = Settings {
+        cluster: cluster.to_owned(),
+        me: peer(number, 1, address),
+        dial_timeout: Duration::from_millis(500),
+        unacknowledged_max: Duration::from_secs(3),
+    };
+    let sink: Sink = Arc::new(move |report| drop(sender.lock().unwrap().send(report)));
+    let transport = Transport::start(settings, listener, sink, counts.clone()).unwrap();
+    Side { transport, reports, counts, address }
+}
+
+impl Side {
+    /// The next report that `wanted` picks; others are passed over.
+    fn until<T>(&self, what: &str, wanted: impl Fn(&Report) -> Option<T>) -> T {
+        let deadline = Instant::now() + PATIENCE;
+        let mut seen = Vec::new();
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.reports.recv_timeout(left) {
+                Ok(report) => match wanted(&report) {
+                    Some(found) => return found,
+                    None => seen.push(report),
+                },
+                Err(_) => panic!("no {what}; there was {seen:?}"),
+            }
+        }
+    }
+
+    fn opened(&self) -> Peer {
+        self.until("link", |r| if let Report::Opened(peer) = r { Some(peer.clone()) } else { None })
+    }
+
+    fn closed(&self) -> (ProcessId, u64, bool) {
+        self.until("end of a link", |r| match r {
+            Report::Closed { id, incarnation, crashed } => Some((*id, incarnation.0, *crashed)),
+            _ => None,
+        })
+    }
+
+    fn received(&self) -> (ProcessId, Message) {
+        self.until("message", |r| match r {
+            Report::Received { from, message, .. } => Some((*from, message.clone())),
+            _ => None,
+        })
+    }
+
+    fn dial(&self, address: SocketAddr) {
+        self.transport.seek(BTreeSet::from([address]));
+    }
+}
+
+fn ask(epoch: u64) -> Message {
+    Message { epoch: Epoch(epoch), body: Body::Ask }
+}
+
+fn hello(cluster: &str, from: Peer) -> Hello {
+    Hello {
+        version_min: wire::VERSION_MIN,
+        version_max: wire::VERSION,
+        cluster: cluster.to_owned(),
+        peer: from,
+    }
+}
+
+/// Connects by hand, says this, and hands out the connection.
+fn connect(to: SocketAddr, first: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(to).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(first).unwrap();
+    stream
+}
+
+/// The next frame on a connection made by hand.
+fn frame(stream: &mut TcpStream) -> Frame {
+    let mut received = Vec::new();
+    loop {
+        if let Some((frame, length)) = wire::decode(&received, wire::FRAME_BYTES_MAX).unwrap() {
+            assert_eq!(length, received.len(), "one frame at a time is read by hand");
+            return frame;
+        }
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        received.push(byte[0]);
+    }
+}
+
+#[test]
+fn a_message_to_a_stranger_is_sent_over_a_link_that_is_dialled_for_it() {
+    let (a, b) = (side(1, "c"), side(2, "c"));
+    let to = ProcessId(Uuid::from_u128(2));
+    a.transport.send(to, b.address, &ask(1));
+    a.transport.send(to, b.address, &ask(2));
+    assert_eq!(b.opened().name, "p1");
+    for epoch in [1, 2] {
+        assert_eq!(b.received(), (ProcessId(Uuid::from_u128(1)), ask(epoch)));
+    }
+    assert_eq!(a.opened().address, b.address);
+    // And back, over the same link.
+    b.transport.send(ProcessId(Uuid::from_u128(1)), a.address, &ask(3));
+    assert_eq!(a.received().1, ask(3));
+}
+
+#[test]
+fn an_announced_end_is_no_evidence() {
+    let (a, b) = (side(1, "c"), side(2, "c"));
+    a.dial(b.address);
+    a.opened();
+    b.opened();
+    b.transport.close();
+    assert_eq!(a.closed(), (ProcessId(Uuid::from_u128(2)), 1, false));
+}
+
+#[test]
+fn an_unannounced_end_and_a_refused_dial_are_a_crash() {
+    let a = side(1, "c");
+    let listener = TcpListener::bind(loopback(0)).unwrap();
+    let them = peer(2, 7, listener.local_addr().unwrap());
+    let mut stream = connect(a.address, &wire::encode_hello(&hello("c", them)).unwrap());
+    assert!(matches!(frame(&mut stream), Frame::Hello(_)));
+    a.opened();
+    // As when a process is killed: the port first, then the connection.
+    drop(listener);
+    drop(stream);
+    assert_eq!(a.closed(), (ProcessId(Uuid::from_u128(2)), 7, true));
+}
+
+#[test]
+fn an_unannounced_end_that_the_same_life_answers_is_a_blip() {
+    let (a, b) = (side(1, "c"), side(2, "c"));
+    a.dial(b.address);
+    a.opened();
+    b.opened();
+    let link = a.transport.inner.table().link(ProcessId(Uuid::from_u128(2))).unwrap();
+    link.break_off();
+    let mut reports = [a.until("report", |r| Some(r.clone())), a.until("report", |r| Some(r.clone()))];
+    reports.sort_by_key(|r| matches!(r, Report::Opened(_)));
+    assert!(matches!(reports[0], Report::Closed { crashed: false, .. }), "{reports:?}");
+    assert!(matches!(&reports[1], Report::Opened(p) if p.incarnation == Incarnation(1)), "{reports:?}");
+}
+
+#[test]
+fn an_unannounced_end_that_another_life_answers_is_a_crash_and_a_new_link() {
+    let a = side(1, "c");
+    let listener = TcpListener::bind(loopback(0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut stream = connect(a.address, &wire::encode_hello(&hello("c", peer(2, 7, address))).unwrap());
+    assert!(matches!(frame(&mut stream), Frame::Hello(_)));
+    a.opened();
+    drop(stream);
+    let (mut redial, _) = listener.accept().unwrap();
+    redial.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert!(matches!(frame(&mut redial), Frame::Hello(_)));
+    redial.write_all(&wire::encode_hello(&hello("c", peer(2, 8, address))).unwrap()).unwrap();
+    let mut crashed = false;
+    let mut opened = false;
+    while !(crashed && opened) {
+        match a.until("report", |r| Some(r.clone())) {
+            Report::Closed { incarnation: Incarnation(7), crashed: true, .. } => crashed = true,
+            Report::Opened(p) if p.incarnation == Incarnation(8) => opened = true,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn silence_after_an_unannounced_end_is_no_evidence() {
+    let a = side(1, "c");
+    let listener = TcpListener::bind(loopback(0)).unwrap();
+    let them = peer(2, 7, listener.local_addr().unwrap());
+    let mut stream = connect(a.address, &wire::encode_hello(&hello("c", them)).unwrap());
+    assert!(matches!(frame(&mut stream), Frame::Hello(_)));
+    a.opened();
+    // The port still takes connections, and nobody says anything there.
+    drop(stream);
+    assert_eq!(a.closed(), (ProcessId(Uuid::from_u128(2)), 7, false));
+}
+
+#[test]
+fn another_cluster_our_own_id_and_unknown_versions_are_refused_and_told_why() {
+    let a = side(1, "c");
+    let them = peer(2, 7, loopback(9));
+    let future = Hello { version_min: 99, version_max: 100, ..hello("c", them.clone()) };
+    for (hello, expected) in [
+        (hello("other", them), Refusal::Cluster),
+        (hello("c", peer(1, 9, loopback(9))), Refusal::OwnId),
+        (future, Refusal::Version),
+    ] {
+        let mut stream = connect(a.address, &wire::encode_hello(&hello).unwrap());
+        match frame(&mut stream) {
+            Frame::Refuse { why, text } => assert_eq!(why, expected, "{text}"),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(stream.read(&mut [0]).unwrap(), 0, "the connection ends");
+    }
+    assert_eq!(a.counts.refused.load(Ordering::Relaxed), 3);
+}
+
+#[test]
+fn dialling_oneself_is_noticed() {
+    let a = side(1, "c");
+    a.dial(a.address);
+    let own = a.until("own address", |r| if let Report::ReachedSelf(at) = r { Some(*at) } else { None });
+    assert_eq!(own, a.address);
+}
+
+#[test]
+fn a_refused_dial_is_reported() {
+    let a = side(1, "c");
+    let nobody = TcpListener::bind(loopback(0)).unwrap().local_addr().unwrap();
+    a.dial(nobody);
+    assert_eq!(a.until("refusal", |r| if let Report::Refused(at) = r { Some(*at) } else { None }), nobody);
+}
+
+#[test]
+fn an_unknown_address_is_found_out_from_the_route_and_filled_in_by_the_other_side() {
+    let b = side(2, "c");
+    let listener = TcpListener::bind(loopback(0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (sender, reports) = channel();
+    let sender = Mutex::new(sender);
+    let settings = Settings {
+        cluster: "c".to_owned(),
+        me: peer(1, 1, SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))),
+        dial_timeout: Duration::from_millis(500),
+        unacknowledged_max: Duration::from_secs(3),
+    };
+    let sink: Sink = Arc::new(move |report| drop(sender.lock().unwrap().send(report)));
+    let a = Transport::start(settings, listener, sink, b.counts.clone()).unwrap();
+    a.seek(BTreeSet::from([b.address]));
+    assert_eq!(b.opened().address, loopback(port));
+    let found = reports.recv_timeout(PATIENCE).unwrap();
+    assert!(matches!(found, Report::Advertise(at) if at == loopback(port)), "{found:?}");
+}
+
+#[test]
+fn unknown_frames_are_skipped_and_wrong_stamps_end_the_link() {
+    let a = side(1, "c");
+    let them = peer(2, 7, loopback(9));
+    let mut stream = connect(a.address, &wire::encode_hello(&hello("c", them.clone())).unwrap());
+    assert!(matches!(frame(&mut stream), Frame::Hello(_)));
+    a.opened();
+    // A sound frame of a kind that does not exist: a Bye under another tag, with its checksum made again.
+    let mut unknown = wire::encode_bye();
+    unknown[4..6].copy_from_slice(&999u16.to_le_bytes());
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&unknown[4..6]);
+    hasher.update(&unknown[10..]);
+    unknown[6..10].copy_from_slice(&hasher.finalize().to_le_bytes());
+    stream.write_all(&unknown).unwrap();
+    let stamp = |id: ProcessId| wire::Stamp { cluster: "c".to_owned(), id, priority: Priority::DEFAULT };
+    stream.write_all(&wire::encode_message(&stamp(them.id), &ask(5)).unwrap()).unwrap();
+    assert_eq!(a.received().1, ask(5));
+    assert_eq!(a.counts.unknown.load(Ordering::Relaxed), 1);
+    let forged = wire::encode_message(&stamp(ProcessId(Uuid::from_u128(3))), &ask(6)).unwrap();
+    stream.write_all(&forged).unwrap();
+    assert_eq!(a.closed(), (them.id, 7, false));
+}
+
+#[test]
+fn a_peer_that_stops_reading_is_cut_off_and_holds_nobody_up() {
+    let a = side(1, "c");
+    let them = peer(2, 7, loopback(9));
+    let mut stream = connect(a.address, &wire::encode_hello(&hello("c", them.clone())).unwrap());
+    assert!(matches!(frame(&mut stream), Frame::Hello(_)));
+    a.opened();
+    let began = Instant::now();
+    while a.transport.inner.table().link(them.id).is_some() {
+        a.transport.send(them.id, them.address, &ask(1));
+        assert!(began.elapsed() < PATIENCE, "the link was never cut");
+    }
+    assert_eq!(a.closed(), (them.id, 7, false));
+    let _ = stream.shutdown(Shutdown::Both);
+}

@@ -1,0 +1,381 @@
+//! The command line as scripts and manifests meet it: the real binary, its exit codes and what it prints.
+
+// Helpers of tests fail by panicking, as the tests do.
+#![allow(clippy::unwrap_used)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+/// The flags of `run` with their defaults; a contract.
+const FLAGS: [(&str, Option<&str>); 29] = [
+    ("service", None),
+    ("peers", None),
+    ("peer-port", Some("4041")),
+    ("expect", Some("0")),
+    ("advertise", None),
+    ("listen", Some("[::]:4041")),
+    ("http", Some("[::]:4040")),
+    ("name", None),
+    ("cluster", None),
+    ("state-dir", None),
+    ("revision", None),
+    ("safety", Some("classic")),
+    ("priority", Some("100")),
+    ("preempt", Some("5s")),
+    ("variant", Some("detector")),
+    ("crash-evidence", Some("suspect")),
+    ("heartbeat", Some("250ms")),
+    ("lease", Some("1500ms")),
+    ("answer-timeout", Some("300ms")),
+    ("coordinator-timeout", Some("900ms")),
+    ("dial-timeout", Some("200ms")),
+    ("refresh", Some("5s")),
+    ("stable-margin", Some("1s")),
+    ("start-timeout", Some("10s")),
+    ("forget-after", Some("60s")),
+    ("log", Some("info")),
+    ("log-format", Some("text")),
+    ("help", None),
+    ("version", None),
+];
+
+/// The program with nothing of ours or of a proxy in its environment.
+fn bellwether(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bellwether"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("BELLWETHER_") {
+            command.env_remove(name);
+        }
+    }
+    command.env_remove("POD_NAME").env_remove("POD_IP").args(args).stdin(Stdio::null());
+    command
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// Runs what is to be refused: exit code 2, nothing on stdout, and these words in the error.
+fn refused(command: &mut Command, words: &[&str]) {
+    let output = command.output().unwrap();
+    let error = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{command:?}\n{error}");
+    assert_eq!(stdout(&output), "");
+    assert!(error.starts_with("error: "), "{error}");
+    for word in words {
+        assert!(error.contains(word), "{command:?}: no {word:?} in\n{error}");
+    }
+}
+
+#[test]
+fn help_shows_each_flag_with_its_variable_and_default() {
+    for command in [&["--help"][..], &["run", "--help"], &["--name=a", "--help"]] {
+        // A variable that is set but empty is not set, and yet it is in the help.
+        let output = bellwether(command).env("BELLWETHER_LEASE", "").output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let help = stdout(&output);
+        for (flag, default) in FLAGS.iter().take(FLAGS.len() - 2) {
+            let start =
+                help.find(&format!("      --{flag} <")).unwrap_or_else(|| panic!("no --{flag} in\n{help}"));
+            let rest = &help[start + 8..];
+            let section = &rest[..rest.find("\n      --").unwrap_or(rest.len())];
+            let variable = format!("[env: BELLWETHER_{}=]", flag.to_uppercase().replace('-', "_"));
+            assert!(section.contains(&variable), "no {variable} in\n{section}");
+            match default {
+                Some(default) => assert!(section.contains(&format!("[default: {default}]")), "{section}"),
+                None => assert!(!section.contains("\n          [default:"), "{section}"),
+            }
+        }
+        for heading in
+            ["Peers:", "This process:", "Election:", "Timing:", "Logging:", "Examples:", "Exit codes:"]
+        {
+            assert!(help.contains(heading), "no {heading} in\n{help}");
+        }
+    }
+}
+
+#[test]
+fn help_shows_no_flag_that_is_not_in_the_contract() {
+    let help = stdout(&bellwether(&["--help"]).output().unwrap());
+    let flags = help.lines().filter_map(|line| {
+        let flag = line.strip_prefix("      --");
+        flag.or_else(|| line.strip_prefix("  -h, --")).or_else(|| line.strip_prefix("  -V, --"))
+    });
+    for flag in flags {
+        let flag = flag.split([' ', ',']).next().unwrap();
+        assert!(FLAGS.iter().any(|(known, _)| *known == flag), "--{flag}");
+    }
+    for gone in ["majority", "release", "voters", "inject", " sim"] {
+        assert!(!help.contains(gone), "{gone}");
+    }
+}
+
+#[test]
+fn says_its_version() {
+    let output = bellwether(&["--version"]).output().unwrap();
+    assert_eq!(stdout(&output), format!("bellwether {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn impossible_relations_are_refused_with_both_values_and_the_mend() {
+    for (flags, words) in [
+        (&["--lease=999ms"][..], &["--lease 999ms", "--heartbeat 250ms", "--lease 1s"][..]),
+        (&["--heartbeat=400ms"], &["--lease 1500ms", "--heartbeat 400ms", "--lease 1600ms"]),
+        (&["--heartbeat=9ms"], &["--heartbeat 9ms", "--heartbeat 10ms"]),
+        (&["--answer-timeout=900ms"], &["--coordinator-timeout 900ms", "--answer-timeout 900ms", "2700ms"]),
+        (
+            &["--dial-timeout=301ms"],
+            &["--answer-timeout 300ms", "--dial-timeout 301ms", "--answer-timeout 301ms"],
+        ),
+        (&["--start-timeout=999ms"], &["--start-timeout 999ms", "--stable-margin 1s"]),
+        (&["--preempt=249ms"], &["--preempt 249ms", "--heartbeat 250ms"]),
+        (&["--forget-after=1s"], &["--forget-after 1s", "--lease 1500ms"]),
+        (&["--refresh=50ms"], &["--refresh 50ms", "--refresh 100ms"]),
+        (
+            &["--listen=[::]:7", "--http=127.0.0.1:7"],
+            &["--listen [::]:7", "--http 127.0.0.1:7", "another port"],
+        ),
+        (&["--advertise=0.0.0.0:4041"], &["--advertise 0.0.0.0:4041", "no address that peers can dial"]),
+        (&["--advertise=10.0.0.1:0"], &["--advertise 10.0.0.1:0", "port 0"]),
+    ] {
+        refused(&mut bellwether(flags), words);
+        refused(bellwether(&["run"]).args(flags), words);
+    }
+}
+
+#[test]
+fn impossible_values_are_refused_with_the_mend() {
+    for (flags, words) in [
+        (&["--safety=majority"][..], &["'majority'", "--safety", "`classic` only"][..]),
+        (&["--crash-evidence=release"], &["'release'", "--crash-evidence", "suspect or off"]),
+        (&["--voters=3"], &["--voters"]),
+        (&["sim"], &["sim"]),
+        (&["exec"], &["exec"]),
+        (&["--variant=optimized"], &["optimized", "detector, paper"]),
+        (&["--priority=1001"], &["1001", "--priority", "from 0 to 1000"]),
+        (&["--priority=-1"], &["-1", "--priority", "from 0 to 1000"]),
+        (&["--expect=257"], &["257", "--expect", "from 0 to 256"]),
+        (&["--preempt=sometimes"], &["sometimes", "always, never"]),
+        (&["--preempt=5"], &["'5'", "write 5s"]),
+        (&["--refresh=5"], &["'5'", "--refresh", "write 5s"]),
+        (&["--refresh=-5s"], &["-5s", "cannot be negative"]),
+        (&["--refresh=0s"], &["0s", "longer than zero"]),
+        (&["--refresh=2h"], &["2h", "the longest is 1h"]),
+        (&["--refresh=99999999999999999999s"], &["the longest is 1h"]),
+        (&["--lease=1.5s"], &["1.5s", "1500ms"]),
+        (&["--peers=web-0"], &["'web-0'", "write web-0:4041"]),
+        (&["--peers=::1:4041"], &["[fd00::1]:4041"]),
+        (&["--peers=a:1,"], &["an empty entry"]),
+        (&["--service=web:4041"], &["web:4041", "--peer-port"]),
+        (&["--peer-port=0"], &["'0'", "from 1 to 65535"]),
+        (&["--peer-port=tcp://10.0.0.1:4041"], &["Kubernetes", "enableServiceLinks"]),
+        (&["--listen=4041"], &["[::]:4041"]),
+        (&["--http=localhost:4040"], &["localhost:4040", "no host name"]),
+        (&["--name="], &["--name"]),
+        (&["--name=a\tb"], &["--name", r"a\tb", "control characters"]),
+        (&["--cluster", &"c".repeat(64)], &["--cluster", "64 bytes", "at most 63"]),
+        (&["--log=loud"], &["loud", "off, error, warn, info, debug, trace"]),
+        (&["--log-format=xml"], &["xml", "text, json"]),
+        (&["stauts"], &["stauts", "'status'"]),
+        (&["demo", "-n", "2"], &["'2'", "from 3 to 9"]),
+        (&["status", "--url", "https://a"], &["https://a", "http://127.0.0.1:4040"]),
+    ] {
+        refused(&mut bellwether(flags), words);
+    }
+}
+
+#[test]
+fn variables_are_settings_and_flags_win_over_them() {
+    refused(bellwether(&[]).env("BELLWETHER_LEASE", "999ms"), &["--lease 999ms"]);
+    refused(bellwether(&["run"]).env("BELLWETHER_LEASE", "5"), &["'5'", "--lease", "write 5s"]);
+    refused(bellwether(&["--lease=998ms"]).env("BELLWETHER_LEASE", "999ms"), &["--lease 998ms"]);
+    refused(bellwether(&[]).env("BELLWETHER_PEERS", "a:1,b"), &["'b'", "write b:4041"]);
+    refused(bellwether(&[]).env("POD_IP", "localhost"), &["POD_IP \"localhost\"", "status.podIP"]);
+    // The settings of the sidecar are none of the other commands'.
+    let status = bellwether(&["status", "--help"]).env("BELLWETHER_LEASE", "5").output().unwrap();
+    assert_eq!(status.status.code(), Some(0));
+}
+
+#[test]
+fn an_empty_variable_is_not_set() {
+    let mut command = bellwether(&["--lease=999ms"]);
+    for (flag, _) in FLAGS.iter().take(FLAGS.len() - 2) {
+        command.env(format!("BELLWETHER_{}", flag.to_uppercase().replace('-', "_")), "");
+    }
+    command.env("POD_IP", "").env("POD_NAME", "");
+    refused(&mut command, &["--lease 999ms", "--heartbeat 250ms"]);
+}
+
+#[test]
+fn what_is_perhaps_not_meant_is_warned_of() {
+    let mut child = bellwether(&["--listen=127.0.0.1:0", "--http=127.0.0.1:0"])
+        .env("BELLWETHER_LAESE", "2s")
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let stderr = BufReader::new(child.stderr.take().unwrap());
+    let (lines, read) = channel();
+    let reader = std::thread::spawn(move || {
+        for line in stderr.lines().map_while(Result::ok) {
+            let _ = lines.send(line);
+        }
+    });
+    let mut awaited =
+        vec!["no peers: neither --service nor --peers", "BELLWETHER_LAESE (is BELLWETHER_LEASE meant?)"];
+    while !awaited.is_empty() {
+        let line = read
+            .recv_timeout(Duration::from_secs(20))
+            .unwrap_or_else(|_| panic!("not warned of: {awaited:?}"));
+        awaited.retain(|words| !(line.contains(words) && line.contains(" WARN ")));
+    }
+    let _ = child.kill();
+    child.wait().unwrap();
+    reader.join().unwrap();
+}
+
+/// A server that answers each connection with the next of these replies; its address.
+fn server(replies: Vec<Vec<u8>>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for reply in replies {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+            let mut head = Vec::new();
+            let mut byte = [0];
+            while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) > 0 {
+                head.push(byte[0]);
+            }
+            let _ = stream.write_all(&reply);
+        }
+    });
+    url
+}
+
+fn reply(status: &str, body: &str) -> Vec<u8> {
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    [head.as_bytes(), body.as_bytes()].concat()
+}
+
+const LEADER: &str = r#"{"leader":{"id":"abcdef01-0000-4000-8000-000000000002","name":"web-2","address":"10.0.0.2:4041","priority":100},"is_leader":false,"epoch":7,"valid_for_ms":null,"elected_at":"2026-11-21T09:00:00Z","safety":"classic"}"#;
+const NO_LEADER: &str =
+    r#"{"leader":null,"is_leader":false,"epoch":7,"valid_for_ms":null,"elected_at":null,"safety":"classic"}"#;
+const MEMBERS: &str = r#"{"members":[
+    {"id":"abcdef01-0000-4000-8000-000000000002","name":"web-2","address":"10.0.0.2:4041","priority":100,"state":"alive","leader":true,"me":false,"last_heard_ms":120,"round_trip_ms":null},
+    {"id":"abcdef00-0000-4000-8000-000000000001","name":"evil\u001b[2J\nleader: me","address":"10.0.0.1:4041","priority":50,"state":"failed","leader":false,"me":true,"last_heard_ms":null,"round_trip_ms":0.42}]}"#;
+
+fn status(replies: Vec<Vec<u8>>, more: &[&str]) -> Output {
+    // A proxy in the environment is not asked.
+    bellwether(&["status", "--url", &server(replies)])
+        .args(more)
+        .env("http_proxy", "http://127.0.0.1:9")
+        .env("ALL_PROXY", "http://127.0.0.1:9")
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn status_prints_the_leader_and_the_members() {
+    let output = status(vec![reply("200 OK", LEADER), reply("200 OK", MEMBERS)], &[]);
+    let expected = r"leader: web-2 (abcdef01, 10.0.0.2:4041), epoch 7
+
+   NAME                               ID        ADDRESS        PRIORITY  STATE   HEARD      RTT
+*  web-2                              abcdef01  10.0.0.2:4041  100       alive   120ms ago  -
+   evil\u{1b}[2J\nleader: me (here)  abcdef00  10.0.0.1:4041  50        failed  -          0.42ms
+";
+    assert_eq!(stdout(&output).replace(' ', ""), expected.replace(' ', ""), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn status_without_a_leader_exits_with_3() {
+    let output = status(vec![reply("503 Service Unavailable", NO_LEADER), reply("200 OK", MEMBERS)], &[]);
+    assert!(stdout(&output).starts_with("no leader, epoch 7\n"), "{}{}", stdout(&output), stderr(&output));
+    assert_eq!(output.status.code(), Some(3));
+}
+
+#[test]
+fn status_prints_one_json_object() {
+    let output = status(vec![reply("200 OK", LEADER), reply("200 OK", MEMBERS)], &["-o", "json"]);
+    let object: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&object["leader"]["name"], &object["epoch"], &object["safety"]),
+        (&"web-2".into(), &7.into(), &"classic".into())
+    );
+    assert_eq!(object["members"][1]["round_trip_ms"], 0.42);
+    assert!(!stdout(&output).contains('\u{1b}'));
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn status_says_what_it_tried_and_how_to_mend_it() {
+    // A port that was free a moment ago: nobody listens there.
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let output = bellwether(&["status", "--url", &format!("http://{free}")]).output().unwrap();
+    let unreachable =
+        (output, vec![format!("http://{free}/leader"), "refused".to_owned(), "--url".to_owned()]);
+    let huge = reply("200 OK", &format!("{{\"a\":\"{}\"}}", "a".repeat(2_000_000)));
+    for (output, words) in [
+        unreachable,
+        (status(vec![b"\x16\x03\x01 what?\r\n\r\n".to_vec()], &[]), vec!["/leader".to_owned()]),
+        (status(vec![Vec::new()], &[]), vec!["/leader".to_owned()]),
+        (status(vec![reply("200 OK", "<html>")], &[]), vec!["/leader".to_owned(), "expected".to_owned()]),
+        (status(vec![reply("200 OK", "{}"), reply("200 OK", MEMBERS)], &[]), vec!["epoch".to_owned()]),
+        (status(vec![reply("200 OK", LEADER), reply("200 OK", "[]")], &[]), vec!["/members".to_owned()]),
+        (
+            status(vec![reply("404 Not Found", "no\u{1b}[2J")], &[]),
+            vec!["404".to_owned(), "--url".to_owned()],
+        ),
+        (status(vec![reply("302 Found", "")], &[]), vec!["302".to_owned()]),
+        (status(vec![huge], &[]), vec!["/leader".to_owned()]),
+        (status(vec![reply("200 OK", &"[".repeat(100_000))], &[]), vec!["/leader".to_owned()]),
+    ] {
+        let error = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{error}");
+        assert!(error.starts_with("error: ") && !error.contains('\u{1b}') && error.len() < 1000, "{error}");
+        assert_eq!(stdout(&output), "");
+        for word in words {
+            assert!(error.contains(&word), "no {word:?} in {error}");
+        }
+    }
+}
+
+#[test]
+fn status_asks_for_health() {
+    let output = status(vec![reply("200 OK", "{}")], &["--healthz"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let output =
+        status(vec![reply("500 Internal Server Error", r#"{"error":"the driver stands"}"#)], &["--healthz"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("the driver stands"), "{}", stderr(&output));
+}
+
+#[test]
+fn status_does_not_wait_for_ever() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let mut command = bellwether(&["status", "--url", &url]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let code = loop {
+        match child.try_wait().unwrap() {
+            Some(code) => break code.code(),
+            None if Instant::now() > deadline => break None,
+            None => std::thread::sleep(Duration::from_millis(10)),
+        }
+    };
+    let _ = child.kill();
+    child.wait().unwrap();
+    assert_eq!(code, Some(1));
+}

@@ -1,0 +1,500 @@
+//! Properties of the machine over random schedules of crashes, restarts, partitions, loss, duplicates and pauses: what
+//! must always hold is asserted by `support`, and after the last fault the processes agree on one leader within a bound
+//! that the settings give, and stay so.
+//!
+//! A schedule follows from its seed alone. A failure prints it; `BELLWETHER_SEED=<seed> cargo test --test machine one`
+//! runs that one and prints its trace.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use bellwether::election::{
+    Action, Body, CrashEvidence, Entry, Epoch, Event, Incarnation, Machine, MembershipVersion, Message,
+    Moment, Now, Peer, Preempt, Priority, Role, Settings, State, Timer, Variant,
+};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use support::network::{Effect, Rule};
+use support::trace::Detail;
+use support::world::{Options, World, address, id, number, peer};
+
+/// The processes of one schedule: at most this many at a time.
+const PROCESSES_MAX: usize = 7;
+/// No leader may change for this long at the end.
+const STABLE: Duration = Duration::from_secs(10);
+/// Schedules in each of the four tests; `BELLWETHER_SCHEDULES` makes it more.
+const SCHEDULES: u64 = 500;
+/// Faults in one schedule.
+const FAULTS_MAX: usize = 14;
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+struct Schedule {
+    random: fastrand::Rng,
+    world: World,
+    settings: Settings,
+    n: usize,
+    /// The place whose process takes over the address of a dead one next.
+    newcomer: usize,
+}
+
+impl Schedule {
+    fn new(seed: u64) -> Schedule {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let n = random.usize(1..=PROCESSES_MAX);
+        let settings = Settings {
+            variant: if random.bool() { Variant::Detector } else { Variant::Paper },
+            preempt: match random.u8(0..4) {
+                0 => Preempt::Always,
+                1 => Preempt::Never,
+                2 => Preempt::After(ms(500)),
+                _ => Preempt::After(ms(5000)),
+            },
+            crash_evidence: if random.u8(0..4) > 0 { CrashEvidence::Suspect } else { CrashEvidence::Off },
+            heartbeat: ms(375),
+            start_timeout: ms(3000),
+            expect: if random.u8(0..3) == 0 { random.usize(0..=n) } else { 0 },
+            ..Settings::default()
+        };
+        let options = Options {
+            seed: random.u64(..),
+            evidence: random.bool(),
+            delay: ms(1),
+            jitter: ms(random.u64(0..30)),
+            hold: random.bool(),
+            further_links: random.bool(),
+            idle_timeout: ms(random.u64(1000..10_000)),
+            seek_every: ms(250),
+            ..Options::default()
+        };
+        let mut world = World::new(n, &settings, options);
+        for k in 1..=n {
+            world.node_mut(k).finds_its_address = random.u8(0..6) == 0;
+            world.node_mut(k).priority = match random.u8(0..8) {
+                0 | 1 => Priority::NEVER,
+                2 => Priority(50),
+                3 => Priority(200),
+                _ => Priority::DEFAULT,
+            };
+        }
+        Schedule { random, world, settings, n, newcomer: 10 }
+    }
+
+    fn any(&mut self, of: &[usize]) -> Option<usize> {
+        if of.is_empty() { None } else { Some(of[self.random.usize(..of.len())]) }
+    }
+
+    fn dead(&self) -> Vec<usize> {
+        let live = self.world.live();
+        let taken: Vec<_> = live.iter().map(|k| self.world.node(*k).address).collect();
+        let free = |k: &usize| !live.contains(k) && !taken.contains(&self.world.node(*k).address);
+        self.world.nodes.keys().copied().filter(free).collect()
+    }
+
+    fn fault(&mut self) {
+        let live = self.world.live();
+        let awake: Vec<usize> = live.iter().copied().filter(|k| !self.world.node(*k).paused).collect();
+        let paused: Vec<usize> = live.iter().copied().filter(|k| self.world.node(*k).paused).collect();
+        match self.random.u8(0..24) {
+            0..=2 => {
+                if let Some(k) = self.any(&live) {
+                    self.world.crash(k);
+                }
+            }
+            3 => {
+                if let Some(k) = self.any(&live) {
+                    self.world.vanish(k);
+                }
+            }
+            4..=8 => {
+                let dead = self.dead();
+                if let Some(k) = self.any(&dead) {
+                    let keeps = self.random.bool();
+                    self.world.start(k, keeps);
+                }
+            }
+            9 => {
+                let dead = self.dead();
+                if let Some(k) = self.any(&dead) {
+                    let (new, address) = (self.newcomer, self.world.node(k).address);
+                    self.newcomer += 1;
+                    self.world.place(new, address, &self.settings);
+                    self.world.node_mut(new).priority = self.world.node(k).priority;
+                    self.world.start(new, false);
+                }
+            }
+            10 => {
+                let dead = self.dead();
+                if let Some(k) = self.any(&dead) {
+                    let moved = address(100 + self.newcomer);
+                    self.newcomer += 1;
+                    let old = std::mem::replace(&mut self.world.node_mut(k).address, moved);
+                    self.world.listed.remove(&old);
+                    self.world.listed.insert(moved);
+                    self.world.start(k, true);
+                }
+            }
+            11 => {
+                if let Some(k) = self.any(&awake) {
+                    self.world.stop(k);
+                }
+            }
+            12 | 13 => {
+                if let Some(k) = self.any(&awake) {
+                    self.world.pause(k);
+                }
+            }
+            14 | 15 => {
+                if let Some(k) = self.any(&paused) {
+                    self.world.resume(k);
+                }
+            }
+            16 | 17 => {
+                let mut groups = vec![Vec::new(), Vec::new()];
+                for k in self.world.nodes.keys() {
+                    groups[self.random.usize(..2)].push(*k);
+                }
+                self.world.partition(&groups);
+            }
+            18 => {
+                if let (Some(a), Some(b)) = (self.any(&live), self.any(&live))
+                    && a != b
+                {
+                    self.world.cut(a, b);
+                }
+            }
+            19 => self.world.heal(),
+            _ => {
+                if let (Some(from), Some(to)) = (self.any(&live), self.any(&live)) {
+                    let names = [
+                        "election",
+                        "answer",
+                        "coordinator",
+                        "heartbeat",
+                        "heartbeat_ack",
+                        "membership",
+                        "join",
+                        "leave",
+                        "resign",
+                        "ask",
+                        "tell",
+                    ];
+                    let name = names[self.random.usize(..names.len())].to_string();
+                    let effect = match self.random.u8(0..3) {
+                        0 => Effect::Drop,
+                        1 => Effect::Duplicate,
+                        _ => Effect::Delay(ms(self.random.u64(0..3000))),
+                    };
+                    self.world.next(Rule { from, to, name, effect });
+                }
+            }
+        }
+    }
+
+    /// Faults, then none.
+    fn run(&mut self) {
+        for k in 1..=self.n {
+            if self.random.u8(0..6) > 0 {
+                self.world.start(k, false);
+                let wait = ms(self.random.u64(0..400));
+                self.world.run(wait);
+            }
+        }
+        for _ in 0..self.random.usize(0..=FAULTS_MAX) {
+            let wait = match self.random.u8(0..4) {
+                0 => ms(self.random.u64(0..10)),
+                1 => ms(self.random.u64(0..4000)),
+                _ => ms(self.random.u64(0..700)),
+            };
+            self.world.run(wait);
+            self.fault();
+        }
+        self.world.heal();
+        for k in self.world.live() {
+            if self.world.node(k).paused {
+                self.world.resume(k);
+            }
+        }
+        for (k, node) in &self.world.nodes {
+            if *k < 10 {
+                self.world.listed.insert(node.address);
+            }
+        }
+        let dead = self.dead();
+        if self.world.live().is_empty() {
+            let keeps = self.random.bool();
+            self.world.start(dead[0], keeps);
+        }
+        if self.random.bool() {
+            for k in dead {
+                if self.dead().contains(&k) {
+                    let keeps = self.random.bool();
+                    self.world.start(k, keeps);
+                }
+            }
+        }
+        self.world.trace.line(self.world.now, "+ no more faults");
+    }
+
+    /// How long an agreement may take after the last fault: see the terms.
+    fn bound(&self) -> Duration {
+        let Settings {
+            failure_timeout,
+            answer_timeout,
+            coordinator_timeout,
+            start_timeout,
+            stable_margin,
+            ..
+        } = self.settings;
+        // A connection to a host that is gone stands in the way until it times out; a dead leader is noticed.
+        let noticed = self.world.options.link_timeout + failure_timeout;
+        // Who has just started, or was paused, asks first.
+        let asked = start_timeout + stable_margin;
+        // A contest, and one that had to be repeated.
+        let contests = (answer_timeout * 2 + coordinator_timeout) * 2;
+        noticed + asked + contests
+    }
+
+    fn agreed(&self) -> Option<(usize, Epoch)> {
+        self.world.agreed()
+    }
+
+    fn check(&mut self) -> Duration {
+        self.run();
+        // Who was told to stop is gone after this.
+        self.world.run(self.settings.answer_timeout * 2);
+        if self.world.live().is_empty() {
+            return Duration::ZERO;
+        }
+        let healed = self.world.now;
+        let live = self.world.live();
+        let may_lead: Vec<usize> =
+            live.iter().copied().filter(|k| self.world.node(*k).priority > Priority::NEVER).collect();
+        if may_lead.is_empty() {
+            // It may take a silence until a leader that does not live any more is given up.
+            self.world.run(self.bound());
+            assert!(self.world.leading().is_empty(), "priority 0 never leads");
+            assert!(live.iter().all(|k| self.world.view(*k).leader.is_none()), "nobody is followed");
+            return Duration::ZERO;
+        }
+        let mut agreed = None;
+        while agreed.is_none() && self.world.now < healed + self.bound() {
+            self.world.run(ms(50));
+            agreed = self.agreed();
+        }
+        assert!(agreed.is_some(), "agreement within {:?}: {}", self.bound(), self.states());
+        let took = self.world.now - healed;
+        if let Preempt::After(delay) = self.settings.preempt {
+            // A better process takes over by and by; a handover that failed before is tried again later.
+            let best = may_lead.iter().map(|k| self.world.node(*k).priority).max();
+            let due = self.world.now + delay * 65 + self.bound();
+            let settled = |s: &Schedule| {
+                s.agreed().is_some_and(|(leader, _)| Some(s.world.node(leader).priority) == best)
+            };
+            // No message of the time before is on its way any more after this.
+            self.world.run(ms(4000));
+            while !settled(self) && self.world.now < due {
+                self.world.run(ms(250));
+            }
+            assert!(settled(self), "the best priority leads: {}", self.states());
+        } else {
+            let done = healed + self.bound();
+            self.world.run(done.saturating_sub(self.world.now));
+        }
+        let (before, changes) = (self.agreed(), self.world.leader_changes);
+        assert!(before.is_some(), "they agree still: {}", self.states());
+        self.world.run(STABLE);
+        assert_eq!(self.agreed(), before, "stable: {}", self.states());
+        assert_eq!(self.world.leader_changes, changes, "nobody was elected meanwhile: {}", self.states());
+        if self.settings.preempt == Preempt::Always {
+            let ranks = |k: &&usize| (self.world.node(**k).priority, **k);
+            assert_eq!(before.map(|b| b.0), may_lead.iter().max_by_key(ranks).copied(), "the highest leads");
+        }
+        took
+    }
+
+    fn states(&self) -> String {
+        let each = self.world.live().into_iter().map(|k| {
+            let view = self.world.view(k);
+            let leader = view.leader.map_or_else(String::new, |l| l.peer.name);
+            format!("p{k} {} {leader} {}", view.role.name(), view.epoch)
+        });
+        each.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// One process, driven by hand; what it sends is what comes back.
+struct Alone {
+    machine: Machine,
+    now: Duration,
+    /// What was last armed, from when it was.
+    timers: BTreeMap<Timer, Duration>,
+}
+
+impl Alone {
+    fn new(k: usize) -> Alone {
+        let machine = Machine::new(Settings::default(), "test".to_string(), peer(k), None);
+        let mut alone = Alone { machine, now: ms(0), timers: BTreeMap::new() };
+        alone.feed(Event::Start);
+        alone
+    }
+
+    fn feed(&mut self, event: Event) -> Vec<(usize, Body)> {
+        let actions = self.machine.handle(Now { at: Moment(self.now), wall_ms: 0 }, event);
+        let mut sends = Vec::new();
+        for action in actions {
+            match action {
+                Action::Send { to, message, .. } => sends.push((number(to), message.body)),
+                Action::Arm { timer, after } => {
+                    self.timers.insert(timer, after);
+                }
+                Action::Disarm(timer) => {
+                    self.timers.remove(&timer);
+                }
+                _ => {}
+            }
+        }
+        sends
+    }
+
+    fn armed(&self, timer: Timer) -> Option<Duration> {
+        self.timers.get(&timer).copied()
+    }
+
+    fn hear(&mut self, from: usize, epoch: u64, body: Body) -> Vec<(usize, Body)> {
+        self.feed(Event::Received { from: id(from), message: Message { epoch: Epoch(epoch), body } })
+    }
+
+    fn members(&self) -> Vec<usize> {
+        let mut members: Vec<usize> = self.machine.view().members.iter().map(|m| number(m.peer.id)).collect();
+        members.sort_unstable();
+        members
+    }
+}
+
+/// A leader may not know yet that an address is another's now. Its list does not make a process forget whom it is
+/// connected with: it would drop every message of it from then on.
+#[test]
+fn a_stale_list_evicts_nobody_who_is_connected() {
+    let mut alone = Alone::new(1);
+    alone.feed(Event::LinkUp(peer(3)));
+    alone.hear(3, 1, Body::Coordinator { elected_at_ms: 0 });
+    let newcomer = Peer { address: address(2), ..peer(7) };
+    alone.feed(Event::LinkUp(newcomer.clone()));
+    let version = MembershipVersion { epoch: Epoch(1), version: 4 };
+    let entries = [peer(1), peer(2), newcomer].map(|peer| Entry { peer, state: State::Alive });
+    alone.hear(3, 1, Body::Membership { version, entries: entries.to_vec() });
+    assert_eq!(alone.members(), [1, 3, 7]);
+    // And it says that its list is not the leader's, so that it gets that again.
+    let beat = Body::Heartbeat { sequence: 9, membership: version };
+    let ack = Body::HeartbeatAck { sequence: 9, membership: MembershipVersion::default() };
+    assert_eq!(alone.hear(3, 1, beat), [(3, ack)]);
+}
+
+/// A handover after which the incumbent leads again has failed, however it came to lead again: the next attempt waits for
+/// twice the delay.
+#[test]
+fn a_handover_that_ends_in_another_election_has_failed() {
+    let mut alone = Alone::new(2);
+    alone.feed(Event::LinkUp(peer(1)));
+    alone.feed(Event::LinkUp(Peer { priority: Priority(200), ..peer(3) }));
+    alone.hear(1, 0, Body::Tell { leader: None, entries: Vec::new() });
+    alone.hear(3, 0, Body::Tell { leader: None, entries: Vec::new() });
+    alone.feed(Event::Crashed { id: id(3), incarnation: Incarnation(1) });
+    alone.feed(Event::Timer(Timer::Margin));
+    alone.feed(Event::LinkUp(Peer { priority: Priority(200), ..peer(3) }));
+    for second in 1..=5 {
+        alone.now = ms(1000) * second;
+        alone.feed(Event::Turn);
+    }
+    let farewell = alone.feed(Event::Timer(Timer::Preempt));
+    assert_eq!(farewell[0], (3, Body::Resign { successor: Some(id(3)), leaving: false }));
+    // p3 does not lead, and p1 has lost its patience first.
+    alone.now = ms(5100);
+    alone.hear(1, 2, Body::Election);
+    alone.now = ms(5400);
+    alone.feed(Event::Timer(Timer::Answer));
+    assert_eq!(alone.machine.view().role, Role::Leading);
+    alone.hear(3, 2, Body::Ask);
+    assert_eq!(alone.armed(Timer::Preempt), Some(ms(10_000)));
+}
+
+/// Messages come over connections only: who is heard from is connected, and gets the leader's heartbeats.
+#[test]
+fn a_leader_beats_to_everybody_it_hears_from() {
+    let mut alone = Alone::new(3);
+    alone.feed(Event::LinkUp(peer(1)));
+    let entries = vec![Entry { peer: peer(2), state: State::Alive }];
+    alone.hear(1, 0, Body::Tell { leader: None, entries });
+    alone.now = ms(1000);
+    alone.feed(Event::Timer(Timer::Margin));
+    alone.hear(2, 1, Body::Ask);
+    alone.now = ms(1250);
+    let beats = alone.feed(Event::Timer(Timer::Heartbeat));
+    let to: Vec<usize> =
+        beats.iter().filter(|(_, b)| matches!(b, Body::Heartbeat { .. })).map(|(to, _)| *to).collect();
+    assert_eq!(to, [1, 2]);
+}
+
+fn check(seed: u64) -> Duration {
+    let verdict = std::panic::catch_unwind(|| Schedule::new(seed).check());
+    verdict.unwrap_or_else(|_| panic!("the schedule of BELLWETHER_SEED={seed} failed"))
+}
+
+/// A fixed list, so that a run says the same as the last one.
+fn check_all(first: u64) {
+    let count = std::env::var("BELLWETHER_SCHEDULES").ok().and_then(|c| c.parse().ok()).unwrap_or(SCHEDULES);
+    let mut failed = Vec::new();
+    let mut longest = Duration::ZERO;
+    for seed in first..first + count {
+        match std::panic::catch_unwind(|| check(seed)) {
+            Ok(took) => longest = longest.max(took),
+            Err(_) => failed.push(seed),
+        }
+    }
+    println!("the longest took {longest:?} to agree");
+    assert!(failed.is_empty(), "{} of {count} failed, seeds {failed:?}", failed.len());
+}
+
+// Four tests, so that they run side by side.
+
+#[test]
+fn random_schedules_end_in_agreement_1() {
+    check_all(1_000_000);
+}
+
+#[test]
+fn random_schedules_end_in_agreement_2() {
+    check_all(2_000_000);
+}
+
+#[test]
+fn random_schedules_end_in_agreement_3() {
+    check_all(3_000_000);
+}
+
+#[test]
+fn random_schedules_end_in_agreement_4() {
+    check_all(4_000_000);
+}
+
+/// One schedule, with its trace.
+#[test]
+fn one() {
+    let Some(seed) = std::env::var("BELLWETHER_SEED").ok().and_then(|s| s.parse().ok()) else {
+        return;
+    };
+    let mut schedule = Schedule::new(seed);
+    schedule.world.trace.detail = Detail::On;
+    println!("{:?}\n{:?}", schedule.settings, schedule.world.options);
+    for (k, node) in &schedule.world.nodes {
+        println!("p{k} priority {:?}", node.priority);
+    }
+    let verdict = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| schedule.check()));
+    println!("{}", schedule.world.trace.lines.join("\n"));
+    println!("{verdict:?}");
+    assert!(verdict.is_ok());
+}

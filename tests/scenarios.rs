@@ -1,0 +1,370 @@
+//! Readable scenarios: each file of tests/scenarios/ is a script and, below `-- trace`, what happens in virtual time.
+//!
+//! A difference fails, and shows it. `BELLWETHER_REWRITE=1 cargo test --test scenarios` writes the traces anew; read the
+//! difference that `git diff` shows then: a trace is right only if it is what one wants to see of a cluster.
+//!
+//! The script, a command a line (`#` begins a comment, a time is `250ms` or `5s`, a list is `p1 p2` or `all`):
+//!
+//! | command | meaning |
+//! | --- | --- |
+//! | `cluster 3 variant=paper preempt=never evidence=off expect=3 delay=5ms` | first, and once |
+//! | `priority p3 0`, `revision p1 a`, `settings p1 preempt=5s` | before its start |
+//! | `start p1 p2`, `start p7 at p3` | the latter takes the address of p3 |
+//! | `restart p3`, `restart p3 without record`, `restart p3 at 33` | `at`: with the address 198.18.0.33 |
+//! | `crash p3`, `vanish p3`, `stop p3`, `pause p3`, `resume p3` | `vanish`: its host is gone, too |
+//! | `partition p1 \| p2 p3`, `heal` | |
+//! | `drop next coordinator p3 -> p1`, `duplicate next …`, `delay next … by 1s` | one message each |
+//! | `inject p3 -> p1 coordinator epoch 1` | as if p3 had sent it |
+//! | `list p1 p2`, `list nobody` | what discovery finds from now on |
+//! | `trace on`, `trace off`, `trace heartbeats` | off at first |
+//! | `run 5s`, `run until settled`, `run until settled within 2s` | settled: all agree on a leader that lives |
+//! | `expect leader p2 everywhere epoch 2`, `expect leader p1 at p1 p3 [epoch 2]` | |
+//! | `expect no leader [at p1]`, `expect changes 1`, `expect elections 0` | since the last `mark` |
+//! | `expect members p1 p2 at p3`, `expect failed p1 at p3`, `expect gone p3` | `gone`: it does not run |
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use bellwether::election::{
+    Body, CrashEvidence, Epoch, Event, Message, Preempt, Priority, Role, Settings, State, Variant,
+};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use support::network::{Effect, Rule};
+use support::trace::Detail;
+use support::world::{Options, World, address, id, number};
+
+const MARK: &str = "-- trace";
+/// "Until settled" never waits longer.
+const SETTLED_WITHIN: Duration = Duration::from_secs(30);
+
+struct Script {
+    world: World,
+    settings: Settings,
+    changes: u64,
+    elections: u64,
+}
+
+type Verdict = Result<(), String>;
+
+fn time(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|e| format!("{text}: {e}"))
+}
+
+fn process(text: &str) -> Result<usize, String> {
+    text.strip_prefix('p').and_then(|k| k.parse().ok()).ok_or_else(|| format!("{text} is no process"))
+}
+
+fn set(settings: &mut Settings, options: &mut Options, word: &str) -> Verdict {
+    let (key, value) = word.split_once('=').ok_or_else(|| format!("{word}: expected key=value"))?;
+    match (key, value) {
+        ("variant", "paper") => settings.variant = Variant::Paper,
+        ("variant", "detector") => settings.variant = Variant::Detector,
+        ("preempt", "always") => settings.preempt = Preempt::Always,
+        ("preempt", "never") => settings.preempt = Preempt::Never,
+        ("preempt", delay) => settings.preempt = Preempt::After(time(delay)?),
+        ("evidence", "off") => {
+            settings.crash_evidence = CrashEvidence::Off;
+            options.evidence = false;
+        }
+        ("expect", n) => settings.expect = n.parse().map_err(|_| format!("{n} is no number"))?,
+        ("delay", delay) => options.delay = time(delay)?,
+        _ => return Err(format!("{word}: no such setting")),
+    }
+    Ok(())
+}
+
+impl Script {
+    fn open(line: &str) -> Result<Script, String> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let ["cluster", n, rest @ ..] = &words[..] else {
+            return Err("a script begins with `cluster N`".to_string());
+        };
+        let n = n.parse().map_err(|_| format!("{n} is no number"))?;
+        let (mut settings, mut options) = (Settings::default(), Options::default());
+        for word in rest {
+            set(&mut settings, &mut options, word)?;
+        }
+        let world = World::new(n, &settings, options);
+        Ok(Script { world, settings, changes: 0, elections: 0 })
+    }
+
+    fn list(&self, words: &[&str]) -> Result<Vec<usize>, String> {
+        match words {
+            ["all"] => Ok(self.world.nodes.keys().copied().collect()),
+            _ => words.iter().map(|w| process(w)).collect(),
+        }
+    }
+
+    fn elections(&self) -> u64 {
+        self.world.sent_of(&["election"])
+    }
+
+    fn command(&mut self, line: &str) -> Verdict {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match &words[..] {
+            ["priority", p, priority] => {
+                let priority = priority.parse().map_err(|_| format!("{priority} is no number"))?;
+                self.world.node_mut(process(p)?).priority = Priority(priority);
+            }
+            ["revision", p, revision] => {
+                self.world.node_mut(process(p)?).revision = (*revision).to_string();
+            }
+            ["settings", p, rest @ ..] => {
+                for word in rest {
+                    let mut none = Options::default();
+                    set(&mut self.world.node_mut(process(p)?).settings, &mut none, word)?;
+                }
+            }
+            ["start", p, "at", other] => {
+                let address = self.world.node(process(other)?).address;
+                self.world.place(process(p)?, address, &self.settings);
+                self.world.start(process(p)?, false);
+            }
+            ["start", list @ ..] => {
+                for k in self.list(list)? {
+                    self.world.start(k, true);
+                }
+            }
+            ["restart", p] => self.world.start(process(p)?, true),
+            ["restart", p, "without", "record"] => self.world.start(process(p)?, false),
+            ["restart", p, "at", place] => {
+                let k = process(p)?;
+                let moved = address(place.parse().map_err(|_| format!("{place} is no number"))?);
+                let old = std::mem::replace(&mut self.world.node_mut(k).address, moved);
+                self.world.listed.remove(&old);
+                self.world.listed.insert(moved);
+                self.world.start(k, true);
+            }
+            ["crash", list @ ..] => self.list(list)?.into_iter().for_each(|k| self.world.crash(k)),
+            ["vanish", list @ ..] => self.list(list)?.into_iter().for_each(|k| self.world.vanish(k)),
+            ["stop", list @ ..] => self.list(list)?.into_iter().for_each(|k| self.world.stop(k)),
+            ["pause", list @ ..] => self.list(list)?.into_iter().for_each(|k| self.world.pause(k)),
+            ["resume", list @ ..] => self.list(list)?.into_iter().for_each(|k| self.world.resume(k)),
+            ["partition", groups @ ..] => {
+                let groups: Result<Vec<_>, _> = groups.split(|w| *w == "|").map(|g| self.list(g)).collect();
+                self.world.partition(&groups?);
+            }
+            ["heal"] => self.world.heal(),
+            ["drop", "next", name, from, "->", to] => self.rule(name, from, to, Effect::Drop)?,
+            ["duplicate", "next", name, from, "->", to] => self.rule(name, from, to, Effect::Duplicate)?,
+            ["delay", "next", name, from, "->", to, "by", by] => {
+                self.rule(name, from, to, Effect::Delay(time(by)?))?;
+            }
+            ["inject", from, "->", to, name, "epoch", epoch] => {
+                let body = match *name {
+                    "election" => Body::Election,
+                    "answer" => Body::Answer,
+                    "coordinator" => Body::Coordinator { elected_at_ms: 0 },
+                    "ask" => Body::Ask,
+                    other => return Err(format!("cannot inject {other}")),
+                };
+                let epoch = Epoch(epoch.parse().map_err(|_| format!("{epoch} is no number"))?);
+                self.world.trace.line(self.world.now, &format!("+ {line}"));
+                let message = Message { epoch, body };
+                self.world.tell(process(to)?, Event::Received { from: id(process(from)?), message });
+            }
+            ["list", "nobody"] => self.world.listed.clear(),
+            ["list", list @ ..] => {
+                let listed = self.list(list)?.into_iter().map(|k| self.world.node(k).address).collect();
+                self.world.listed = listed;
+            }
+            ["trace", "on"] => self.world.trace.detail = Detail::On,
+            ["trace", "off"] => self.world.trace.detail = Detail::Off,
+            ["trace", "heartbeats"] => self.world.trace.detail = Detail::Heartbeats,
+            ["run", "until", "settled"] => self.settle(SETTLED_WITHIN)?,
+            ["run", "until", "settled", "within", limit] => self.settle(time(limit)?)?,
+            ["run", span] => self.world.run(time(span)?),
+            ["mark"] => (self.changes, self.elections) = (self.world.leader_changes, self.elections()),
+            ["expect", what @ ..] => self.expect(what)?,
+            _ => return Err("no such command".to_string()),
+        }
+        Ok(())
+    }
+
+    fn rule(&mut self, name: &str, from: &str, to: &str, effect: Effect) -> Verdict {
+        let (from, to) = (process(from)?, process(to)?);
+        self.world.next(Rule { from, to, name: name.to_string(), effect });
+        Ok(())
+    }
+
+    fn settle(&mut self, within: Duration) -> Verdict {
+        let before = self.world.now;
+        if !self.world.run_until(within, |w| w.agreed().is_some()) {
+            return Err(format!("not settled within {within:?}"));
+        }
+        let (leader, epoch) = self.world.agreed().unwrap();
+        let took = self.world.now - before;
+        let text = format!("= settled after {took:?}: p{leader} leads epoch {epoch}");
+        self.world.trace.line(self.world.now, &text);
+        Ok(())
+    }
+
+    fn expect(&mut self, what: &[&str]) -> Verdict {
+        match what {
+            ["leader", p, "everywhere"] => self.expect_agreed(process(p)?, None),
+            ["leader", p, "everywhere", "epoch", epoch] => {
+                self.expect_agreed(process(p)?, epoch.parse().ok())
+            }
+            ["leader", p, "at", list @ .., "epoch", epoch] => {
+                self.expect_leader(process(p)?, list, epoch.parse().ok())
+            }
+            ["leader", p, "at", list @ ..] => self.expect_leader(process(p)?, list, None),
+            ["no", "leader"] => self.expect_none(&self.world.live()),
+            ["no", "leader", "at", list @ ..] => self.expect_none(&self.list(list)?),
+            ["changes", n] => same("changes", n, self.world.leader_changes - self.changes),
+            ["elections", n] => same("elections", n, self.elections() - self.elections),
+            ["members", list @ .., "at", p] => {
+                let mut expected = self.list(list)?;
+                expected.sort_unstable();
+                let members = self.world.view(process(p)?).members;
+                let mut found: Vec<usize> = members.iter().map(|m| number(m.peer.id)).collect();
+                found.sort_unstable();
+                if found == expected { Ok(()) } else { Err(format!("the members are {found:?}")) }
+            }
+            ["failed", p, "at", other] => {
+                let member = id(process(p)?);
+                let members = self.world.view(process(other)?).members;
+                let failed = members.iter().any(|m| m.peer.id == member && m.state == State::Failed);
+                if failed { Ok(()) } else { Err(format!("{p} is not held failed")) }
+            }
+            ["gone", p] => {
+                let gone = !self.world.live().contains(&process(p)?);
+                if gone { Ok(()) } else { Err(format!("{p} runs")) }
+            }
+            _ => Err("no such expectation".to_string()),
+        }
+    }
+
+    fn expect_agreed(&self, leader: usize, epoch: Option<u64>) -> Verdict {
+        match self.world.agreed() {
+            Some((l, e)) if l == leader && epoch.is_none_or(|epoch| e == Epoch(epoch)) => Ok(()),
+            other => Err(format!("agreed is {other:?}")),
+        }
+    }
+
+    fn expect_leader(&self, leader: usize, at: &[&str], epoch: Option<u64>) -> Verdict {
+        for k in self.list(at)? {
+            let view = self.world.view(k);
+            let role = if k == leader { Role::Leading } else { Role::Following };
+            let known = view.leader.as_ref().map(|l| number(l.peer.id));
+            let epoch_is = epoch.is_none_or(|e| view.epoch == Epoch(e));
+            if known != Some(leader) || view.role != role || !epoch_is {
+                return Err(format!("p{k} has {known:?}, is {}, epoch {}", view.role.name(), view.epoch));
+            }
+        }
+        Ok(())
+    }
+
+    fn expect_none(&self, at: &[usize]) -> Verdict {
+        match at.iter().find(|k| self.world.view(**k).leader.is_some()) {
+            None => Ok(()),
+            Some(k) => Err(format!("p{k} has a leader")),
+        }
+    }
+}
+
+fn same(what: &str, expected: &str, found: u64) -> Verdict {
+    if expected.parse() == Ok(found) { Ok(()) } else { Err(format!("{what}: {found}")) }
+}
+
+/// Runs a script, and says what its trace is.
+fn play(input: &str) -> Result<Vec<String>, String> {
+    let lines = input.lines().enumerate().map(|(n, l)| (n + 1, l.split('#').next().unwrap_or("").trim()));
+    let mut commands = lines.filter(|(_, line)| !line.is_empty());
+    let (_, first) = commands.next().ok_or("the script is empty")?;
+    let mut script = Script::open(first)?;
+    for (number, line) in commands {
+        script.command(line).map_err(|e| {
+            let trace = script.world.trace.lines.join("\n");
+            format!("line {number}, `{line}`: {e}; the trace up to there:\n{trace}")
+        })?;
+    }
+    if let [rule, ..] = script.world.unmet() {
+        return Err(format!("no message met {rule:?}"));
+    }
+    Ok(script.world.trace.lines)
+}
+
+/// The lines that differ, with those around them left out.
+fn difference(expected: &[&str], found: &[String]) -> String {
+    let first = expected.iter().zip(found).position(|(e, f)| *e != f.as_str());
+    let first = first.unwrap_or(expected.len().min(found.len()));
+    let mut text = format!("the trace differs from its line {}:\n", first + 1);
+    for line in expected.iter().skip(first).take(12) {
+        text += &format!("- {line}\n");
+    }
+    for line in found.iter().skip(first).take(12) {
+        text += &format!("+ {line}\n");
+    }
+    text
+}
+
+fn check(file: &Path, rewrite: bool) -> Verdict {
+    let text = fs::read_to_string(file).map_err(|e| e.to_string())?;
+    let (input, expected) = text.split_once(MARK).unwrap_or((&text, ""));
+    let found = play(input)?;
+    let expected: Vec<&str> = expected.trim_start_matches('\n').lines().collect();
+    if found.iter().map(String::as_str).eq(expected.iter().copied()) {
+        return Ok(());
+    }
+    if rewrite {
+        let text = format!("{}\n\n{MARK}\n{}\n", input.trim_end(), found.join("\n"));
+        return fs::write(file, text).map_err(|e| e.to_string());
+    }
+    Err(difference(&expected, &found))
+}
+
+fn files() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> = entries.filter(|p| p.extension().is_some_and(|e| e == "txt")).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn scenarios() {
+    let rewrite = std::env::var_os("BELLWETHER_REWRITE").is_some();
+    let files = files();
+    assert!(files.len() >= 22, "{} scenarios", files.len());
+    let mut failed = String::new();
+    for file in files {
+        if let Err(why) = check(&file, rewrite) {
+            failed += &format!("{}: {why}\n", file.display());
+        }
+    }
+    assert!(failed.is_empty(), "\n{failed}BELLWETHER_REWRITE=1 writes the traces anew\n");
+}
+
+#[test]
+fn a_difference_is_found() {
+    let found = play("cluster 1\ntrace on\nstart all\nrun 2s").unwrap();
+    assert!(found.iter().any(|l| l.contains("LEADS epoch 1")));
+    let text = difference(&["something else"], &found);
+    assert!(text.contains("- something else") && text.contains("+ ") && text.contains("start p1"), "{text}");
+}
+
+#[test]
+fn a_broken_expectation_is_found() {
+    for (expectation, why) in [
+        ("expect leader p2 everywhere", "agreed is Some((3, Epoch(1)))"),
+        ("expect leader p3 everywhere epoch 2", "agreed is Some((3, Epoch(1)))"),
+        ("expect leader p2 at p1", "p1 has Some(3)"),
+        ("expect no leader", "p1 has a leader"),
+        ("expect changes 0", "changes: 1"),
+        ("expect elections 1", "elections: 0"),
+        ("expect members p1 p2 at p3", "the members are [1, 2, 3]"),
+        ("expect failed p1 at p3", "not held failed"),
+        ("expect gone p3", "p3 runs"),
+        ("expect nothing", "no such expectation"),
+        ("drop next election p1 -> p2", "no message met"),
+        ("stumble p1", "no such command"),
+        ("crash p3\nrun until settled within 0s", "not settled"),
+    ] {
+        let said = play(&format!("cluster 3\nstart all\nrun until settled\n{expectation}")).unwrap_err();
+        assert!(said.contains(why), "{expectation}: {said}");
+    }
+}

@@ -1,0 +1,399 @@
+//! The rules that hold for the sources as text: who may use whom, what the election must not touch, and house rules that
+//! no compiler checks. Each rule is a function from text to complaints, and each is shown bad text once.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+/// A file longer than this is more than one concept.
+const LINES_MAX: usize = 450;
+
+/// Who may use whom. `net` is a base, `election` the vocabulary; arrows only point up this list.
+const MAY_USE: [(&str, &[&str]); 13] = [
+    ("election", &[]),
+    ("net", &["election"]),
+    ("wire", &["election"]),
+    ("store", &["election"]),
+    ("discovery", &["election"]),
+    ("telemetry", &["election", "net"]),
+    ("transport", &["election", "net", "wire"]),
+    ("http", &["election", "net", "telemetry"]),
+    ("config", &["election", "telemetry"]),
+    ("node", &["config", "discovery", "election", "http", "net", "store", "telemetry", "transport", "wire"]),
+    ("status", &["config", "election", "http", "net", "telemetry"]),
+    ("demo", &["config", "election", "http", "net", "telemetry"]),
+    ("lib", &["config", "demo", "node", "status", "telemetry"]),
+];
+
+/// What the election must not touch, as it stands in sources, and why.
+const IMPURE: [(&str, &str); 16] = [
+    ("std::net", "sockets; core::net has the addresses"),
+    ("Instant", "a clock; the time is an argument"),
+    ("SystemTime", "a clock; the time is an argument"),
+    ("std::thread", "threads"),
+    ("std::sync", "threads"),
+    ("std::fs", "files"),
+    ("std::io", "input and output"),
+    ("std::env", "the environment"),
+    ("env!", "the environment"),
+    ("std::process", "other processes"),
+    ("log::", "a log; Action::Note says what is worth a line"),
+    ("print!", "a terminal"),
+    ("println!", "a terminal"),
+    ("rand", "randomness"),
+    ("new_v4", "randomness"),
+    ("HashMap", "an order that differs from run to run"),
+];
+
+/// A file of the program: where it is under src/, with `/`, and what is in it.
+struct Source {
+    path: String,
+    text: String,
+}
+
+impl Source {
+    fn new(path: &str, text: &str) -> Source {
+        Source { path: path.to_string(), text: text.to_string() }
+    }
+
+    /// The part of the program that it belongs to: the folder or file directly under src/.
+    fn part(&self) -> &str {
+        let first = self.path.split('/').next().unwrap_or("");
+        let first = first.strip_suffix(".rs").unwrap_or(first);
+        if first == "main" { "lib" } else { first }
+    }
+
+    /// Whether all of it is tests.
+    fn is_test(&self) -> bool {
+        self.path.ends_with("tests.rs") || self.path.contains("/tests/")
+    }
+
+    /// Its lines with their numbers, without comments and the contents of strings, and without what stands below
+    /// `#[cfg(test)] mod`, which is at the end of a file by custom.
+    fn code(&self) -> Vec<(usize, String)> {
+        let mut code = Vec::new();
+        let mut lines = self.text.lines().enumerate().peekable();
+        while let Some((number, line)) = lines.next() {
+            let next = lines.peek().map_or("", |(_, next)| next.trim_start());
+            if line.trim() == "#[cfg(test)]" && next.starts_with("mod ") && next.ends_with('{') {
+                break;
+            }
+            code.push((number + 1, without_comment(line)));
+        }
+        code
+    }
+}
+
+/// A line without its comment and with strings emptied. Strings of several lines are not known to it.
+fn without_comment(line: &str) -> String {
+    let mut code = String::new();
+    let (mut in_string, mut escaped) = (false, false);
+    let mut letters = line.chars().peekable();
+    while let Some(letter) = letters.next() {
+        if in_string {
+            in_string = escaped || letter != '"';
+            escaped = !escaped && letter == '\\';
+            if !in_string {
+                code.push(letter);
+            }
+            continue;
+        }
+        match letter {
+            '"' => in_string = true,
+            '/' if letters.peek() == Some(&'/') => break,
+            // A quotation mark as a character.
+            '\'' if line.contains("'\"'") && letters.peek() == Some(&'"') => {
+                letters.next();
+            }
+            _ => {}
+        }
+        code.push(letter);
+    }
+    code
+}
+
+fn is_word(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_'
+}
+
+/// Whether the line has the text, and not as a part of a longer word.
+fn has_word(line: &str, text: &str) -> bool {
+    line.match_indices(text).any(|(at, _)| {
+        let before = line[..at].chars().next_back().is_some_and(is_word);
+        let after = line[at + text.len()..].chars().next().is_some_and(is_word);
+        let open_end = !text.chars().next_back().is_some_and(is_word);
+        !before && (open_end || !after)
+    })
+}
+
+/// The parts that a line names after `crate::`, braces and all.
+fn used_parts(text: &str) -> Vec<(usize, String)> {
+    let mut used = Vec::new();
+    for prefix in ["crate::", "bellwether::"] {
+        for (at, _) in text.match_indices(prefix) {
+            if text[..at].chars().next_back().is_some_and(is_word) {
+                continue;
+            }
+            let line = text[..at].matches('\n').count() + 1;
+            let rest = &text[at + prefix.len()..];
+            let mut add = |name: &str| {
+                let word: String = name.trim().chars().take_while(|c| is_word(*c)).collect();
+                if !word.is_empty() {
+                    used.push((line, word));
+                }
+            };
+            match rest.strip_prefix('{') {
+                None => add(rest),
+                Some(list) => outermost(list).iter().for_each(|name| add(name)),
+            }
+        }
+    }
+    used
+}
+
+/// The items of a list in braces, up to its end; those in inner braces belong to their item.
+fn outermost(list: &str) -> Vec<String> {
+    let (mut items, mut depth) = (vec![String::new()], 0);
+    for letter in list.chars() {
+        match letter {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => items.push(String::new()),
+            _ => {}
+        }
+        if let Some(last) = items.last_mut().filter(|_| letter != ',' || depth > 0) {
+            last.push(letter);
+        }
+    }
+    items
+}
+
+/// Folders use only what stands in the table.
+fn dependencies(source: &Source) -> Vec<String> {
+    let part = source.part();
+    let Some((_, allowed)) = MAY_USE.iter().find(|(name, _)| *name == part) else {
+        return vec![format!("src/{}: {part} is not in the table of tests/tidy.rs", source.path)];
+    };
+    let known = |name: &str| MAY_USE.iter().any(|(part, _)| *part == name);
+    let code: Vec<String> = source.code().into_iter().map(|(_, line)| line).collect();
+    let used = used_parts(&code.join("\n")).into_iter();
+    let wrong = used.filter(|(_, name)| known(name) && name != part && !allowed.contains(&name.as_str()));
+    wrong.map(|(line, name)| format!("src/{}:{line}: {part} must not use {name}", source.path)).collect()
+}
+
+/// The election touches nothing but data.
+fn purity(source: &Source) -> Vec<String> {
+    if source.part() != "election" {
+        return Vec::new();
+    }
+    let mut complaints = Vec::new();
+    for (number, line) in source.code() {
+        for (impure, why) in IMPURE {
+            let line = if impure == "std::net" { line.replace("core::net", "") } else { line.clone() };
+            let named = if impure == "rand" { line.contains("fastrand") } else { false };
+            if named || has_word(&line, impure) || in_braces(&line, impure) {
+                complaints.push(format!("src/{}:{number}: {impure}: {why}", source.path));
+            }
+        }
+    }
+    complaints
+}
+
+/// `use std::{io, fs}` names std::io, too.
+fn in_braces(line: &str, path: &str) -> bool {
+    let Some((root, name)) = path.split_once("::").filter(|(_, name)| !name.is_empty()) else {
+        return false;
+    };
+    let list = line.split_once(&format!("{root}::{{")).map_or("", |(_, list)| list);
+    outermost(list).iter().any(|item| has_word(item, name))
+}
+
+/// No panic by the way: `unwrap` and `expect` only with an `#[allow]` and a comment near it, and nothing unfinished.
+fn panics(source: &Source) -> Vec<String> {
+    if source.is_test() {
+        return Vec::new();
+    }
+    let mut complaints = Vec::new();
+    let all: Vec<&str> = source.text.lines().collect();
+    for (number, line) in source.code() {
+        for unfinished in ["todo!", "unimplemented!", "dbg!"] {
+            if has_word(&line, unfinished) {
+                complaints.push(format!("src/{}:{number}: {unfinished}", source.path));
+            }
+        }
+        if line.contains(".unwrap()") || line.contains(".expect(") || line.contains(".expect_err(") {
+            let near = &all[number.saturating_sub(12)..number];
+            let allowed = near.iter().any(|l| l.contains("#[allow(clippy::") && l.contains("_used)]"));
+            let comment = near.iter().any(|l| l.trim_start().starts_with("//"));
+            if !allowed || !comment {
+                complaints.push(format!(
+                    "src/{}:{number}: unwrap or expect without #[allow] and a comment that proves it",
+                    source.path
+                ));
+            }
+        }
+    }
+    complaints
+}
+
+/// Every file says at its head what it is.
+fn header(source: &Source) -> Vec<String> {
+    let first = source.text.lines().next().unwrap_or("");
+    if first.strip_prefix("//! ").is_some_and(|text| !text.trim().is_empty()) {
+        return Vec::new();
+    }
+    vec![format!("src/{}: the first line is no `//!` that says what this file is", source.path)]
+}
+
+/// One concept a file.
+fn length(source: &Source) -> Vec<String> {
+    let lines = source.text.lines().count();
+    if lines <= LINES_MAX {
+        return Vec::new();
+    }
+    vec![format!("src/{}: {lines} lines; at most {LINES_MAX}", source.path)]
+}
+
+const RULES: [fn(&Source) -> Vec<String>; 5] = [dependencies, purity, panics, header, length];
+
+fn read(folder: &Path, prefix: &str, into: &mut Vec<Source>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        if entry.path().is_dir() {
+            read(&entry.path(), &format!("{prefix}{name}/"), into);
+        } else if name.ends_with(".rs") {
+            let text = fs::read_to_string(entry.path()).unwrap();
+            into.push(Source { path: format!("{prefix}{name}"), text });
+        }
+    }
+}
+
+fn sources() -> Vec<Source> {
+    let mut sources = Vec::new();
+    read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), "", &mut sources);
+    sources.sort_by(|a, b| a.path.cmp(&b.path));
+    assert!(sources.len() > 20, "the sources are found");
+    sources
+}
+
+#[test]
+fn the_sources_keep_the_rules() {
+    let mut complaints = Vec::new();
+    for source in sources() {
+        for rule in RULES {
+            complaints.extend(rule(&source));
+        }
+    }
+    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+}
+
+/// An arrow back would let two parts use each other.
+#[test]
+fn the_table_has_no_circle() {
+    let table: BTreeMap<&str, &[&str]> = MAY_USE.into_iter().collect();
+    assert_eq!(table.len(), MAY_USE.len(), "no part twice");
+    let mut done = BTreeSet::new();
+    for (part, uses) in MAY_USE {
+        assert!(uses.iter().all(|used| table.contains_key(used)), "{part} uses what is not in the table");
+        assert!(uses.iter().all(|used| done.contains(used)), "{part} uses a part that stands below it");
+        done.insert(part);
+    }
+}
+
+#[test]
+fn dependencies_are_seen() {
+    for (path, text) in [
+        ("wire/frame.rs", "use crate::store::Store;"),
+        ("wire/frame.rs", "use bellwether::store::Store;"),
+        ("election/machine/mod.rs", "use crate::wire::encode;"),
+        ("http/mod.rs", "use crate::{election::View, transport};"),
+        ("http/mod.rs", "use crate::{\n    election::{View, Role},\n    node::Node,\n};"),
+        ("store/mod.rs", "fn f() { crate::discovery::look_up() }"),
+        ("config/flags.rs", "use crate::node;"),
+        ("config.rs", "use crate::node;"),
+        ("transport/mod.rs", "use crate::http::Route;"),
+        ("elsewhere/mod.rs", ""),
+    ] {
+        assert_eq!(dependencies(&Source::new(path, text)).len(), 1, "{path}: {text}");
+    }
+    for (path, text) in [
+        ("wire/frame.rs", "use crate::election::Epoch;\nuse crate::wire::Frame;"),
+        ("http/mod.rs", "use crate::{election::{View, Role}, telemetry};"),
+        ("http/mod.rs", "// not crate::node\nconst A: &str = \"crate::node\";"),
+        ("main.rs", "fn main() { bellwether::config::main() }"),
+        ("wire/frame.rs", "fn f() {}\n#[cfg(test)]\nmod tests {\n    use crate::store::Store;\n}"),
+    ] {
+        assert_eq!(dependencies(&Source::new(path, text)), [""; 0], "{path}: {text}");
+    }
+}
+
+#[test]
+fn impurity_is_seen() {
+    for text in [
+        "use std::net::TcpStream;",
+        "use std::{collections::BTreeMap, net::TcpStream};",
+        "let now = std::time::Instant::now();",
+        "use std::time::{Duration, SystemTime};",
+        "std::thread::spawn(f);",
+        "use std::sync::Mutex;",
+        "use std::fs;",
+        "use std::{fs, io};",
+        "log::info!(\"hello\");",
+        "println!(\"hello\");",
+        "eprint!(\"hello\"); print!(\"\")",
+        "fastrand::u64(..)",
+        "rand::random()",
+        "Uuid::new_v4()",
+        "std::env::var(\"A\")",
+        "use std::collections::HashMap;",
+    ] {
+        assert!(!purity(&Source::new("election/roster.rs", text)).is_empty(), "{text}");
+        assert!(purity(&Source::new("store/mod.rs", text)).is_empty(), "elsewhere it is allowed: {text}");
+    }
+    for text in [
+        "use core::net::SocketAddr;",
+        "use std::time::Duration;",
+        "// std::net",
+        "let operand = 1;",
+        "Some(\"println!\")",
+        "use std::collections::{BTreeMap, BTreeSet};",
+    ] {
+        assert_eq!(purity(&Source::new("election/roster.rs", text)), [""; 0], "{text}");
+    }
+}
+
+#[test]
+fn panics_are_seen() {
+    let bad = [
+        "let a = b.unwrap();",
+        "let a = b.expect(\"c\");",
+        "#[allow(clippy::unwrap_used)]\nlet a = b.unwrap();",
+        "// It cannot fail.\nlet a = b.unwrap();",
+        "todo!()",
+        "unimplemented!(\"later\")",
+        "dbg!(a);",
+    ];
+    for text in bad {
+        assert_eq!(panics(&Source::new("node/mod.rs", text)).len(), 1, "{text}");
+        assert!(panics(&Source::new("node/tests.rs", text)).is_empty());
+        let tests = format!("fn f() {{}}\n#[cfg(test)]\nmod tests {{\n{text}\n}}");
+        assert!(panics(&Source::new("node/mod.rs", &tests)).is_empty());
+    }
+    let good =
+        "// Four bytes were checked above.\n#[allow(clippy::expect_used)]\nlet a = b.expect(\"four\");";
+    assert_eq!(panics(&Source::new("node/mod.rs", good)), [""; 0]);
+}
+
+#[test]
+fn missing_headers_and_long_files_are_seen() {
+    for text in ["", "use a;", "//!", "// what it is", "//!   "] {
+        assert_eq!(header(&Source::new("node/mod.rs", text)).len(), 1, "{text}");
+    }
+    assert!(header(&Source::new("node/mod.rs", "//! What it is.")).is_empty());
+    assert_eq!(length(&Source::new("node/mod.rs", &"\n".repeat(LINES_MAX + 1))).len(), 1);
+    assert!(length(&Source::new("node/mod.rs", &"\n".repeat(LINES_MAX))).is_empty());
+}
