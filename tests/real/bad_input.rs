@@ -6,6 +6,7 @@ use bellwether::election::{Incarnation, Peer, Priority, ProcessId};
 use bellwether::wire::{self, Frame, Hello, Refusal};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::time::Instant;
 
 #[test]
 fn a_port_in_use_is_refused_with_the_flag_to_change() {
@@ -55,9 +56,16 @@ fn said_to(port: u16, bytes: &[u8]) -> Vec<u8> {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(bytes).unwrap();
     let mut said = Vec::new();
-    // A reset ends it as well.
-    let _ = stream.read_to_end(&mut said);
-    said
+    let mut buffer = [0; wire::HELLO_BYTES_MAX];
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        assert!(Instant::now() < deadline, "it keeps the connection: {said:?}");
+        match stream.read(&mut buffer) {
+            // A reset ends it as well.
+            Ok(0) | Err(_) => return said,
+            Ok(count) => said.extend_from_slice(&buffer[..count]),
+        }
+    }
 }
 
 fn refusal(said: &[u8]) -> (Refusal, String) {

@@ -18,6 +18,9 @@ const RESIDENT_PEAK_KIB_MAX: u64 = 20 * 1024;
 /// Strangers get no thread: all that may come on top are those of pools, for what the process itself does.
 const THREADS_MORE: u64 = 8;
 
+/// A port serves 256 connections at a time. Besides them a descriptor may be on its way, or the poller's.
+const DESCRIPTORS_MORE: usize = 256 + 16;
+
 /// What a port's attackers send.
 type Arsenal = &'static [&'static [u8]];
 
@@ -86,21 +89,26 @@ fn poll(target: SocketAddr, epoch: u64, done: &AtomicBool) -> Result<Vec<Duratio
     Ok(times)
 }
 
+fn descriptors(pid: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)
+}
+
 fn survives(what: &str, arsenal: Arsenal, lasting: Duration) {
     let (real, now) = started(3, &[]);
     let ports = real.ports(now.leader);
     let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let target = local(if what == "peer" { ports.peer } else { ports.http });
     let pid = real.pid(now.leader).unwrap();
-    let before = Usage::of(pid).unwrap();
+    let (before, open_before) = (Usage::of(pid).unwrap(), descriptors(pid));
     let (opened, done) = (AtomicU64::new(0), AtomicBool::new(false));
     let until = Instant::now() + lasting;
-    let (times, threads) = std::thread::scope(|scope| {
+    let (times, (threads, open)) = std::thread::scope(|scope| {
         let poller = scope.spawn(|| poll(local(ports.http), now.epoch, &done));
         let watcher = scope.spawn(|| {
-            let mut most = 0;
+            let mut most = (0, 0);
             while !done.load(Ordering::Relaxed) {
-                most = Usage::of(pid).map_or(most, |usage| most.max(usage.threads));
+                most.0 = Usage::of(pid).map_or(most.0, |usage| most.0.max(usage.threads));
+                most.1 = most.1.max(descriptors(pid));
                 std::thread::sleep(ASK_EVERY);
             }
             most
@@ -119,7 +127,7 @@ fn survives(what: &str, arsenal: Arsenal, lasting: Duration) {
     let opened = opened.load(Ordering::Relaxed);
     println!(
         "{what} port: {opened} hostile connections in {lasting:?}; {} answers, median {:?}, p99 {:?}, max {:?}; peak \
-         {:.2} MiB, {} threads before and {threads} at most",
+         {:.2} MiB, {} threads and {open_before} descriptors before, {threads} and {open} at most",
         times.len(),
         times[times.len() / 2],
         times[times.len() * 99 / 100],
@@ -131,6 +139,7 @@ fn survives(what: &str, arsenal: Arsenal, lasting: Duration) {
     assert!(opened >= u64::from(PER_SECOND) * lasting.as_secs() / 2, "{opened} connections are no attack");
     assert!(after.resident_peak_kib <= RESIDENT_PEAK_KIB_MAX, "{} KiB", after.resident_peak_kib);
     assert!(threads <= before.threads + THREADS_MORE, "{} threads became {threads}", before.threads);
+    assert!(open <= open_before + DESCRIPTORS_MORE, "{open_before} descriptors became {open}");
     let at_last = real.agree(0, PATIENCE).unwrap();
     assert_eq!((at_last.leader, at_last.epoch), (now.leader, now.epoch), "the leader changed");
 }
