@@ -1,6 +1,6 @@
 //! What the machine wants done: everything that it ever asks for.
 
-use super::{Entry, Epoch, Message, Peer, ProcessId, Timer};
+use super::{Entry, Epoch, Message, Moment, Peer, ProcessId, Timer};
 use core::net::SocketAddr;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -64,8 +64,10 @@ pub enum Reason {
     Crash,
     /// It was silent for the failure timeout.
     Silence,
-    /// It said farewell, or handed over.
+    /// It was told to stop, and said farewell.
     Resign,
+    /// It handed over to a process of higher priority.
+    Handover,
     /// It was found to be another one: a newer epoch, two leaders that met, or a better process that took over.
     Superseded,
     /// This process was paused for longer than the failure timeout, and asks before it believes anything.
@@ -80,14 +82,22 @@ impl Reason {
             Reason::Crash => "crash",
             Reason::Silence => "silence",
             Reason::Resign => "resign",
+            Reason::Handover => "handover",
             Reason::Superseded => "superseded",
             Reason::Pause => "pause",
         }
     }
 
     /// All of them, so that metrics exist before they first count.
-    pub const ALL: [Reason; 6] =
-        [Reason::Start, Reason::Crash, Reason::Silence, Reason::Resign, Reason::Superseded, Reason::Pause];
+    pub const ALL: [Reason; 7] = [
+        Reason::Start,
+        Reason::Crash,
+        Reason::Silence,
+        Reason::Resign,
+        Reason::Handover,
+        Reason::Superseded,
+        Reason::Pause,
+    ];
 }
 
 /// How an election that this process took part in ended for it.
@@ -122,6 +132,8 @@ pub enum Note {
     Asking {
         /// How long the process had not turned, after a pause.
         paused: Option<Duration>,
+        /// How many members it waits for, this process included, and for how long at most; 0: for nobody.
+        expect: usize,
     },
     /// It takes part in an election.
     Contesting {
@@ -156,6 +168,13 @@ pub enum Note {
         reason: Reason,
         /// Whether it was this process.
         me: bool,
+        /// Since when there is none, for all that is known: in a silence, since the leader was last heard.
+        since: Moment,
+    },
+    /// This process has elected itself although discovery names others, none of which is alive.
+    LeadsAlone {
+        /// How many other addresses there are.
+        others: usize,
     },
     /// A member is new, or a failed one is back, or one changed its address or incarnation.
     MemberUp(Peer),
@@ -163,8 +182,8 @@ pub enum Note {
     MemberFailed {
         /// Who.
         peer: Peer,
-        /// How that is known: [`Reason::Crash`] or [`Reason::Silence`].
-        reason: Reason,
+        /// How that is known: by [`Reason::Crash`], by [`Reason::Silence`], or else from the leader.
+        reason: Option<Reason>,
     },
     /// A member is forgotten: it left, or has been dead and unlisted for a minute, or its address is another's now.
     MemberGone(Peer),
@@ -181,5 +200,7 @@ pub enum Note {
     Resigning {
         /// To whom.
         successor: Option<Peer>,
+        /// Why: [`Reason::Resign`] or [`Reason::Handover`].
+        reason: Reason,
     },
 }

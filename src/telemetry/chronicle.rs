@@ -84,13 +84,14 @@ impl Chronicle {
     fn told(&mut self, note: &Note, now: Moment) -> Line<'_> {
         let limits = &mut self.limits;
         let (limit, level, text) = match note {
-            Note::Asking { paused: None } => {
+            Note::Asking { paused: None, expect } => {
                 // This is where the look-out for a leader begins.
                 self.leaderless_since.get_or_insert(now);
                 self.metrics.leaderless(now, Some(true));
-                (&mut limits.asking, Level::Info, "asking the peers who leads".to_owned())
+                let wait = if *expect > 1 { format!(" waits_for={expect}") } else { String::new() };
+                (&mut limits.asking, Level::Info, format!("asking the peers who leads{wait}"))
             }
-            Note::Asking { paused: Some(paused) } => {
+            Note::Asking { paused: Some(paused), .. } => {
                 self.metrics.pause();
                 let text = format!(
                     "this process did not run for a while, and asks the peers who leads before it answers again \
@@ -123,12 +124,17 @@ impl Chronicle {
                 let text = leader_line(peer, *epoch, *reason, *me, gap);
                 (&mut limits.leader, Level::Info, text)
             }
-            Note::Leaderless { former, epoch, reason, me } => {
-                self.leaderless_since.get_or_insert(now);
-                self.metrics.leaderless(now, Some(true));
-                let planned = matches!(reason, Reason::Resign | Reason::Superseded | Reason::Start);
-                let level = if planned { Level::Info } else { Level::Warn };
-                let what = if *me { "this process leads no longer" } else { "the leader is lost" };
+            Note::Leaderless { former, epoch, reason, me, since } => {
+                self.leaderless_since.get_or_insert(*since);
+                self.metrics.leaderless(*since, Some(true));
+                let planned =
+                    matches!(reason, Reason::Resign | Reason::Handover | Reason::Superseded | Reason::Start);
+                let (level, what) = match (me, planned) {
+                    (true, true) => (Level::Info, "this process leads no longer"),
+                    (true, false) => (Level::Warn, "this process leads no longer"),
+                    (false, true) => (Level::Info, "the leader has stepped down"),
+                    (false, false) => (Level::Warn, "the leader is lost"),
+                };
                 let text = format!("{what} {} epoch={epoch} reason={}", who(former), reason.name());
                 (&mut limits.leader, level, text)
             }
@@ -138,7 +144,8 @@ impl Chronicle {
                 format!("member is up {} priority={}", who(peer), peer.priority.0),
             ),
             Note::MemberFailed { peer, reason } => {
-                let text = format!("member failed {} reason={}", who(peer), reason.name());
+                let reason = reason.map_or("told_by_the_leader", Reason::name);
+                let text = format!("member failed {} reason={reason}", who(peer));
                 (&mut limits.member, Level::Warn, text)
             }
             Note::MemberGone(peer) => {
@@ -154,6 +161,13 @@ impl Chronicle {
                 );
                 (&mut limits.refused, Level::Warn, text)
             }
+            Note::LeadsAlone { others } => {
+                let text = format!(
+                    "this process leads alone: nobody has answered at the other addresses where peers may be \
+                     others={others}"
+                );
+                (&mut limits.leader, Level::Warn, text)
+            }
             Note::TooManyMembers(peer) => {
                 let text = format!(
                     "the cluster is full, and a peer is not taken in most={MEMBERS_MAX} {}",
@@ -161,11 +175,14 @@ impl Chronicle {
                 );
                 (&mut limits.refused, Level::Warn, text)
             }
-            Note::Resigning { successor } => {
-                let text = match successor {
-                    Some(successor) => format!("resigning, and handing over {}", who(successor)),
-                    None => "resigning, with nobody to hand over to".to_owned(),
+            Note::Resigning { successor, reason } => {
+                let what = match reason {
+                    Reason::Handover => "handing over to a member of higher priority",
+                    _ if successor.is_some() => "told to stop, and handing over",
+                    _ => "told to stop, with nobody to hand over to",
                 };
+                let text =
+                    successor.as_ref().map_or_else(|| what.to_owned(), |s| format!("{what} {}", who(s)));
                 (&mut limits.leader, Level::Info, text)
             }
         };
@@ -223,7 +240,13 @@ mod tests {
     }
 
     fn lost(name: &str) -> Note {
-        Note::Leaderless { former: peer(name), epoch: Epoch(7), reason: Reason::Crash, me: false }
+        Note::Leaderless {
+            former: peer(name),
+            epoch: Epoch(7),
+            reason: Reason::Crash,
+            me: false,
+            since: Moment(Duration::from_secs(1)),
+        }
     }
 
     fn chronicle() -> Chronicle {
@@ -266,12 +289,12 @@ mod tests {
     fn counts_what_it_tells() {
         let mut chronicle = chronicle();
         for (note, ms) in [
-            (Note::Asking { paused: None }, 1000),
+            (Note::Asking { paused: None, expect: 0 }, 1000),
             (Note::Contesting { reason: Reason::Start }, 2000),
             (Note::Contested { outcome: Outcome::Unfinished }, 3000),
             (Note::Contested { outcome: Outcome::Lost }, 3500),
             (leader("web-2", Reason::Start), 4000),
-            (Note::Asking { paused: Some(Duration::from_secs(9)) }, 5000),
+            (Note::Asking { paused: Some(Duration::from_secs(9)), expect: 0 }, 5000),
         ] {
             chronicle.line(&note, at(ms)).unwrap();
         }
@@ -318,19 +341,19 @@ mod tests {
     #[test]
     fn no_note_floods_the_log() {
         let notes = [
-            Note::Asking { paused: None },
-            Note::Asking { paused: Some(Duration::from_secs(2)) },
+            Note::Asking { paused: None, expect: 0 },
+            Note::Asking { paused: Some(Duration::from_secs(2)), expect: 0 },
             Note::Contesting { reason: Reason::Crash },
             Note::Contested { outcome: Outcome::Unfinished },
             Note::NobodyEligible,
             leader("a", Reason::Superseded),
             lost("a"),
             Note::MemberUp(peer("a")),
-            Note::MemberFailed { peer: peer("a"), reason: Reason::Crash },
+            Note::MemberFailed { peer: peer("a"), reason: Some(Reason::Crash) },
             Note::MemberGone(peer("a")),
             Note::SameName { known: peer("a"), other: peer("a") },
             Note::TooManyMembers(peer("a")),
-            Note::Resigning { successor: None },
+            Note::Resigning { successor: None, reason: Reason::Resign },
         ];
         // All of them, ten times a second, for an hour.
         let mut chronicle = chronicle();

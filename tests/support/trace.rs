@@ -97,8 +97,8 @@ fn peer(peer: &Peer) -> String {
 
 fn told(note: &Note) -> String {
     match note {
-        Note::Asking { paused: None } => "asks who leads".to_string(),
-        Note::Asking { paused: Some(gap) } => format!("asks who leads, after a pause of {gap:?}"),
+        Note::Asking { paused: None, .. } => "asks who leads".to_string(),
+        Note::Asking { paused: Some(gap), .. } => format!("asks who leads, after a pause of {gap:?}"),
         Note::Contesting { reason } => format!("contests ({})", reason.name()),
         Note::Contested { outcome } => format!("contest {}", outcome.name()),
         Note::NobodyEligible => "nobody may lead".to_string(),
@@ -106,18 +106,20 @@ fn told(note: &Note) -> String {
         Note::Leader { peer: leader, epoch, reason, .. } => {
             format!("follows {}, epoch {epoch} ({})", peer(leader), reason.name())
         }
-        Note::Leaderless { former, epoch, reason, me } => {
+        Note::Leaderless { former, epoch, reason, me, .. } => {
             let whom = if *me { "LEADS NO LONGER".to_string() } else { format!("lost {}", peer(former)) };
             format!("{whom}, epoch {epoch} ({})", reason.name())
         }
         Note::MemberUp(member) => format!("member {} is up", peer(member)),
         Note::MemberFailed { peer: member, reason } => {
-            format!("member {} failed ({})", peer(member), reason.name())
+            let reason = reason.map_or("told", |r| r.name());
+            format!("member {} failed ({reason})", peer(member))
         }
         Note::MemberGone(member) => format!("member {} is forgotten", peer(member)),
         Note::SameName { known, other } => format!("{} and {} have one name", peer(known), peer(other)),
+        Note::LeadsAlone { others } => format!("leads alone, though there are {others} other addresses"),
         Note::TooManyMembers(member) => format!("no room for {}", peer(member)),
-        Note::Resigning { successor: Some(to) } => format!("resigns to {}", peer(to)),
-        Note::Resigning { successor: None } => "resigns".to_string(),
+        Note::Resigning { successor: Some(to), .. } => format!("resigns to {}", peer(to)),
+        Note::Resigning { successor: None, .. } => "resigns".to_string(),
     }
 }

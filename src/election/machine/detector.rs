@@ -90,10 +90,16 @@ impl Machine {
         // of the list is enough, until it acknowledges a heartbeat that was sent after that.
         let sent_since = self.lists.get(&from).is_some_and(|at| sequence <= *at);
         if held != self.roster.version && !sent_since {
-            self.lists.insert(from, self.sequence);
-            let entries = self.roster.entries();
-            self.send(from, Body::Membership { version: self.roster.version, entries });
+            self.send_list(from);
         }
+    }
+
+    /// A leader's whole list, for one member. Acknowledgements of heartbeats that are on their way already are no
+    /// reason for another.
+    pub(super) fn send_list(&mut self, to: ProcessId) {
+        self.lists.insert(to, self.sequence);
+        let entries = self.roster.entries();
+        self.send(to, Body::Membership { version: self.roster.version, entries });
     }
 
     /// The leader has been silent for the failure timeout.
@@ -102,8 +108,9 @@ impl Machine {
             return;
         }
         if let Some(id) = self.leader.as_ref().map(|l| l.peer.id) {
+            let heard = self.roster.get(id).and_then(|m| m.last_heard);
             self.fail(id, Reason::Silence);
-            self.lose_leader(Reason::Silence);
+            self.lose_leader_since(Reason::Silence, heard.unwrap_or(now.at));
             self.contest(now);
         }
     }
@@ -151,7 +158,7 @@ impl Machine {
         member.state = State::Failed;
         member.round_trip = None;
         let peer = member.peer.clone();
-        self.note(Note::MemberFailed { peer, reason });
+        self.note(Note::MemberFailed { peer, reason: Some(reason) });
         self.broadcast_entry(id);
     }
 }

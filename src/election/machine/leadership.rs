@@ -2,7 +2,7 @@
 
 use super::{Machine, Phase};
 use crate::election::{
-    Action, Body, Epoch, Incumbent, Member, Note, Now, Preempt, ProcessId, Reason, State, Timer,
+    Action, Body, Epoch, Incumbent, Member, Moment, Note, Now, Preempt, ProcessId, Reason, State, Timer,
 };
 
 /// A failed handover doubles the delay of the next at most this often.
@@ -35,6 +35,10 @@ impl Machine {
         self.beats.clear();
         self.lists.clear();
         self.note(Note::Leader { peer: self.me.clone(), epoch, reason, me: true });
+        let others = self.candidates.difference(&self.own_addresses).count();
+        if self.alone() && others > 0 {
+            self.note(Note::LeadsAlone { others });
+        }
         for id in self.ids(|m| m.state == State::Alive) {
             self.send_claim(id);
         }
@@ -122,16 +126,27 @@ impl Machine {
             self.set_epoch(epoch);
             self.fruitless = 0;
             self.remembered.clear();
-            let elected_at_ms = elected_at_ms.unwrap_or(now.wall_ms);
-            self.leader = Some(Incumbent { peer: leader.clone(), elected_at_ms });
+            let elected_or_heard_ms = elected_at_ms.unwrap_or(now.wall_ms);
+            self.leader = Some(Incumbent { peer: leader.clone(), elected_at_ms: elected_or_heard_ms });
             self.enter(Phase::Following);
-            self.note(Note::Leader { peer: leader, epoch, reason, me: false });
+            self.note(Note::Leader { peer: leader.clone(), epoch, reason, me: false });
+            if elected_at_ms.is_none() {
+                // A heartbeat does not say when it was elected; its answer will.
+                self.send(leader.id, Body::Ask);
+            }
+        } else if let (Some(known), Some(elected_at_ms)) = (&mut self.leader, elected_at_ms) {
+            known.elected_at_ms = elected_at_ms;
         }
         self.arm(Timer::Silence, self.settings.failure_timeout);
     }
 
     /// There is no leader any more, for this reason; nothing happens if there was none.
     pub(super) fn lose_leader(&mut self, reason: Reason) {
+        self.lose_leader_since(reason, self.last_turn);
+    }
+
+    /// The same, when there has been none for a while already.
+    pub(super) fn lose_leader_since(&mut self, reason: Reason, since: Moment) {
         let Some(former) = self.leader.take() else { return };
         self.dirty = true;
         self.loss = reason;
@@ -140,7 +155,7 @@ impl Machine {
             self.disarm(Timer::Heartbeat);
             self.disarm(Timer::Preempt);
         }
-        self.note(Note::Leaderless { former: former.peer, epoch: self.epoch, reason, me });
+        self.note(Note::Leaderless { former: former.peer, epoch: self.epoch, reason, me, since });
     }
 
     pub(super) fn set_epoch(&mut self, epoch: Epoch) {
@@ -162,8 +177,9 @@ impl Machine {
     ) {
         let current = epoch > self.epoch || epoch == self.epoch && self.leads(from);
         if current && !self.phase.leading() {
-            self.lose_leader(Reason::Resign);
-            self.loss = Reason::Resign;
+            let reason = if leaving { Reason::Resign } else { Reason::Handover };
+            self.lose_leader(reason);
+            self.loss = reason;
             self.set_epoch(epoch);
             self.resigned = Some((from, epoch));
         }
@@ -211,8 +227,9 @@ impl Machine {
 
     fn resign(&mut self, successor: Option<ProcessId>, leaving: bool) {
         let peer = successor.and_then(|id| self.roster.get(id)).map(|m| m.peer.clone());
-        self.note(Note::Resigning { successor: peer });
-        self.lose_leader(Reason::Resign);
+        let reason = if leaving { Reason::Resign } else { Reason::Handover };
+        self.note(Note::Resigning { successor: peer, reason });
+        self.lose_leader(reason);
         // The successor hears it first: it is the one that acts.
         let others = self.ids(|m| m.linked && Some(m.peer.id) != successor);
         self.send_each(successor.into_iter().chain(others), &Body::Resign { successor, leaving });

@@ -25,7 +25,8 @@ impl Machine {
                 && known.id != id
                 && Some(known.id) != former_tenant
         });
-        if let Some(known) = namesake.map(|(_, known)| known.clone()) {
+        let own_name = (self.me.name == peer.name).then(|| self.me.clone());
+        if let Some(known) = own_name.or(namesake.map(|(_, known)| known.clone())) {
             self.note(Note::SameName { known, other: peer.clone() });
         }
         let was_alive = self.roster.get(id).is_some_and(|m| m.state == State::Alive);
@@ -45,6 +46,8 @@ impl Machine {
         }
         if self.phase.leading() {
             self.send_claim(id);
+            // It needs the list as soon as it follows: this leader may die before its next heartbeat.
+            self.send_list(id);
             self.watch_for_better(now);
         } else {
             self.ask_newcomer(id, new);
@@ -98,8 +101,17 @@ impl Machine {
     }
 
     fn take_entry(&mut self, now: Now, entry: Entry) {
-        if self.roster.take(entry.peer, entry.state, now.at) == Taken::New {
-            self.dirty = true;
+        let Entry { peer, state } = entry;
+        let was_alive = self.roster.get(peer.id).is_some_and(|m| m.state == State::Alive);
+        match self.roster.take(peer.clone(), state, now.at) {
+            Taken::New => self.dirty = true,
+            Taken::Known => {}
+            Taken::Full => return,
+        }
+        match state {
+            State::Alive if !was_alive => self.note(Note::MemberUp(peer)),
+            State::Failed if was_alive => self.note(Note::MemberFailed { peer, reason: None }),
+            _ => {}
         }
     }
 

@@ -252,8 +252,9 @@ impl Machine {
         let others = self.roster.iter().map(|m| MemberView {
             peer: m.peer.clone(),
             state: m.state,
-            last_heard: m.last_heard,
-            round_trip: m.round_trip,
+            // Only along the star are messages to be expected; elsewhere an age would look like a failure.
+            last_heard: m.last_heard.filter(|_| self.phase.leading() || self.leads(m.peer.id)),
+            round_trip: m.round_trip.filter(|_| self.phase.leading()),
         });
         let mut members: Vec<MemberView> = std::iter::once(own).chain(others).collect();
         members.sort_by_key(|m| std::cmp::Reverse(m.peer.rank()));

@@ -2,7 +2,7 @@
 //! it contests anything.
 
 use super::{Machine, Phase};
-use crate::election::{Body, Entry, Epoch, Incumbent, Note, Now, ProcessId, Reason, State, Timer};
+use crate::election::{Body, Entry, Epoch, Incumbent, Moment, Note, Now, ProcessId, Reason, State, Timer};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub(super) struct Asking {
 impl Machine {
     pub(super) fn start(&mut self) {
         self.started = true;
-        self.note(Note::Asking { paused: None });
+        self.note(Note::Asking { paused: None, expect: self.settings.expect });
         self.ask_all(self.settings.expect);
     }
 
@@ -34,8 +34,9 @@ impl Machine {
         if matches!(self.phase, Phase::Leaving) {
             return;
         }
-        self.lose_leader(Reason::Pause);
-        self.note(Note::Asking { paused: Some(gap) });
+        let before = Moment(self.last_turn.0.saturating_sub(gap));
+        self.lose_leader_since(Reason::Pause, before);
+        self.note(Note::Asking { paused: Some(gap), expect: 0 });
         self.ask_all(0);
         if let Phase::Asking(asking) = &mut self.phase {
             asking.after_pause = true;
