@@ -17,14 +17,20 @@ pub(super) enum Verdict {
 pub(super) fn judge(inner: &Inner, hello: &Hello, remote: SocketAddr) -> Verdict {
     let me = &inner.settings.me;
     if hello.cluster != inner.settings.cluster {
-        let text = format!("this is cluster \"{}\", not \"{}\"", inner.settings.cluster, hello.cluster);
+        let text = format!(
+            "this is cluster \"{}\", not \"{}\"; give both the same --cluster, or leave each out of the other's peers",
+            inner.settings.cluster, hello.cluster
+        );
         return Verdict::Refuse(Refusal::Cluster, text);
     }
     if hello.peer.id == me.id {
         if hello.peer.incarnation == me.incarnation {
             return Verdict::Self_;
         }
-        let text = format!("{} has this id too: {}", me.name, me.id);
+        let text = format!(
+            "{} has this id too: {}; give each process a --state-dir of its own, and not a copy",
+            me.name, me.id
+        );
         return Verdict::Refuse(Refusal::OwnId, text);
     }
     if hello.negotiate((wire::VERSION_MIN, wire::VERSION)).is_none() {
