@@ -1,7 +1,7 @@
 //! Rolling restarts, one process at a time, and how often the leader changes meanwhile.
 
 use crate::harness::{Real, started};
-use crate::rounds::{FAREWELL_MAX, PATIENCE};
+use crate::rounds::{FAREWELL_MAX, PATIENCE, acquainted};
 use bellwether::demo::fleet::Agreement;
 use rustix::process::Signal;
 
@@ -19,6 +19,7 @@ fn roll_out(real: &mut Real, now: &Agreement, order: &[usize], revision: Option<
         assert_eq!(status.code(), Some(0), "{status}");
         real.start(*place, &flags).unwrap();
         last = real.agree(last.epoch - 1, PATIENCE).unwrap();
+        acquainted(real).unwrap();
     }
     (last.epoch - now.epoch, last)
 }

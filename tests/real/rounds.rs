@@ -46,12 +46,42 @@ pub struct Member {
     pub state: String,
 }
 
+/// The members that the process of a place holds to be alive, itself included.
+fn alive(fleet: &Fleet, place: usize) -> Result<Vec<Member>, String> {
+    let (_, body) = fleet.get(place, "/members").map_err(text)?;
+    let Members { mut members } = serde_json::from_str(&body).map_err(text)?;
+    members.retain(|m| m.state == "alive");
+    Ok(members)
+}
+
+/// Waits until all running processes know each other, in their present lives. A leader sends its list with its first
+/// heartbeat after an election, and when it dies before that, who came last knows nobody else and may lead for a moment
+/// beside another.
+pub fn acquainted(fleet: &Fleet) -> Result<(), String> {
+    let deadline = Instant::now() + PATIENCE;
+    let places = fleet.running();
+    loop {
+        let mut lists = Vec::new();
+        for place in &places {
+            let mut ids: Vec<String> = alive(fleet, *place)?.into_iter().map(|m| m.id).collect();
+            ids.sort();
+            lists.push(ids);
+        }
+        if lists.iter().all(|ids| ids.len() == places.len() && *ids == lists[0]) {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            return Err(format!("the processes do not come to know each other: {lists:?}"));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// The place of the process that ranks highest of those that are alive, apart from `but`, as the process there knows
 /// them. Its own order of the list is not trusted.
 pub fn best_besides(fleet: &Fleet, but: usize) -> Result<usize, String> {
-    let (_, body) = fleet.get(but, "/members").map_err(text)?;
-    let Members { mut members } = serde_json::from_str(&body).map_err(text)?;
-    members.retain(|m| m.state == "alive" && m.name != fleet.name(but));
+    let mut members = alive(fleet, but)?;
+    members.retain(|m| m.name != fleet.name(but));
     let best = members.into_iter().max_by(|a, b| (a.priority, &a.id).cmp(&(b.priority, &b.id)));
     let best = best.ok_or("nobody else is alive")?;
     (0..fleet.n())
@@ -62,6 +92,7 @@ pub fn best_besides(fleet: &Fleet, but: usize) -> Result<usize, String> {
 /// Takes the leader down. All others agree on one leader with a higher epoch, and after a handover on the one that
 /// ranks highest; the time until they do is measured from the signal.
 pub fn take_down(fleet: &mut Fleet, now: &Agreement, cause: Cause) -> Result<(Agreement, Duration), String> {
+    acquainted(fleet)?;
     let best = best_besides(fleet, now.leader)?;
     let survivors: Vec<usize> = fleet.running().into_iter().filter(|p| *p != now.leader).collect();
     let at = Instant::now();
@@ -84,7 +115,8 @@ pub fn take_down(fleet: &mut Fleet, now: &Agreement, cause: Cause) -> Result<(Ag
     Ok((next, took))
 }
 
-/// Starts the process of a place again: it joins the leader without an election. Also says how long that took.
+/// Starts the process of a place again: it joins the leader without an election, and all come to know it. Says how long
+/// the joining took.
 pub fn bring_back(
     fleet: &mut Fleet,
     place: usize,
@@ -95,6 +127,9 @@ pub fn bring_back(
     fleet.start(place, flags).map_err(text)?;
     let all = fleet.agree(now.epoch - 1, PATIENCE).map_err(text)?;
     unchanged(fleet, now, &all, "rejoined")?;
+    acquainted(fleet)?;
+    let after = fleet.agree(now.epoch - 1, PATIENCE).map_err(text)?;
+    unchanged(fleet, now, &after, "rejoined")?;
     Ok(all.since.saturating_duration_since(at))
 }
 
@@ -124,6 +159,7 @@ pub struct Pause {
 /// Stops the leader for `stopped`; the others elect another, and the woken one joins that one without an election and
 /// does not say a single time that it leads.
 pub fn pause(fleet: &mut Fleet, now: &Agreement, stopped: Duration) -> Result<(Agreement, Pause), String> {
+    acquainted(fleet)?;
     let place = now.leader;
     let others: Vec<usize> = fleet.running().into_iter().filter(|p| *p != place).collect();
     // Some connections are old when it stops.

@@ -308,6 +308,7 @@ fn names_cannot_break_out_of_a_body_nor_reach_a_header() {
     source.0.view = Arc::new(view);
     for path in ["/", "/leader", "/members", "/epoch", "/is-leader", "/readyz", "/healthz"] {
         let (_, headers, body) = ask(Method::Get, path, &source);
+        let body = body.strip_suffix('\n').unwrap_or(&body);
         assert!(!body.contains(['\r', '\n', '\0']), "{path}");
         for (name, value) in headers {
             assert!(!name.contains(['\r', '\n']) && !value.contains(['\r', '\n']), "{path}");
