@@ -63,7 +63,7 @@ impl Schedule {
             seed: random.u64(..),
             evidence: random.bool(),
             delay: ms(1),
-            jitter: ms(random.u64(0..30)),
+            jitter: ms(if random.u8(0..4) > 0 { random.u64(0..30) } else { random.u64(0..140) }),
             hold: random.bool(),
             further_links: random.bool(),
             idle_timeout: ms(random.u64(1000..10_000)),
@@ -98,7 +98,7 @@ impl Schedule {
         let live = self.world.live();
         let awake: Vec<usize> = live.iter().copied().filter(|k| !self.world.node(*k).paused).collect();
         let paused: Vec<usize> = live.iter().copied().filter(|k| self.world.node(*k).paused).collect();
-        match self.random.u8(0..24) {
+        match self.random.u8(0..26) {
             0..=2 => {
                 if let Some(k) = self.any(&live) {
                     self.world.crash(k);
@@ -167,6 +167,13 @@ impl Schedule {
                 }
             }
             19 => self.world.heal(),
+            20 | 21 => {
+                if let (Some(who), Some(whom)) = (self.any(&awake), self.any(&live))
+                    && who != whom
+                {
+                    self.world.misjudge(who, whom);
+                }
+            }
             _ => {
                 if let (Some(from), Some(to)) = (self.any(&live), self.any(&live)) {
                     let names = [

@@ -55,6 +55,13 @@ pub(super) fn serve(inner: &Arc<Inner>, peer: Peer, stream: TcpStream, received:
         _ if deliberate => false,
         _ => evidence(inner, &link.peer),
     };
+    if crashed {
+        // Its other links are over too. Were they kept, and the evidence wrong (something on the path refuses in its
+        // name), nobody would ever seek a link with it again.
+        for other in inner.table().links(id).iter().filter(|other| other.peer.incarnation == incarnation) {
+            other.cut();
+        }
+    }
     inner.report(Report::Closed { id, incarnation, crashed });
     inner.seek_changed.notify_one();
 }

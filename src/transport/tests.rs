@@ -486,3 +486,23 @@ fn a_broken_link_whose_end_is_not_known_yet_holds_nobody_up() {
     is_done.recv_timeout(PATIENCE).expect("it came back");
     drop(reports);
 }
+
+/// Whoever takes a peer for dead ends all links with it: should it live, a new one is sought.
+#[test]
+fn a_crash_ends_the_other_links_of_that_life() {
+    let a = side(1, "c");
+    let listener = TcpListener::bind(loopback(0)).unwrap();
+    let them = peer(2, 7, listener.local_addr().unwrap());
+    let greeting = wire::encode_hello(&hello("c", them.clone())).unwrap();
+    let mut streams = [connect(a.address, &greeting), connect(a.address, &greeting)];
+    for stream in &mut streams {
+        assert!(matches!(frame(stream), Frame::Hello(_)));
+        a.opened();
+    }
+    drop(listener);
+    let [broken, mut other] = streams;
+    drop(broken);
+    assert_eq!(a.closed(), (them.id, 7, true));
+    assert_eq!(other.read(&mut [0]).unwrap(), 0, "it ends");
+    assert!(a.transport.inner.table().links(them.id).is_empty());
+}

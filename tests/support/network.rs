@@ -208,6 +208,17 @@ impl World {
         }
     }
 
+    /// Their connection breaks, and a dial is refused in the name of a live process: one takes the other for dead.
+    pub fn misjudge(&mut self, who: usize, whom: usize) {
+        let (one, other) = ((who, self.node(who).life), (whom, self.node(whom).life));
+        let link = key(one, other);
+        if self.links.contains_key(&link) {
+            self.trace.line(self.now, &format!("+ p{who} takes p{whom} for dead"));
+            self.closed(link, one, Event::Crashed { id: id(whom), incarnation: Incarnation(other.1) });
+            self.closed(link, other, Event::LinkDown { id: id(who), incarnation: Incarnation(one.1) });
+        }
+    }
+
     /// Neither can reach the other any more.
     pub fn cut(&mut self, a: usize, b: usize) {
         self.cuts.insert((a.min(b), a.max(b)));
