@@ -144,6 +144,9 @@ impl Demo {
             }
             match ask(&self.fleet, Duration::from_millis(100)) {
                 Err(FleetError::Deadline { .. }) if Instant::now() < deadline => {}
+                Err(FleetError::Deadline { what, said, .. }) => {
+                    return Err(FleetError::Deadline { what, within: PATIENCE, said }.into());
+                }
                 outcome => return Ok(outcome?),
             }
         }
