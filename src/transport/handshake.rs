@@ -17,14 +17,14 @@ pub(super) enum Verdict {
 pub(super) fn judge(inner: &Inner, hello: &Hello, remote: SocketAddr) -> Verdict {
     let me = &inner.settings.me;
     if hello.cluster != inner.settings.cluster {
-        let text = format!("this is cluster \"{}\", not \"{}\"", inner.settings.cluster, hello.cluster);
+        let text = format!("this is cluster {:?}, not {:?}", inner.settings.cluster, hello.cluster);
         return Verdict::Refuse(Refusal::Cluster, text);
     }
     if hello.peer.id == me.id {
         if hello.peer.incarnation == me.incarnation {
             return Verdict::Self_;
         }
-        let text = format!("{} has this id too: {}", me.name, me.id);
+        let text = format!("{:?} has this id too: {}", me.name, me.id);
         return Verdict::Refuse(Refusal::OwnId, text);
     }
     if hello.negotiate((wire::VERSION_MIN, wire::VERSION)).is_none() {
@@ -58,12 +58,12 @@ pub(super) fn judge_answer(inner: &Inner, frame: Frame, remote: SocketAddr) -> A
             Verdict::Welcome(peer) => Answered::Peer(peer),
             Verdict::Self_ => Answered::Self_,
             Verdict::Refuse(_, text) => Answered::Refused(format!(
-                "{} (id {}, cluster \"{}\") at {remote} is refused: {text}",
+                "{:?} (id {}, cluster {:?}) at {remote} is refused: {text}",
                 hello.peer.name, hello.peer.id, hello.cluster
             )),
         },
         Frame::Refuse { why, text } => Answered::Refused(format!(
-            "{remote} refuses {} (id {}, cluster \"{}\"): {text} ({why:?})",
+            "{remote} refuses {:?} (id {}, cluster {:?}): {text:?} ({why:?})",
             inner.settings.me.name, inner.settings.me.id, inner.settings.cluster
         )),
         _ => Answered::Refused(format!("{remote} answered with something that is no handshake")),
