@@ -23,6 +23,8 @@ RUN host="$(rustc -vV | sed -n 's/^host: //p')" \
 
 # What both images are besides the file.
 FROM scratch AS shell-less
+# So that `kubectl exec POD -c bellwether -- bellwether status` finds it.
+ENV PATH=/
 # A user that owns nothing anywhere, as a number: there is no /etc/passwd, and Kubernetes' runAsNonRoot looks at the
 # number. Neither port needs a privilege.
 USER 65532:65532

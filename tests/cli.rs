@@ -241,6 +241,20 @@ fn what_is_perhaps_not_meant_is_warned_of() {
     reader.join().unwrap();
 }
 
+#[test]
+fn the_demo_runs_beside_a_configured_sidecar() {
+    // As in its container: what is meant for that one is not meant for the demo's processes.
+    let output = bellwether(&["demo", "--once"])
+        .env("POD_IP", "198.18.0.9")
+        .env("POD_NAME", "web-0")
+        .env("BELLWETHER_STATE_DIR", "/in/use/by/the/sidecar")
+        .env("BELLWETHER_SERVICE", "web.invalid.")
+        .env("BELLWETHER_PRIORITY", "0")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+}
+
 /// A server that answers each connection with the next of these replies; its address.
 fn server(replies: Vec<Vec<u8>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

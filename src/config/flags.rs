@@ -64,7 +64,7 @@ const STATUS_EXAMPLES: &str = "\
 Examples:
   bellwether status
   bellwether status -o json --url http://10.0.0.7:4040
-  kubectl exec web-0 -c bellwether -- bellwether status
+  kubectl exec POD -c bellwether -- bellwether status
 
 Exit codes:
   0  a leader is known (with --healthz: the process is healthy)

@@ -27,6 +27,9 @@ use std::time::Duration;
 
 /// The exit code of a configuration that cannot be; clap's own errors have it too.
 const EXIT_BAD_CONFIGURATION: u8 = 2;
+/// The variables of the downward API that are the defaults of `--name` and `--advertise`.
+const POD_NAME: &str = "POD_NAME";
+const POD_IP: &str = "POD_IP";
 
 /// The checked configuration of one sidecar. What the flags promise holds: every relation between settings has been
 /// checked, every text is of bounded length and free of control characters.
@@ -134,10 +137,15 @@ fn help(args: Vec<OsString>, asked: clap::Error) -> clap::Error {
     }
 }
 
+/// Whether a sidecar's settings may depend on the environment's variable of this name.
+pub fn reads(variable: &str) -> bool {
+    variable.starts_with(environment::PREFIX) || [POD_NAME, POD_IP].contains(&variable)
+}
+
 fn surroundings() -> Surroundings {
     Surroundings {
-        pod_name: environment::variable("POD_NAME"),
-        pod_ip: environment::variable("POD_IP"),
+        pod_name: environment::variable(POD_NAME),
+        pod_ip: environment::variable(POD_IP),
         host_name: dns_lookup::get_hostname().ok().filter(|name| !name.is_empty()),
     }
 }

@@ -9,6 +9,7 @@ use super::lifeline;
 use super::ports::{self, Ports, Reservation};
 use super::sightings::{ANSWER_BYTES_MAX, Board, Shared, agent, agreement, describe, watch};
 pub use super::sightings::{Agreement, Answer, Leader, Sighting};
+use crate::config;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -166,6 +167,10 @@ impl Fleet {
         let Ports { peer, http } = self.slots[place].ports;
         let name = self.name(place);
         let mut command = Command::new(&self.plan.binary);
+        // In the container of a sidecar: its settings are not these processes'.
+        for (variable, _) in std::env::vars_os().filter(|(name, _)| config::reads(&name.to_string_lossy())) {
+            command.env_remove(variable);
+        }
         command.arg("run");
         for (flag, value) in [("--cluster", &self.cluster), ("--name", &name)] {
             if !flags.contains(&flag) {

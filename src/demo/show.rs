@@ -24,7 +24,12 @@ pub fn run(args: &DemoArgs) -> ExitCode {
             return ExitCode::FAILURE;
         }
     }
-    match Demo::start(args, interrupted).and_then(|mut demo| demo.play(args.once)) {
+    let outcome = Demo::start(args, interrupted).and_then(|mut demo| {
+        let outcome = demo.play(args.once);
+        demo.sum_up();
+        outcome
+    });
+    match outcome {
         Ok(()) | Err(Ended::Interrupted) => ExitCode::SUCCESS,
         Err(Ended::Failed(error)) => {
             eprintln!("error: {error}");
@@ -93,11 +98,18 @@ impl Demo {
             }
             self.rest()?;
         }
+        Ok(())
+    }
+
+    /// What has been measured so far.
+    fn sum_up(&self) {
+        if self.results.is_empty() {
+            return;
+        }
         say(format_args!("\ntime from the signal until all survivors name the same new leader:"));
         for (cause, took) in &self.results {
             say(format_args!("  {cause:<20} {:>8.1} ms", milliseconds(*took)));
         }
-        Ok(())
     }
 
     /// Ends the leader, waits for the next, and brings the process back.
@@ -144,6 +156,9 @@ impl Demo {
             }
             match ask(&self.fleet, Duration::from_millis(100)) {
                 Err(FleetError::Deadline { .. }) if Instant::now() < deadline => {}
+                Err(FleetError::Deadline { what, said, .. }) => {
+                    return Err(FleetError::Deadline { what, within: PATIENCE, said }.into());
+                }
                 outcome => return Ok(outcome?),
             }
         }

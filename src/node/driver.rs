@@ -32,7 +32,10 @@ pub(super) enum Input {
 /// Why the driver stopped itself.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
-    #[error("the durable record could not be written, so this process stops (fail-stop): {0}")]
+    #[error(
+        "the durable record could not be written, so this process stops (fail-stop): {0}; make room in the state folder, or \
+         make it writable, and start it again"
+    )]
     Save(#[from] SaveError),
 }
 

@@ -43,7 +43,7 @@ const REFRESH_ALONE: Duration = Duration::from_millis(500);
 enum Failure {
     #[error("{0}")]
     Open(#[from] crate::store::OpenError),
-    #[error("cannot listen for {what}: {source}; choose another address with {flag}")]
+    #[error("cannot listen for {what} ({flag}): {source}")]
     Listen { what: &'static str, flag: &'static str, source: net::ListenError },
     #[error("the operating system refused a thread or a socket: {0}")]
     System(#[from] std::io::Error),
@@ -71,7 +71,10 @@ pub fn run(config: Config) -> ExitCode {
     }
     let outcome = sidecar(config);
     let code = match &outcome {
-        Ok(()) => 0,
+        Ok(()) => {
+            log::info!("stopped");
+            0
+        }
         Err(failure) => {
             log::error!("{failure}");
             telemetry::log::flush_within(LAST_LINE_LONGEST);
@@ -81,11 +84,17 @@ pub fn run(config: Config) -> ExitCode {
     ExitCode::from(code)
 }
 
+/// A panic on any thread is logged and ends the process. Nothing is written to stderr but through the log: a stream
+/// that nobody reads would hold up the end, while other threads go on.
 fn abort_on_panic() {
-    let report = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |info| {
-        report(info);
-        log::error!("a part of this process panicked, so all of it ends (fail-stop): {info}");
+    std::panic::set_hook(Box::new(|info| {
+        let thread = std::thread::current();
+        let name = thread.name().unwrap_or("without a name");
+        log::error!("a part of this process panicked, so all of it ends (fail-stop): thread {name}: {info}");
+        let backtrace = std::backtrace::Backtrace::capture();
+        if backtrace.status() == std::backtrace::BacktraceStatus::Captured {
+            log::error!("{backtrace}");
+        }
         telemetry::log::flush();
         std::process::abort();
     }));
@@ -224,5 +233,55 @@ impl transport::Counts for Counted {
 
     fn refused(&self) {
         self.0.connection_refused(Port::Peer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{OFlags, fcntl_setfl};
+    use rustix::pipe::{PipeFlags, pipe_with};
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{Command, Stdio};
+    use std::time::Instant;
+
+    const PANICS: &str = "node::tests::panics_in_a_process_of_its_own";
+
+    /// Set for the process of the test below that is to panic.
+    const TO_PANIC: &str = "_BELLWETHER_TEST_TO_PANIC";
+
+    /// The other half of the next test, which starts it in a process of its own; nothing by itself.
+    #[test]
+    fn panics_in_a_process_of_its_own() {
+        if std::env::var_os(TO_PANIC).is_none() {
+            return;
+        }
+        let _guard = telemetry::log::init(log::LevelFilter::Info, crate::config::LogFormat::Text);
+        abort_on_panic();
+        panic!("on purpose");
+    }
+
+    #[test]
+    fn a_panic_ends_the_process_though_nobody_reads_the_log() {
+        let (_unread, stderr) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).unwrap();
+        while rustix::io::write(&stderr, &[b'.'; 4096]).is_ok() {}
+        fcntl_setfl(&stderr, OFlags::empty()).unwrap();
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", PANICS, "--nocapture"])
+            .env(TO_PANIC, "1")
+            .stdout(Stdio::null())
+            .stderr(stderr)
+            .spawn()
+            .unwrap();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let ended = loop {
+            match child.try_wait().unwrap() {
+                None if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
+                ended => break ended,
+            }
+        };
+        let _ = child.kill();
+        child.wait().unwrap();
+        assert_eq!(ended.and_then(|status| status.signal()), Some(6), "{ended:?}");
     }
 }

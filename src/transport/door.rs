@@ -37,7 +37,7 @@ impl Service for Door {
             Verdict::Refuse(why, text) => {
                 self.inner.counts.refused();
                 self.inner.warn(format_args!(
-                    "{} (id {}, cluster \"{}\") at {remote} was refused: {text}",
+                    "{:?} (id {}, cluster {:?}) at {remote} was refused: {text}",
                     hello.peer.name, hello.peer.id, hello.cluster
                 ));
                 Step::Reply { bytes: wire::encode_refuse(why, &text), consumed: received.len(), close: true }

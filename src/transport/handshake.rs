@@ -18,7 +18,7 @@ pub(super) fn judge(inner: &Inner, hello: &Hello, remote: SocketAddr) -> Verdict
     let me = &inner.settings.me;
     if hello.cluster != inner.settings.cluster {
         let text = format!(
-            "this is cluster \"{}\", not \"{}\"; give both the same --cluster, or leave each out of the other's peers",
+            "this is cluster {:?}, not {:?}; give both the same --cluster, or leave each out of the other's peers",
             inner.settings.cluster, hello.cluster
         );
         return Verdict::Refuse(Refusal::Cluster, text);
@@ -28,7 +28,7 @@ pub(super) fn judge(inner: &Inner, hello: &Hello, remote: SocketAddr) -> Verdict
             return Verdict::Self_;
         }
         let text = format!(
-            "{} has this id too: {}; give each process a --state-dir of its own, and not a copy",
+            "{:?} has this id too: {}; give each process a --state-dir of its own, and not a copy",
             me.name, me.id
         );
         return Verdict::Refuse(Refusal::OwnId, text);
@@ -64,12 +64,12 @@ pub(super) fn judge_answer(inner: &Inner, frame: Frame, remote: SocketAddr) -> A
             Verdict::Welcome(peer) => Answered::Peer(peer),
             Verdict::Self_ => Answered::Self_,
             Verdict::Refuse(_, text) => Answered::Refused(format!(
-                "{} (id {}, cluster \"{}\") at {remote} is refused: {text}",
+                "{:?} (id {}, cluster {:?}) at {remote} is refused: {text}",
                 hello.peer.name, hello.peer.id, hello.cluster
             )),
         },
         Frame::Refuse { why, text } => Answered::Refused(format!(
-            "{remote} refuses {} (id {}, cluster \"{}\"): {text} ({why:?})",
+            "{remote} refuses {:?} (id {}, cluster {:?}): {text:?} ({why:?})",
             inner.settings.me.name, inner.settings.me.id, inner.settings.cluster
         )),
         _ => Answered::Refused(format!("{remote} answered with something that is no handshake")),

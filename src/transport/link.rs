@@ -166,7 +166,7 @@ fn frames(inner: &Inner, link: &Link, received: &mut Vec<u8>) -> Result<bool, St
             Frame::Message { stamp, message } => {
                 if stamp.cluster != inner.stamp.cluster || stamp.id != link.peer.id {
                     return Err(format!(
-                        "it sent a message stamped with cluster \"{}\" and id {}, which are not those of its \
+                        "it sent a message stamped with cluster {:?} and id {}, which are not those of its \
                          handshake",
                         stamp.cluster, stamp.id
                     ));

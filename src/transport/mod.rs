@@ -97,7 +97,7 @@ pub enum Report {
 
 /// Counts what goes over the links. Called on many threads; must not block.
 pub trait Counts: Send + Sync + 'static {
-    /// A message of this name was handed to a link.
+    /// A message of this name is to be sent, whether or not a link takes it.
     fn sent(&self, name: &'static str);
     /// A message of this name arrived.
     fn received(&self, name: &'static str);
@@ -191,7 +191,9 @@ impl Transport {
             Ok(frame) => frame,
             Err(error) => {
                 // The machine bounds all that it sends; this would be a bug, and dropping one message is allowed.
-                return log::error!("a {} message was not sent: {error}", message.body.name());
+                return self
+                    .inner
+                    .warn(format_args!("a {} message was not sent: {error}", message.body.name()));
             }
         };
         self.inner.counts.sent(message.body.name());
@@ -228,7 +230,8 @@ impl Inner {
         (self.sink)(report);
     }
 
-    /// Logs what a stranger made happen, a few times a minute at most.
+    /// Logs what others made happen, a few times a minute at most. What they wrote is to stand in it as `{:?}`: it then
+    /// cannot pass for more than it is.
     fn warn(&self, text: std::fmt::Arguments<'_>) {
         let allowed = self.log.lock().unwrap_or_else(PoisonError::into_inner).allow(crate::net::boottime());
         match allowed {

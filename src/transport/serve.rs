@@ -26,7 +26,7 @@ pub(super) fn serve(inner: &Arc<Inner>, peer: Peer, stream: TcpStream, received:
         if !inner.table().closed() {
             let name = &peer.name;
             inner.warn(format_args!(
-                "a connection with {name} ({id}, {address}) was given up: too many are open"
+                "a connection with {name:?} ({id}, {address}) was given up: too many are open"
             ));
         }
         return link.say_bye();
@@ -47,7 +47,7 @@ pub(super) fn serve(inner: &Arc<Inner>, peer: Peer, stream: TcpStream, received:
     let crashed = match end {
         End::Protocol(what) => {
             inner.warn(format_args!(
-                "the connection with {} ({id}, {address}) was closed: {what}",
+                "the connection with {:?} ({id}, {address}) was closed: {what}",
                 link.peer.name
             ));
             false
