@@ -55,6 +55,7 @@ pub(super) fn serve(inner: &Arc<Inner>, peer: Peer, stream: TcpStream, received:
         _ if deliberate => false,
         _ => evidence(inner, &link.peer),
     };
+    inner.report(Report::Closed { id, incarnation, crashed });
     if crashed {
         // Its other links are over too. Were they kept, and the evidence wrong (something on the path refuses in its
         // name), nobody would ever seek a link with it again.
@@ -62,7 +63,6 @@ pub(super) fn serve(inner: &Arc<Inner>, peer: Peer, stream: TcpStream, received:
             other.cut();
         }
     }
-    inner.report(Report::Closed { id, incarnation, crashed });
     inner.seek_changed.notify_one();
 }
 

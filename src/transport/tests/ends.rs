@@ -1,0 +1,176 @@
+//! How links end, and what that says of the peer.
+
+use super::*;
+
+#[test]
+fn an_announced_end_is_no_evidence() {
+    let (a, b) = (side(1, "c"), side(2, "c"));
+    a.dial(b.address);
+    a.opened();
+    b.opened();
+    b.transport.close();
+    assert_eq!(a.closed(), (ProcessId(Uuid::from_u128(2)), 1, false));
+}
+
+#[test]
+fn an_unannounced_end_and_a_refused_dial_are_a_crash() {
+    let a = side(1, "c");
+    let listener = TcpListener::bind(loopback(0)).unwrap();
+    let them = peer(2, 7, listener.local_addr().unwrap());
+    let mut stream = connect(a.address, &wire::encode_hello(&hello("c", them)).unwrap());
+    assert!(matches!(frame(&mut stream), Frame::Hello(_)));
+    a.opened();
+    // As when a process is killed: the port first, then the connection.
+    drop(listener);
+    drop(stream);
+    assert_eq!(a.closed(), (ProcessId(Uuid::from_u128(2)), 7, true));
+}
+
+#[test]
+fn an_unannounced_end_that_the_same_life_answers_is_a_blip() {
+    let (a, b) = (side(1, "c"), side(2, "c"));
+    a.dial(b.address);
+    a.opened();
+    b.opened();
+    let link = a.transport.inner.table().links(ProcessId(Uuid::from_u128(2))).remove(0);
+    link.break_off();
+    // The other side's own look opens one more, so both may come in any order, and more than once.
+    let (mut closed, mut opened) = (false, false);
+    while !(closed && opened) {
+        match a.until("report", |r| Some(r.clone())) {
+            Report::Closed { crashed: false, .. } => closed = true,
+            Report::Opened(p) if p.incarnation == Incarnation(1) => opened = true,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn an_unannounced_end_that_another_life_answers_is_a_crash_and_a_new_link() {
+    let a = side(1, "c");
+    let listener = TcpListener::bind(loopback(0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut stream = connect(a.address, &wire::encode_hello(&hello("c", peer(2, 7, address))).unwrap());
+    assert!(matches!(frame(&mut stream), Frame::Hello(_)));
+    a.opened();
+    drop(stream);
+    let (mut redial, _) = listener.accept().unwrap();
+    redial.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert!(matches!(frame(&mut redial), Frame::Hello(_)));
+    redial.write_all(&wire::encode_hello(&hello("c", peer(2, 8, address))).unwrap()).unwrap();
+    let mut crashed = false;
+    let mut opened = false;
+    while !(crashed && opened) {
+        match a.until("report", |r| Some(r.clone())) {
+            Report::Closed { incarnation: Incarnation(7), crashed: true, .. } => crashed = true,
+            Report::Opened(p) if p.incarnation == Incarnation(8) => opened = true,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn silence_after_an_unannounced_end_is_no_evidence() {
+    let a = side(1, "c");
+    let listener = TcpListener::bind(loopback(0)).unwrap();
+    let them = peer(2, 7, listener.local_addr().unwrap());
+    let mut stream = connect(a.address, &wire::encode_hello(&hello("c", them)).unwrap());
+    assert!(matches!(frame(&mut stream), Frame::Hello(_)));
+    a.opened();
+    // The port still takes connections, and nobody says anything there.
+    drop(stream);
+    assert_eq!(a.closed(), (ProcessId(Uuid::from_u128(2)), 7, false));
+}
+
+#[test]
+fn unknown_frames_are_skipped_and_wrong_stamps_end_the_link() {
+    let a = side(1, "c");
+    let them = peer(2, 7, loopback(9));
+    let mut stream = connect(a.address, &wire::encode_hello(&hello("c", them.clone())).unwrap());
+    assert!(matches!(frame(&mut stream), Frame::Hello(_)));
+    a.opened();
+    // A sound frame of a kind that does not exist: a Bye under another tag, with its checksum made again.
+    let mut unknown = wire::encode_bye();
+    unknown[4..6].copy_from_slice(&999u16.to_le_bytes());
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&unknown[4..6]);
+    hasher.update(&unknown[10..]);
+    unknown[6..10].copy_from_slice(&hasher.finalize().to_le_bytes());
+    stream.write_all(&unknown).unwrap();
+    let stamp = |id: ProcessId| wire::Stamp { cluster: "c".to_owned(), id, priority: Priority::DEFAULT };
+    stream.write_all(&wire::encode_message(&stamp(them.id), &ask(5)).unwrap()).unwrap();
+    assert_eq!(a.received().1, ask(5));
+    assert_eq!(a.counts.unknown.load(Ordering::Relaxed), 1);
+    let forged = wire::encode_message(&stamp(ProcessId(Uuid::from_u128(3))), &ask(6)).unwrap();
+    stream.write_all(&forged).unwrap();
+    assert_eq!(a.closed(), (them.id, 7, false));
+}
+
+#[test]
+fn a_peer_that_stops_reading_is_cut_off_and_holds_nobody_up() {
+    let a = side(1, "c");
+    let them = peer(2, 7, loopback(9));
+    let mut stream = connect(a.address, &wire::encode_hello(&hello("c", them.clone())).unwrap());
+    assert!(matches!(frame(&mut stream), Frame::Hello(_)));
+    a.opened();
+    let began = Instant::now();
+    while !a.transport.inner.table().links(them.id).is_empty() {
+        a.transport.send(them.id, them.address, &ask(1));
+        assert!(began.elapsed() < PATIENCE, "the link was never cut");
+    }
+    assert_eq!(a.closed(), (them.id, 7, false));
+    let _ = stream.shutdown(Shutdown::Both);
+}
+
+/// The thread that reads a link takes it out of the table, and that thread may be waiting for the very driver that writes.
+#[test]
+fn a_broken_link_whose_end_is_not_known_yet_holds_nobody_up() {
+    let listener = TcpListener::bind(loopback(0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let (sender, reports) = std::sync::mpsc::sync_channel(0);
+    let settings = Settings {
+        cluster: "c".to_owned(),
+        me: peer(1, 1, address),
+        dial_timeout: Duration::from_millis(500),
+        unacknowledged_max: Duration::from_secs(3),
+    };
+    let counts = Arc::new(Counted { refused: AtomicU32::new(0), unknown: AtomicU32::new(0) });
+    let sink: Sink = Arc::new(move |report| drop(sender.send(report)));
+    let a = Transport::start(settings, listener, sink, counts).unwrap();
+    let them = peer(2, 7, loopback(9));
+    let mut stream = connect(address, &wire::encode_hello(&hello("c", them.clone())).unwrap());
+    assert!(matches!(frame(&mut stream), Frame::Hello(_)));
+    assert!(matches!(reports.recv_timeout(PATIENCE), Ok(Report::Opened(_))));
+    // Its message waits for room, and the thread that read it with it.
+    let stamp = wire::Stamp { cluster: "c".to_owned(), id: them.id, priority: Priority::DEFAULT };
+    stream.write_all(&wire::encode_message(&stamp, &ask(5)).unwrap()).unwrap();
+    let link = a.inner.table().links(them.id).remove(0);
+    let (done, is_done) = channel();
+    std::thread::spawn(move || {
+        link.break_off();
+        a.send(them.id, them.address, &ask(6));
+        done.send(()).unwrap();
+    });
+    is_done.recv_timeout(PATIENCE).expect("it came back");
+    drop(reports);
+}
+
+/// Whoever takes a peer for dead ends all links with it: should it live, a new one is sought.
+#[test]
+fn a_crash_ends_the_other_links_of_that_life() {
+    let a = side(1, "c");
+    let listener = TcpListener::bind(loopback(0)).unwrap();
+    let them = peer(2, 7, listener.local_addr().unwrap());
+    let greeting = wire::encode_hello(&hello("c", them.clone())).unwrap();
+    let mut streams = [connect(a.address, &greeting), connect(a.address, &greeting)];
+    for stream in &mut streams {
+        assert!(matches!(frame(stream), Frame::Hello(_)));
+        a.opened();
+    }
+    drop(listener);
+    let [broken, mut other] = streams;
+    drop(broken);
+    assert_eq!(a.closed(), (them.id, 7, true));
+    assert_eq!(other.read(&mut [0]).unwrap(), 0, "it ends");
+    assert!(a.transport.inner.table().links(them.id).is_empty());
+}

@@ -1,0 +1,280 @@
+//! Two transports, or one and a hand-made peer, over loopback.
+
+mod ends;
+
+use super::*;
+use crate::election::{Body, Epoch, Priority};
+use crate::wire::{Frame, Hello, Refusal};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpStream};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Instant;
+use uuid::Uuid;
+
+const PATIENCE: Duration = Duration::from_secs(5);
+
+struct Counted {
+    refused: AtomicU32,
+    unknown: AtomicU32,
+}
+
+impl Counts for Counted {
+    fn sent(&self, _: &'static str) {}
+    fn received(&self, _: &'static str) {}
+    fn unknown_frame(&self) {
+        self.unknown.fetch_add(1, Ordering::Relaxed);
+    }
+    fn refused(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+struct Side {
+    transport: Transport,
+    reports: Receiver<Report>,
+    counts: Arc<Counted>,
+    address: SocketAddr,
+}
+
+fn peer(number: u128, incarnation: u64, address: SocketAddr) -> Peer {
+    Peer {
+        id: ProcessId(Uuid::from_u128(number)),
+        incarnation: Incarnation(incarnation),
+        name: format!("p{number}"),
+        address,
+        priority: Priority::DEFAULT,
+        revision: String::new(),
+    }
+}
+
+fn loopback(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+}
+
+fn side(number: u128, cluster: &str) -> Side {
+    let listener = TcpListener::bind(loopback(0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let (sender, reports) = channel();
+    let sender = Mutex::new(sender);
+    let counts = Arc::new(Counted { refused: AtomicU32::new(0), unknown: AtomicU32::new(0) });
+    let settings = Settings {
+        cluster: cluster.to_owned(),
+        me: peer(number, 1, address),
+        dial_timeout: Duration::from_millis(500),
+        unacknowledged_max: Duration::from_secs(3),
+    };
+    let sink: Sink = Arc::new(move |report| drop(sender.lock().unwrap().send(report)));
+    let transport = Transport::start(settings, listener, sink, counts.clone()).unwrap();
+    Side { transport, reports, counts, address }
+}
+
+impl Side {
+    /// The next report that `wanted` picks; others are passed over.
+    fn until<T>(&self, what: &str, wanted: impl Fn(&Report) -> Option<T>) -> T {
+        let deadline = Instant::now() + PATIENCE;
+        let mut seen = Vec::new();
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.reports.recv_timeout(left) {
+                Ok(report) => match wanted(&report) {
+                    Some(found) => return found,
+                    None => seen.push(report),
+                },
+                Err(_) => panic!("no {what}; there was {seen:?}"),
+            }
+        }
+    }
+
+    fn opened(&self) -> Peer {
+        self.until("link", |r| if let Report::Opened(peer) = r { Some(peer.clone()) } else { None })
+    }
+
+    fn closed(&self) -> (ProcessId, u64, bool) {
+        self.until("end of a link", |r| match r {
+            Report::Closed { id, incarnation, crashed } => Some((*id, incarnation.0, *crashed)),
+            _ => None,
+        })
+    }
+
+    fn received(&self) -> (ProcessId, Message) {
+        self.until("message", |r| match r {
+            Report::Received { from, message, .. } => Some((*from, message.clone())),
+            _ => None,
+        })
+    }
+
+    fn dial(&self, address: SocketAddr) {
+        self.transport.seek(BTreeSet::from([address]));
+    }
+}
+
+fn ask(epoch: u64) -> Message {
+    Message { epoch: Epoch(epoch), body: Body::Ask }
+}
+
+fn hello(cluster: &str, from: Peer) -> Hello {
+    Hello {
+        version_min: wire::VERSION_MIN,
+        version_max: wire::VERSION,
+        cluster: cluster.to_owned(),
+        peer: from,
+    }
+}
+
+/// Connects by hand, says this, and hands out the connection.
+fn connect(to: SocketAddr, first: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(to).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(first).unwrap();
+    stream
+}
+
+/// The next frame on a connection made by hand.
+fn frame(stream: &mut TcpStream) -> Frame {
+    let mut received = Vec::new();
+    loop {
+        if let Some((frame, length)) = wire::decode(&received, wire::FRAME_BYTES_MAX).unwrap() {
+            assert_eq!(length, received.len(), "one frame at a time is read by hand");
+            return frame;
+        }
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        received.push(byte[0]);
+    }
+}
+
+#[test]
+fn a_message_to_a_stranger_is_sent_over_a_link_that_is_dialled_for_it() {
+    let (a, b) = (side(1, "c"), side(2, "c"));
+    let to = ProcessId(Uuid::from_u128(2));
+    a.transport.send(to, b.address, &ask(1));
+    a.transport.send(to, b.address, &ask(2));
+    assert_eq!(b.opened().name, "p1");
+    for epoch in [1, 2] {
+        assert_eq!(b.received(), (ProcessId(Uuid::from_u128(1)), ask(epoch)));
+    }
+    assert_eq!(a.opened().address, b.address);
+    // And back, over the same link.
+    b.transport.send(ProcessId(Uuid::from_u128(1)), a.address, &ask(3));
+    assert_eq!(a.received().1, ask(3));
+}
+
+#[test]
+fn another_cluster_our_own_id_and_unknown_versions_are_refused_and_told_why() {
+    let a = side(1, "c");
+    let them = peer(2, 7, loopback(9));
+    let future = Hello { version_min: 99, version_max: 100, ..hello("c", them.clone()) };
+    for (hello, expected) in [
+        (hello("other", them), Refusal::Cluster),
+        (hello("c", peer(1, 9, loopback(9))), Refusal::OwnId),
+        (future, Refusal::Version),
+    ] {
+        let mut stream = connect(a.address, &wire::encode_hello(&hello).unwrap());
+        match frame(&mut stream) {
+            Frame::Refuse { why, text } => assert_eq!(why, expected, "{text}"),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(stream.read(&mut [0]).unwrap(), 0, "the connection ends");
+    }
+    assert_eq!(a.counts.refused.load(Ordering::Relaxed), 3);
+}
+
+#[test]
+fn dialling_oneself_is_noticed() {
+    let a = side(1, "c");
+    a.dial(a.address);
+    let own = a.until("own address", |r| if let Report::ReachedSelf(at) = r { Some(*at) } else { None });
+    assert_eq!(own, a.address);
+}
+
+#[test]
+fn a_refused_dial_is_reported() {
+    let a = side(1, "c");
+    let nobody = TcpListener::bind(loopback(0)).unwrap().local_addr().unwrap();
+    a.dial(nobody);
+    assert_eq!(a.until("refusal", |r| if let Report::Refused(at) = r { Some(*at) } else { None }), nobody);
+}
+
+#[test]
+fn an_unknown_address_is_found_out_from_the_route_and_filled_in_by_the_other_side() {
+    let b = side(2, "c");
+    let listener = TcpListener::bind(loopback(0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (sender, reports) = channel();
+    let sender = Mutex::new(sender);
+    let settings = Settings {
+        cluster: "c".to_owned(),
+        me: peer(1, 1, SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))),
+        dial_timeout: Duration::from_millis(500),
+        unacknowledged_max: Duration::from_secs(3),
+    };
+    let sink: Sink = Arc::new(move |report| drop(sender.lock().unwrap().send(report)));
+    let a = Transport::start(settings, listener, sink, b.counts.clone()).unwrap();
+    a.seek(BTreeSet::from([b.address]));
+    assert_eq!(b.opened().address, loopback(port));
+    let found = reports.recv_timeout(PATIENCE).unwrap();
+    assert!(matches!(found, Report::Advertise(at) if at == loopback(port)), "{found:?}");
+}
+
+#[test]
+fn a_frame_has_its_time_for_itself_however_many_came_before_it() {
+    let a = side(1, "c");
+    let them = peer(2, 7, loopback(9));
+    let mut stream = connect(a.address, &wire::encode_hello(&hello("c", them.clone())).unwrap());
+    assert!(matches!(frame(&mut stream), Frame::Hello(_)));
+    a.opened();
+    let stamp = wire::Stamp { cluster: "c".to_owned(), id: them.id, priority: Priority::DEFAULT };
+    let message = wire::encode_message(&stamp, &ask(5)).unwrap();
+    let (head, tail) = message.split_at(9);
+    stream.write_all(head).unwrap();
+    let began = Instant::now();
+    // Whatever is read ends in the middle of a frame, and each frame is soon complete.
+    while began.elapsed() < FRAME_DEADLINE + Duration::from_millis(500) {
+        stream.write_all(&[tail, head].concat()).unwrap();
+        assert_eq!(a.received().1, ask(5));
+    }
+}
+
+#[test]
+fn reaching_oneself_over_loopback_says_nothing_about_the_route_to_peers() {
+    let b = side(2, "c");
+    let listener = TcpListener::bind(loopback(0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (sender, reports) = channel();
+    let sender = Mutex::new(sender);
+    let settings = Settings {
+        cluster: "c".to_owned(),
+        me: peer(1, 1, SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))),
+        dial_timeout: Duration::from_millis(500),
+        unacknowledged_max: Duration::from_secs(3),
+    };
+    let sink: Sink = Arc::new(move |report| drop(sender.lock().unwrap().send(report)));
+    let a = Transport::start(settings, listener, sink, b.counts.clone()).unwrap();
+    a.seek(BTreeSet::from([loopback(port)]));
+    let first = reports.recv_timeout(PATIENCE).unwrap();
+    assert!(matches!(first, Report::ReachedSelf(at) if at == loopback(port)), "{first:?}");
+    a.seek(BTreeSet::from([b.address]));
+    let second = reports.recv_timeout(PATIENCE).unwrap();
+    assert!(matches!(second, Report::Advertise(at) if at == loopback(port)), "{second:?}");
+}
+
+/// A link may come up between a send's look for one and its look for a dial under way.
+#[test]
+fn a_message_that_a_link_overtakes_goes_over_it() {
+    let (a, b) = (side(1, "c"), side(2, "c"));
+    a.dial(b.address);
+    a.opened();
+    b.opened();
+    let nobody = ProcessId(Uuid::from_u128(77));
+    assert!(a.transport.inner.table().wait(nobody, b.address, Vec::new()), "a dial is under way now");
+    let inner = Arc::clone(&a.transport.inner);
+    let (done, is_done) = channel();
+    std::thread::spawn(move || {
+        let frame = wire::encode_message(&inner.stamp, &ask(9)).unwrap();
+        inner.send_by_dialling(ProcessId(Uuid::from_u128(2)), b.address, frame);
+        done.send(()).unwrap();
+    });
+    is_done.recv_timeout(PATIENCE).expect("it came back");
+    assert_eq!(b.received().1, ask(9));
+}
