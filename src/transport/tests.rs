@@ -50,20 +50,24 @@ fn loopback(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
+fn settings(cluster: &str, me: Peer) -> Settings {
+    Settings {
+        cluster: cluster.to_owned(),
+        me,
+        dial_timeout: Duration::from_millis(500),
+        unacknowledged_max: Duration::from_secs(3),
+    }
+}
+
 fn side(number: u128, cluster: &str) -> Side {
     let listener = TcpListener::bind(loopback(0)).unwrap();
     let address = listener.local_addr().unwrap();
     let (sender, reports) = channel();
     let sender = Mutex::new(sender);
     let counts = Arc::new(Counted { refused: AtomicU32::new(0), unknown: AtomicU32::new(0) });
-    let settings = Settings {
-        cluster: cluster.to_owned(),
-        me: peer(number, 1, address),
-        dial_timeout: Duration::from_millis(500),
-        unacknowledged_max: Duration::from_secs(3),
-    };
+    let own = settings(cluster, peer(number, 1, address));
     let sink: Sink = Arc::new(move |report| drop(sender.lock().unwrap().send(report)));
-    let transport = Transport::start(settings, listener, sink, counts.clone()).unwrap();
+    let transport = Transport::start(own, listener, sink, counts.clone()).unwrap();
     Side { transport, reports, counts, address }
 }
 
@@ -281,75 +285,13 @@ fn an_unknown_address_is_found_out_from_the_route_and_filled_in_by_the_other_sid
     let port = listener.local_addr().unwrap().port();
     let (sender, reports) = channel();
     let sender = Mutex::new(sender);
-    let settings = Settings {
-        cluster: "c".to_owned(),
-        me: peer(1, 1, SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))),
-        dial_timeout: Duration::from_millis(500),
-        unacknowledged_max: Duration::from_secs(3),
-    };
+    let own = settings("c", peer(1, 1, SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))));
     let sink: Sink = Arc::new(move |report| drop(sender.lock().unwrap().send(report)));
-    let a = Transport::start(settings, listener, sink, b.counts.clone()).unwrap();
+    let a = Transport::start(own, listener, sink, b.counts.clone()).unwrap();
     a.seek(BTreeSet::from([b.address]));
     assert_eq!(b.opened().address, loopback(port));
     let found = reports.recv_timeout(PATIENCE).unwrap();
     assert!(matches!(found, Report::Advertise(at) if at == loopback(port)), "{found:?}");
-}
-
-#[test]
-fn a_link_that_came_up_during_a_dial_takes_what_waits() {
-    let a = side(1, "c");
-    let them = peer(2, 7, loopback(9));
-    let mut stream = connect(a.address, &wire::encode_hello(&hello("c", them.clone())).unwrap());
-    assert!(matches!(frame(&mut stream), Frame::Hello(_)));
-    a.opened();
-    let inner = Arc::clone(&a.transport.inner);
-    let message = |epoch| wire::encode_message(&inner.stamp, &ask(epoch)).unwrap();
-    assert!(inner.table().wait(them.id, them.address, message(1)), "to be dialled, and nobody does");
-    let (done, is_done) = channel();
-    let (sender, second) = (Arc::clone(&inner), message(2));
-    std::thread::spawn(move || {
-        sender.send_by_dialling(them.id, them.address, second);
-        done.send(()).unwrap();
-    });
-    is_done.recv_timeout(PATIENCE).expect("sending never came to an end");
-    for epoch in [1, 2] {
-        assert!(matches!(frame(&mut stream), Frame::Message { message, .. } if message == ask(epoch)));
-    }
-}
-
-#[test]
-fn a_broken_link_that_nobody_reads_holds_no_sender_up() {
-    let listener = TcpListener::bind(loopback(0)).unwrap();
-    let address = listener.local_addr().unwrap();
-    let settings = Settings {
-        cluster: "c".to_owned(),
-        me: peer(1, 1, address),
-        dial_timeout: Duration::from_millis(500),
-        unacknowledged_max: Duration::from_secs(3),
-    };
-    // As when the driver is behind: the reader of the link waits for room.
-    let (sender, reports) = std::sync::mpsc::sync_channel(1);
-    let sink: Sink = Arc::new(move |report| drop(sender.send(report)));
-    let counts = Arc::new(Counted { refused: AtomicU32::new(0), unknown: AtomicU32::new(0) });
-    let a = Transport::start(settings, listener, sink, counts).unwrap();
-    let them = peer(2, 7, loopback(9));
-    let mut stream = connect(address, &wire::encode_hello(&hello("c", them.clone())).unwrap());
-    assert!(matches!(frame(&mut stream), Frame::Hello(_)));
-    assert!(matches!(reports.recv_timeout(PATIENCE).unwrap(), Report::Opened(_)));
-    let stamp = wire::Stamp { cluster: "c".to_owned(), id: them.id, priority: Priority::DEFAULT };
-    stream.write_all(&wire::encode_message(&stamp, &ask(5)).unwrap().repeat(3)).unwrap();
-    socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
-    drop(stream);
-    let (done, is_done) = channel();
-    std::thread::spawn(move || {
-        let began = Instant::now();
-        while !a.inner.table().links(them.id).is_empty() && began.elapsed() < PATIENCE {
-            a.send(them.id, them.address, &ask(1));
-        }
-        done.send(()).unwrap();
-    });
-    is_done.recv_timeout(2 * PATIENCE).expect("sending never came to an end");
-    drop(reports);
 }
 
 #[test]
@@ -378,14 +320,9 @@ fn reaching_oneself_over_loopback_says_nothing_about_the_route_to_peers() {
     let port = listener.local_addr().unwrap().port();
     let (sender, reports) = channel();
     let sender = Mutex::new(sender);
-    let settings = Settings {
-        cluster: "c".to_owned(),
-        me: peer(1, 1, SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))),
-        dial_timeout: Duration::from_millis(500),
-        unacknowledged_max: Duration::from_secs(3),
-    };
+    let own = settings("c", peer(1, 1, SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))));
     let sink: Sink = Arc::new(move |report| drop(sender.lock().unwrap().send(report)));
-    let a = Transport::start(settings, listener, sink, b.counts.clone()).unwrap();
+    let a = Transport::start(own, listener, sink, b.counts.clone()).unwrap();
     a.seek(BTreeSet::from([loopback(port)]));
     let first = reports.recv_timeout(PATIENCE).unwrap();
     assert!(matches!(first, Report::ReachedSelf(at) if at == loopback(port)), "{first:?}");
@@ -460,15 +397,10 @@ fn a_broken_link_whose_end_is_not_known_yet_holds_nobody_up() {
     let listener = TcpListener::bind(loopback(0)).unwrap();
     let address = listener.local_addr().unwrap();
     let (sender, reports) = std::sync::mpsc::sync_channel(0);
-    let settings = Settings {
-        cluster: "c".to_owned(),
-        me: peer(1, 1, address),
-        dial_timeout: Duration::from_millis(500),
-        unacknowledged_max: Duration::from_secs(3),
-    };
+    let own = settings("c", peer(1, 1, address));
     let counts = Arc::new(Counted { refused: AtomicU32::new(0), unknown: AtomicU32::new(0) });
     let sink: Sink = Arc::new(move |report| drop(sender.send(report)));
-    let a = Transport::start(settings, listener, sink, counts).unwrap();
+    let a = Transport::start(own, listener, sink, counts).unwrap();
     let them = peer(2, 7, loopback(9));
     let mut stream = connect(address, &wire::encode_hello(&hello("c", them.clone())).unwrap());
     assert!(matches!(frame(&mut stream), Frame::Hello(_)));
