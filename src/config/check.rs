@@ -112,8 +112,11 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Refusa
 
     let advertise = match (args.advertise, surroundings.pod_ip) {
         (Some(address), _) => Some(address),
-        (None, Some(text)) => advertise_from_pod_ip(&text, args.listen.port())?,
-        (None, None) => None,
+        // Where it listens on one address only, peers can reach it nowhere else.
+        (None, Some(text)) if args.listen.ip().is_unspecified() => {
+            advertise_from_pod_ip(&text, args.listen.port())?
+        }
+        (None, _) => None,
     };
     let (what, name) = match (args.name, surroundings.pod_name) {
         (Some(name), _) => ("--name", name),

@@ -115,6 +115,8 @@ fn the_pod_names_itself() {
     assert_eq!((config.name.as_str(), config.advertise), ("a", Some("[fd00::7]:4041".parse().unwrap())));
     let config = pod(&["--listen=[::]:0"], Some("web-0"), Some("fd00::7")).unwrap();
     assert_eq!(config.advertise, None);
+    let config = pod(&["--listen=127.0.0.1:4041"], Some("web-0"), Some("10.0.0.7")).unwrap();
+    assert_eq!(config.advertise, None, "peers could not reach it there");
     assert_eq!(pod(&[], Some("web-0"), Some("web")).unwrap_err(), Refusal::BadPodIp("web".to_owned()));
     let refusal = pod(&[], Some("web-0"), Some("0.0.0.0")).unwrap_err();
     assert!(refusal.to_string().starts_with("POD_IP 0.0.0.0 "), "{refusal}");

@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::discovery::{self, LookupResult};
 use crate::election::{Incarnation, Machine, Peer, ProcessId, Record};
 use crate::store::Store;
-use crate::telemetry::{self, Direction, Metrics, Port};
+use crate::telemetry::{self, Direction, Metrics};
 use crate::transport::{self, Transport};
 use crate::{http, net};
 use board::Board;
@@ -107,9 +107,14 @@ fn allow_descriptors() {
         u64::try_from(peers + http::LIMITS.connections_max + DESCRIPTORS_BESIDES).unwrap_or(u64::MAX);
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|current| current < wanted) {
-        let current = Some(limit.maximum.map_or(wanted, |maximum| maximum.min(wanted)));
-        if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current, ..limit }) {
+        let granted = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
+        if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: Some(granted), ..limit }) {
             log::warn!("the limit of open files stays at {:?}: {error}", limit.current);
+        } else if granted < wanted {
+            log::warn!(
+                "at most {granted} files may be open, and a full cluster under load may need {wanted}; raise the hard \
+                 limit (RLIMIT_NOFILE)"
+            );
         }
     }
 }
@@ -232,7 +237,7 @@ impl transport::Counts for Counted {
     }
 
     fn refused(&self) {
-        self.0.connection_refused(Port::Peer);
+        self.0.connection_refused();
     }
 }
 

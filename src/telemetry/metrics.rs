@@ -56,26 +56,6 @@ impl Direction {
     }
 }
 
-/// One of this process's listening ports.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Port {
-    /// `--listen`.
-    Peer,
-    /// `--http`.
-    Http,
-}
-
-impl Port {
-    const ALL: [Port; 2] = [Port::Peer, Port::Http];
-
-    fn name(self) -> &'static str {
-        match self {
-            Port::Peer => "peer",
-            Port::Http => "http",
-        }
-    }
-}
-
 /// All metrics of one process. A clone is the same metrics.
 #[derive(Clone)]
 pub struct Metrics(Arc<Inner>);
@@ -97,7 +77,7 @@ struct Inner {
     lookups: IntCounterVec,
     pauses: IntCounter,
     unknown_frames: IntCounter,
-    connections_refused: IntCounterVec,
+    connections_refused: IntCounter,
 }
 
 impl Metrics {
@@ -173,10 +153,10 @@ impl Metrics {
             "bellwether_unknown_frames_total",
             "Frames of a kind that this version does not know, from peers of a newer one perhaps; they are skipped.",
         )?;
-        let connections_refused = counters(
+        let connections_refused = IntCounter::new(
             "bellwether_connections_refused_total",
-            "Connections closed at once because a limit was reached, by this process's port.",
-            &["port"],
+            "Connections refused at the peer port: of another cluster, with an id or version that cannot be, no proper \
+             handshake, or too late with it.",
         )?;
         let build_info = GaugeVec::new(
             Opts::new("bellwether_build_info", "The version that runs; the value is always 1."),
@@ -197,9 +177,6 @@ impl Metrics {
         }
         for result in LOOKUPS {
             lookups.with_label_values(&[result]);
-        }
-        for port in Port::ALL {
-            connections_refused.with_label_values(&[port.name()]);
         }
         let one: Gauge = build_info.with_label_values(&[env!("CARGO_PKG_VERSION")]);
         one.set(1.0);
@@ -265,9 +242,9 @@ impl Metrics {
         self.0.unknown_frames.inc();
     }
 
-    /// Counts a connection that was closed at once because a limit was reached.
-    pub fn connection_refused(&self, port: Port) {
-        self.0.connections_refused.with_label_values(&[port.name()]).inc();
+    /// Counts a connection that was refused at the peer port.
+    pub fn connection_refused(&self) {
+        self.0.connections_refused.inc();
     }
 
     /// Counts an election that ended after this long for this process.

@@ -8,4 +8,4 @@ pub mod metrics;
 pub mod printable;
 
 pub use chronicle::Chronicle;
-pub use metrics::{Direction, Metrics, Port};
+pub use metrics::{Direction, Metrics};

@@ -25,7 +25,7 @@ pub(super) fn twin(inner: &Inner, newcomer: &Peer) -> Option<Peer> {
 /// What is said of them.
 pub(super) fn two_of_one_id(known: &Peer, newcomer: &Peer) -> String {
     format!(
-        "{} at {} is refused: {} at {} is alive and has this id too: {}; give each process a state folder of its own",
+        "{:?} at {} is refused: {:?} at {} is alive and has this id too: {}; give each process a state folder of its own",
         newcomer.name, newcomer.address, known.name, known.address, known.id
     )
 }

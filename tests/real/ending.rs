@@ -12,7 +12,7 @@ fn alone_it_ends_at_once() {
     let (mut real, now) = started(1, &["--stable-margin", "0ms"]);
     real.signal(now.leader, Signal::TERM);
     assert_eq!(real.wait(0, FAREWELL_MAX).unwrap().code(), Some(0));
-    real.logged(0, &["resigning, with nobody to hand over to"]);
+    real.logged(0, &["told to stop, with nobody to hand over to"]);
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn a_second_signal_ends_a_farewell() {
         real.signal(place, Signal::STOP);
     }
     real.signal(now.leader, Signal::TERM);
-    real.logged(now.leader, &["resigning, and handing over"]);
+    real.logged(now.leader, &["told to stop, and handing over"]);
     real.signal(now.leader, Signal::TERM);
     assert_eq!(real.wait(now.leader, FAREWELL_MAX).unwrap().code(), Some(0));
     real.logged(now.leader, &["asked a second time to stop"]);

@@ -118,7 +118,7 @@ fn a_process_with_the_id_of_another_is_refused() {
             real.logged(place, &["WARN", &copy, &original, "has this id too"]);
         }
         // It is refused by either, and nothing else comes of it.
-        let refused = |place| real.metric(place, "bellwether_connections_refused_total{port=\"peer\"}");
+        let refused = |place| real.metric(place, "bellwether_connections_refused_total");
         within(PATIENCE, || [0, 2].iter().all(|p| refused(*p) >= Some(1.0)).then_some(())).unwrap();
         let at_last = real.agree_among(&[0, 2], 0, PATIENCE).unwrap();
         assert_eq!((at_last.leader, at_last.epoch), (now.leader, now.epoch));

@@ -48,7 +48,7 @@ fn every_series_exists_from_the_start() {
     for series in [
         r#"bellwether_elections_total{outcome="won"}"#,
         r#"bellwether_dns_lookups_total{result="unknown"}"#,
-        r#"bellwether_connections_refused_total{port="http"}"#,
+        "bellwether_connections_refused_total",
         "bellwether_leaderless_seconds_total",
         "bellwether_pauses_total",
         "bellwether_unknown_frames_total",
