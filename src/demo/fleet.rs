@@ -21,6 +21,9 @@ use std::time::{Duration, Instant};
 
 /// Between two questions to one process, unless told otherwise.
 const ASK_EVERY: Duration = Duration::from_millis(1);
+/// How long a single question may take. On two cores that forty threads want, half a second happens.
+pub const GET_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// How the processes of a fleet are started.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -260,10 +263,10 @@ impl Fleet {
     /// Asks the process of a place once, on a connection of its own: the status, and the body.
     ///
     /// # Errors
-    /// When there is no answer within half a second.
+    /// When there is no answer within [`GET_TIMEOUT`].
     pub fn get(&self, place: usize, path: &str) -> Result<(u16, String), ureq::Error> {
         let mut response =
-            agent().get(format!("http://127.0.0.1:{}{path}", self.ports(place).http)).call()?;
+            agent(GET_TIMEOUT).get(format!("http://127.0.0.1:{}{path}", self.ports(place).http)).call()?;
         let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string()?;
         Ok((response.status().as_u16(), body))
     }

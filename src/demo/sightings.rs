@@ -4,7 +4,7 @@ use serde::Deserialize;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long one question may take.
+/// How long one of the questions that are asked again and again may take: who does not answer says nothing.
 const ASK_TIMEOUT: Duration = Duration::from_millis(500);
 /// The longest answer that is read, in bytes.
 pub(super) const ANSWER_BYTES_MAX: u64 = 64 * 1024;
@@ -103,9 +103,9 @@ pub(super) fn describe(place: usize, sighting: &Sighting) -> String {
     }
 }
 
-pub(super) fn agent() -> ureq::Agent {
+pub(super) fn agent(timeout: Duration) -> ureq::Agent {
     let config = ureq::Agent::config_builder()
-        .timeout_global(Some(ASK_TIMEOUT))
+        .timeout_global(Some(timeout))
         .http_status_as_error(false)
         .proxy(None)
         .build();
@@ -114,7 +114,7 @@ pub(super) fn agent() -> ureq::Agent {
 
 /// Asks one process again and again, and notes what changes.
 pub(super) fn watch(shared: &Shared, place: usize, port: u16) {
-    let agent = agent();
+    let agent = agent(ASK_TIMEOUT);
     let url = format!("http://127.0.0.1:{port}/leader");
     let mut board = shared.lock();
     while !board.stopped {
