@@ -17,8 +17,7 @@ fn an_unannounced_end_and_a_refused_dial_are_a_crash() {
     let a = side(1, "c");
     let listener = TcpListener::bind(loopback(0)).unwrap();
     let them = peer(2, 7, listener.local_addr().unwrap());
-    let mut stream = connect(a.address, &wire::encode_hello(&hello("c", them)).unwrap());
-    assert!(matches!(frame(&mut stream), Frame::Hello(_)));
+    let stream = greeted(a.address, them);
     a.opened();
     // As when a process is killed: the port first, then the connection.
     drop(listener);
@@ -50,8 +49,7 @@ fn an_unannounced_end_that_another_life_answers_is_a_crash_and_a_new_link() {
     let a = side(1, "c");
     let listener = TcpListener::bind(loopback(0)).unwrap();
     let address = listener.local_addr().unwrap();
-    let mut stream = connect(a.address, &wire::encode_hello(&hello("c", peer(2, 7, address))).unwrap());
-    assert!(matches!(frame(&mut stream), Frame::Hello(_)));
+    let stream = greeted(a.address, peer(2, 7, address));
     a.opened();
     drop(stream);
     let (mut redial, _) = listener.accept().unwrap();
@@ -74,8 +72,7 @@ fn silence_after_an_unannounced_end_is_no_evidence() {
     let a = side(1, "c");
     let listener = TcpListener::bind(loopback(0)).unwrap();
     let them = peer(2, 7, listener.local_addr().unwrap());
-    let mut stream = connect(a.address, &wire::encode_hello(&hello("c", them)).unwrap());
-    assert!(matches!(frame(&mut stream), Frame::Hello(_)));
+    let stream = greeted(a.address, them);
     a.opened();
     // The port still takes connections, and nobody says anything there.
     drop(stream);
@@ -86,8 +83,7 @@ fn silence_after_an_unannounced_end_is_no_evidence() {
 fn unknown_frames_are_skipped_and_wrong_stamps_end_the_link() {
     let a = side(1, "c");
     let them = peer(2, 7, loopback(9));
-    let mut stream = connect(a.address, &wire::encode_hello(&hello("c", them.clone())).unwrap());
-    assert!(matches!(frame(&mut stream), Frame::Hello(_)));
+    let mut stream = greeted(a.address, them.clone());
     a.opened();
     // A sound frame of a kind that does not exist: a Bye under another tag, with its checksum made again.
     let mut unknown = wire::encode_bye();
@@ -110,8 +106,7 @@ fn unknown_frames_are_skipped_and_wrong_stamps_end_the_link() {
 fn a_peer_that_stops_reading_is_cut_off_and_holds_nobody_up() {
     let a = side(1, "c");
     let them = peer(2, 7, loopback(9));
-    let mut stream = connect(a.address, &wire::encode_hello(&hello("c", them.clone())).unwrap());
-    assert!(matches!(frame(&mut stream), Frame::Hello(_)));
+    let stream = greeted(a.address, them.clone());
     a.opened();
     let began = Instant::now();
     while !a.transport.inner.table().links(them.id).is_empty() {

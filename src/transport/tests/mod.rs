@@ -53,6 +53,11 @@ fn loopback(port: u16) -> SocketAddr {
 }
 
 fn side(number: u128, cluster: &str) -> Side {
+    side_that_says(number, cluster, Ipv4Addr::LOCALHOST)
+}
+
+/// One that says that it is reached at this address, with its port.
+fn side_that_says(number: u128, cluster: &str, ip: Ipv4Addr) -> Side {
     let listener = TcpListener::bind(loopback(0)).unwrap();
     let address = listener.local_addr().unwrap();
     let (sender, reports) = channel();
@@ -60,7 +65,7 @@ fn side(number: u128, cluster: &str) -> Side {
     let counts = Arc::new(Counted { refused: AtomicU32::new(0), unknown: AtomicU32::new(0) });
     let settings = Settings {
         cluster: cluster.to_owned(),
-        me: peer(number, 1, address),
+        me: peer(number, 1, SocketAddr::from((ip, address.port()))),
         dial_timeout: Duration::from_millis(500),
         unacknowledged_max: Duration::from_secs(3),
     };
@@ -127,6 +132,13 @@ fn connect(to: SocketAddr, first: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(to).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(first).unwrap();
+    stream
+}
+
+/// Connects by hand as this peer of cluster "c", and is let in.
+fn greeted(to: SocketAddr, from: Peer) -> TcpStream {
+    let mut stream = connect(to, &wire::encode_hello(&hello("c", from)).unwrap());
+    assert!(matches!(frame(&mut stream), Frame::Hello(_)));
     stream
 }
 
@@ -199,21 +211,11 @@ fn a_refused_dial_is_reported() {
 #[test]
 fn an_unknown_address_is_found_out_from_the_route_and_filled_in_by_the_other_side() {
     let b = side(2, "c");
-    let listener = TcpListener::bind(loopback(0)).unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let (sender, reports) = channel();
-    let sender = Mutex::new(sender);
-    let settings = Settings {
-        cluster: "c".to_owned(),
-        me: peer(1, 1, SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))),
-        dial_timeout: Duration::from_millis(500),
-        unacknowledged_max: Duration::from_secs(3),
-    };
-    let sink: Sink = Arc::new(move |report| drop(sender.lock().unwrap().send(report)));
-    let a = Transport::start(settings, listener, sink, b.counts.clone()).unwrap();
-    a.seek(BTreeSet::from([b.address]));
+    let a = side_that_says(1, "c", Ipv4Addr::UNSPECIFIED);
+    let port = a.address.port();
+    a.transport.seek(BTreeSet::from([b.address]));
     assert_eq!(b.opened().address, loopback(port));
-    let found = reports.recv_timeout(PATIENCE).unwrap();
+    let found = a.reports.recv_timeout(PATIENCE).unwrap();
     assert!(matches!(found, Report::Advertise(at) if at == loopback(port)), "{found:?}");
 }
 
@@ -221,8 +223,7 @@ fn an_unknown_address_is_found_out_from_the_route_and_filled_in_by_the_other_sid
 fn a_frame_has_its_time_for_itself_however_many_came_before_it() {
     let a = side(1, "c");
     let them = peer(2, 7, loopback(9));
-    let mut stream = connect(a.address, &wire::encode_hello(&hello("c", them.clone())).unwrap());
-    assert!(matches!(frame(&mut stream), Frame::Hello(_)));
+    let mut stream = greeted(a.address, them.clone());
     a.opened();
     let stamp = wire::Stamp { cluster: "c".to_owned(), id: them.id, priority: Priority::DEFAULT };
     let message = wire::encode_message(&stamp, &ask(5)).unwrap();
@@ -239,23 +240,13 @@ fn a_frame_has_its_time_for_itself_however_many_came_before_it() {
 #[test]
 fn reaching_oneself_over_loopback_says_nothing_about_the_route_to_peers() {
     let b = side(2, "c");
-    let listener = TcpListener::bind(loopback(0)).unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let (sender, reports) = channel();
-    let sender = Mutex::new(sender);
-    let settings = Settings {
-        cluster: "c".to_owned(),
-        me: peer(1, 1, SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))),
-        dial_timeout: Duration::from_millis(500),
-        unacknowledged_max: Duration::from_secs(3),
-    };
-    let sink: Sink = Arc::new(move |report| drop(sender.lock().unwrap().send(report)));
-    let a = Transport::start(settings, listener, sink, b.counts.clone()).unwrap();
-    a.seek(BTreeSet::from([loopback(port)]));
-    let first = reports.recv_timeout(PATIENCE).unwrap();
+    let a = side_that_says(1, "c", Ipv4Addr::UNSPECIFIED);
+    let port = a.address.port();
+    a.transport.seek(BTreeSet::from([loopback(port)]));
+    let first = a.reports.recv_timeout(PATIENCE).unwrap();
     assert!(matches!(first, Report::ReachedSelf(at) if at == loopback(port)), "{first:?}");
-    a.seek(BTreeSet::from([b.address]));
-    let second = reports.recv_timeout(PATIENCE).unwrap();
+    a.transport.seek(BTreeSet::from([b.address]));
+    let second = a.reports.recv_timeout(PATIENCE).unwrap();
     assert!(matches!(second, Report::Advertise(at) if at == loopback(port)), "{second:?}");
 }
 
