@@ -10,6 +10,7 @@ use bellwether::election::{
     Action, Body, Epoch, Event, Incarnation, Machine, Message, Moment, Now, Preempt, ProcessId, Role,
     Settings, State, Timer, Variant,
 };
+use std::collections::BTreeSet;
 use std::time::Duration;
 use support::network::{Effect, Rule};
 use support::trace::Detail;
@@ -95,12 +96,20 @@ impl Alone {
     }
 }
 
+/// What is sent, but for the list of members that comes with a Victory (note 7): it is none of the algorithm's messages.
 fn sends(actions: Vec<Action>) -> Vec<(usize, Body, Epoch)> {
     let sends = actions.into_iter().filter_map(|action| match action {
         Action::Send { to, message, .. } => Some((number(to), message.body, message.epoch)),
         _ => None,
     });
-    sends.collect()
+    let mut sends: Vec<_> = sends.collect();
+    let victory_to: BTreeSet<usize> = sends
+        .iter()
+        .filter(|(_, body, _)| matches!(body, Body::Coordinator { .. }))
+        .map(|(to, ..)| *to)
+        .collect();
+    sends.retain(|(to, body, _)| !(matches!(body, Body::Membership { .. }) && victory_to.contains(to)));
+    sends
 }
 
 fn elections(to: &[usize], epoch: u64) -> Vec<(usize, Body, Epoch)> {

@@ -42,6 +42,11 @@ impl Machine {
         for id in self.ids(|m| m.state == State::Alive) {
             self.send_claim(id);
         }
+        // With the list at once, what changes it from here on is in step with what they hold: this leader may die before
+        // its first heartbeat. Whoever is not linked yet gets it with the link.
+        for id in self.ids(|m| m.linked && m.state == State::Alive) {
+            self.send_list(id);
+        }
         // Silence is counted from here: a member has the failure timeout to acknowledge this leader.
         for member in self.roster.iter_mut().filter(|m| m.state == State::Alive) {
             member.last_heard = member.last_heard.max(Some(now.at));
