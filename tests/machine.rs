@@ -176,20 +176,7 @@ impl Schedule {
             }
             _ => {
                 if let (Some(from), Some(to)) = (self.any(&live), self.any(&live)) {
-                    let names = [
-                        "election",
-                        "answer",
-                        "coordinator",
-                        "heartbeat",
-                        "heartbeat_ack",
-                        "membership",
-                        "join",
-                        "leave",
-                        "resign",
-                        "ask",
-                        "tell",
-                    ];
-                    let name = names[self.random.usize(..names.len())].to_string();
+                    let name = Body::NAMES[self.random.usize(..Body::NAMES.len())].to_string();
                     let effect = match self.random.u8(0..3) {
                         0 => Effect::Drop,
                         1 => Effect::Duplicate,

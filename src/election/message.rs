@@ -89,6 +89,21 @@ pub enum Body {
 }
 
 impl Body {
+    /// All names that [`Body::name`] gives, so that what counts by name can begin with all of them.
+    pub const NAMES: [&'static str; 11] = [
+        "election",
+        "answer",
+        "coordinator",
+        "heartbeat",
+        "heartbeat_ack",
+        "membership",
+        "join",
+        "leave",
+        "resign",
+        "ask",
+        "tell",
+    ];
+
     /// The message's name in logs, metrics and traces.
     pub fn name(&self) -> &'static str {
         match self {

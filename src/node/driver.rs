@@ -3,7 +3,7 @@
 use super::board::{Board, wall_ms};
 use super::timers::{Patience, Timers};
 use crate::discovery::Discovery;
-use crate::election::{Action, Body, Event, Machine, Message, Moment, Now, Timer};
+use crate::election::{Action, Body, Event, Machine, Message, Moment, Now, Record, Timer};
 use crate::net::boottime;
 use crate::store::{SaveError, Store};
 use crate::telemetry::Chronicle;
@@ -154,10 +154,8 @@ impl Driver {
             self.board.metrics().heartbeat_round_trip(round_trip);
         }
         // Nothing leaves, and nothing is told, before what it depends on is durable.
-        if let Some(Action::Persist(record)) = actions.next_if(|a| matches!(a, Action::Persist(_)))
-            && let Some(store) = &mut self.store
-        {
-            store.save(&record)?;
+        if let Some(Action::Persist(record)) = actions.next_if(|a| matches!(a, Action::Persist(_))) {
+            self.persist(&record)?;
         }
         let changes = actions.peek().is_some() && !quiet || now.at.since(self.published) >= PUBLISH_EVERY;
         let rest: Vec<Action> = actions.collect();
@@ -177,13 +175,17 @@ impl Driver {
         Ok(done)
     }
 
+    /// Makes a record durable, where there is a state folder.
+    fn persist(&mut self, record: &Record) -> Result<(), Failure> {
+        if let Some(store) = &mut self.store {
+            store.save(record)?;
+        }
+        Ok(())
+    }
+
     fn carry_out(&mut self, now: Moment, action: Action) -> Result<bool, Failure> {
         match action {
-            Action::Persist(record) => {
-                if let Some(store) = &mut self.store {
-                    store.save(&record)?;
-                }
-            }
+            Action::Persist(record) => self.persist(&record)?,
             Action::Send { to, address, message } => self.transport.send(to, address, &message),
             Action::Seek(addresses) => self.transport.seek(addresses),
             Action::Arm { timer, after } => self.timers.arm(timer, now, after),

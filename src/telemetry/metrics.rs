@@ -4,7 +4,7 @@
 //! of asking (who leads, and how long nobody has) is computed when a scrape asks, like every other answer.
 //! `bellwether_lease_remaining_seconds` comes with the safety level that has a lease.
 
-use crate::election::{Moment, Outcome, Reason, State, View};
+use crate::election::{Body, Moment, Outcome, Reason, State, View};
 use prometheus::core::Collector;
 use prometheus::process_collector::ProcessCollector;
 use prometheus::{
@@ -14,20 +14,6 @@ use prometheus::{
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The messages of [`Body::name`](crate::election::Body::name), so that their series exist before they first count.
-const MESSAGES: [&str; 11] = [
-    "election",
-    "answer",
-    "coordinator",
-    "heartbeat",
-    "heartbeat_ack",
-    "membership",
-    "join",
-    "leave",
-    "resign",
-    "ask",
-    "tell",
-];
 /// The results of a look-up.
 const LOOKUPS: [&str; 3] = ["found", "empty", "unknown"];
 /// From a millisecond (crash evidence on loopback) to an election that takes several rounds.
@@ -172,7 +158,7 @@ impl Metrics {
         for reason in Reason::ALL {
             leader_changes.with_label_values(&[reason.name()]);
         }
-        for (message, direction) in MESSAGES.iter().flat_map(|m| Direction::ALL.map(|d| (m, d))) {
+        for (message, direction) in Body::NAMES.iter().flat_map(|m| Direction::ALL.map(|d| (m, d))) {
             messages.with_label_values(&[*message, direction.name()]);
         }
         for result in LOOKUPS {

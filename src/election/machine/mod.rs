@@ -258,12 +258,6 @@ impl Machine {
         });
         let mut members: Vec<MemberView> = std::iter::once(own).chain(others).collect();
         members.sort_by_key(|m| std::cmp::Reverse(m.peer.rank()));
-        let leader = self.leader.clone().map(|mut incumbent| {
-            if incumbent.peer.id == self.me.id {
-                incumbent.peer = self.me.clone();
-            }
-            incumbent
-        });
         View {
             cluster: self.cluster.clone(),
             me: self.me.clone(),
@@ -275,10 +269,20 @@ impl Machine {
                 Phase::Leaving => Role::Leaving,
             },
             epoch: self.epoch,
-            leader,
+            leader: self.incumbent(),
             members,
             stands_for: self.settings.failure_timeout,
         }
+    }
+
+    /// Who leads, as it is told to others: of itself, what is known now, since its address may have been found out since
+    /// its election.
+    fn incumbent(&self) -> Option<Incumbent> {
+        let mut leader = self.leader.clone()?;
+        if leader.peer.id == self.me.id {
+            leader.peer = self.me.clone();
+        }
+        Some(leader)
     }
 
     /// What is to be durable now.

@@ -89,17 +89,9 @@ impl Machine {
 
     /// Who leads, as far as this process knows.
     pub(super) fn tell(&mut self, to: ProcessId) {
-        let leader = self.view_of_leader();
+        let leader = self.incumbent();
         let entries = self.roster.entries();
         self.send(to, Body::Tell { leader, entries });
-    }
-
-    fn view_of_leader(&self) -> Option<Incumbent> {
-        let mut leader = self.leader.clone()?;
-        if leader.peer.id == self.me.id {
-            leader.peer = self.me.clone();
-        }
-        Some(leader)
     }
 
     /// A peer says who leads, of its own accord or asked.

@@ -79,8 +79,8 @@ fn every_message_has_its_series() {
         Body::Ask,
         Body::Tell { leader: None, entries },
     ];
-    assert!(bodies.iter().all(|body| MESSAGES.contains(&body.name())));
-    assert_eq!(bodies.len(), MESSAGES.len());
+    assert!(bodies.iter().all(|body| Body::NAMES.contains(&body.name())));
+    assert_eq!(bodies.len(), Body::NAMES.len());
     let metrics = Metrics::new("web");
     metrics.message("ask", Direction::Received);
     let text = metrics.encode(&view(Role::Asking), at(0), at(0));
