@@ -335,7 +335,14 @@ impl Fleet {
 
     fn late(&self, what: &str, within: Duration) -> FleetError {
         let board = self.shared.lock();
-        let said: Vec<String> = board.sightings.iter().enumerate().map(|(i, s)| describe(i, s)).collect();
+        let describe = |(place, sighting): (usize, &Sighting)| match self.log(place).lines().last() {
+            // It may have ended, and said why.
+            Some(line) if sighting.answer.is_none() => {
+                format!("{}; its log ends: {line}", describe(place, sighting))
+            }
+            _ => describe(place, sighting),
+        };
+        let said: Vec<String> = board.sightings.iter().enumerate().map(describe).collect();
         FleetError::Deadline { what: what.to_owned(), within, said: said.join("; ") }
     }
 }

@@ -1,7 +1,8 @@
 //! Ports on loopback that nobody uses.
 
+use socket2::{Domain, Socket, Type};
 use std::io::{self, ErrorKind};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 
 /// Where free ports are looked for: below those that the kernel gives to outgoing connections. A process that is down
 /// for a moment must find its port free again, and who dials a port that nobody listens at must not, by chance, be given
@@ -68,6 +69,11 @@ pub(super) fn from(base: u16, n: usize) -> Result<Reservation, (u16, io::Error)>
     Ok(Reservation { ports, _held: Vec::new() })
 }
 
-fn bind(port: u16) -> io::Result<TcpListener> {
-    TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+/// Fails while somebody listens there. It does not listen itself: a process that another thread starts at this moment
+/// has a copy of every descriptor until it runs its program, and would hold the port for as long.
+fn bind(port: u16) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)).into())?;
+    Ok(socket)
 }
