@@ -36,6 +36,7 @@ fn record(epoch: u64) -> Record {
         epoch: Epoch(epoch),
         leader: None,
         members: vec![],
+        vote: None,
     }
 }
 

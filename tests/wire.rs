@@ -377,6 +377,7 @@ fn unchecked(stamp: &Stamp, message: &Message) -> Vec<u8> {
         Body::Leave { version, id } => postcard::to_stdvec(&(version, id)),
         Body::Resign { successor, leaving } => postcard::to_stdvec(&(successor, leaving)),
         Body::Tell { leader, entries } => postcard::to_stdvec(&(leader, entries)),
+        other => unreachable!("{other:?}"),
     };
     let tag = match message.body.name() {
         "election" => 16,

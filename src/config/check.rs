@@ -149,6 +149,7 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Refusa
         priority: Priority(args.priority),
         revision: args.revision.unwrap_or_default(),
         settings: Settings {
+            safety: crate::election::Safety::Classic,
             variant: args.variant,
             preempt: args.preempt,
             crash_evidence: args.crash_evidence,

@@ -1,6 +1,8 @@
 //! What the machine wants done: everything that it ever asks for.
 
-use super::{Entry, Epoch, Message, Moment, Peer, ProcessId, Timer};
+use super::{
+    Entry, Epoch, Message, Moment, Peer, ProcessId, Question, Refusal, Timer, VoteRecord, VoterView,
+};
 use core::net::SocketAddr;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -52,6 +54,8 @@ pub struct Record {
     pub leader: Option<Peer>,
     /// Whom it knew: places to ask.
     pub members: Vec<Entry>,
+    /// Its vote; none in `classic`, and while a voter without a record has not recovered.
+    pub vote: Option<VoteRecord>,
 }
 
 /// Why there was a change of leader, or a loss of one.
@@ -72,6 +76,8 @@ pub enum Reason {
     Superseded,
     /// This process was paused for longer than the failure timeout, and asks before it believes anything.
     Pause,
+    /// `majority`: its lease was not renewed by a majority in time.
+    Lapse,
 }
 
 impl Reason {
@@ -85,11 +91,12 @@ impl Reason {
             Reason::Handover => "handover",
             Reason::Superseded => "superseded",
             Reason::Pause => "pause",
+            Reason::Lapse => "lapse",
         }
     }
 
     /// All of them, so that metrics exist before they first count.
-    pub const ALL: [Reason; 7] = [
+    pub const ALL: [Reason; 8] = [
         Reason::Start,
         Reason::Crash,
         Reason::Silence,
@@ -97,6 +104,7 @@ impl Reason {
         Reason::Handover,
         Reason::Superseded,
         Reason::Pause,
+        Reason::Lapse,
     ];
 }
 
@@ -196,6 +204,32 @@ pub enum Note {
     },
     /// The cluster is full: this peer is not taken in.
     TooManyMembers(Peer),
+    /// `majority`: this voter has no record; it votes and leads only once it has learned what it may have forgotten.
+    Recovering,
+    /// `majority`: this voter has recovered, in this epoch.
+    Recovered(Epoch),
+    /// `majority`: this voter was restarted and grants nobody for so long, since it may have forgotten a promise.
+    Cautious(Duration),
+    /// `majority`: a voter refused this process.
+    Refused {
+        /// Who.
+        voter: Peer,
+        /// What it was asked.
+        question: Question,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// `majority`: this process uses another voter view from now on.
+    VotersChanged(VoterView),
+    /// `majority`: a peer was given another lease. Both are kept to; it is worth knowing all the same.
+    LeaseDiffers {
+        /// Who.
+        peer: Peer,
+        /// Its lease, in milliseconds.
+        lease_ms: u32,
+    },
+    /// `majority`: a peer was given other `--voters`. A change begins when a majority agrees.
+    VotersDiffer(Peer),
     /// The leader hands over.
     Resigning {
         /// To whom.

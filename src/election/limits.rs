@@ -2,7 +2,7 @@
 
 use super::{
     Body, CLUSTER_BYTES_MAX, Entry, Epoch, MEMBERS_MAX, Message, NAME_BYTES_MAX, Peer, Priority,
-    REVISION_BYTES_MAX,
+    REVISION_BYTES_MAX, VOTERS_MAX, VoterView,
 };
 use std::fmt;
 
@@ -33,6 +33,8 @@ pub enum LimitError {
     Epoch(Epoch),
     /// A list names more than [`MEMBERS_MAX`] members.
     Members(u64),
+    /// A voter view has none, or more than [`VOTERS_MAX`] voters.
+    Voters(usize),
 }
 
 impl fmt::Display for LimitError {
@@ -51,6 +53,9 @@ impl fmt::Display for LimitError {
             LimitError::Epoch(seen) => write!(f, "the epoch is {seen}; at most {} is allowed", Epoch::MAX),
             LimitError::Members(seen) => {
                 write!(f, "the list names {seen} members; at most {MEMBERS_MAX} are allowed")
+            }
+            LimitError::Voters(seen) => {
+                write!(f, "the view has {seen} voters; from 1 to {VOTERS_MAX} are allowed")
             }
         }
     }
@@ -112,6 +117,17 @@ impl Peer {
     }
 }
 
+impl VoterView {
+    /// Whether its number of voters and their names are within their limits.
+    pub fn check(&self) -> Result<(), LimitError> {
+        self.stamp.epoch.check()?;
+        if self.voters.is_empty() || self.voters.len() > VOTERS_MAX {
+            return Err(LimitError::Voters(self.voters.len()));
+        }
+        self.voters.iter().try_for_each(|name| check_text("a voter's name", name, NAME_BYTES_MAX))
+    }
+}
+
 impl Message {
     /// Whether everything in it is within its limits.
     pub fn check(&self) -> Result<(), LimitError> {
@@ -122,7 +138,27 @@ impl Message {
             | Body::Ask
             | Body::Coordinator { .. }
             | Body::Leave { version: None, .. }
-            | Body::Resign { .. } => Ok(()),
+            | Body::Resign { .. }
+            | Body::Prepare
+            | Body::Prepared { .. }
+            | Body::Recover { .. }
+            | Body::Recovered { recollection: None, .. } => Ok(()),
+            Body::Contest { ballot, freed, .. } => {
+                ballot.epoch.check()?;
+                ballot.view.epoch.check()?;
+                freed.unwrap_or_default().check()
+            }
+            Body::Vote { epoch, view, .. } => {
+                epoch.check()?;
+                view.check()
+            }
+            Body::Withdraw { epoch, .. } => epoch.check(),
+            Body::Renew { membership, view, .. } | Body::Renewed { membership, view, .. } => {
+                membership.epoch.check()?;
+                view.epoch.check()
+            }
+            Body::Voters { view } => view.check(),
+            Body::Recovered { recollection: Some(recollection), .. } => recollection.view.check(),
             Body::Heartbeat { membership, .. } | Body::HeartbeatAck { membership, .. } => {
                 membership.epoch.check()
             }

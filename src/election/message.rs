@@ -1,6 +1,9 @@
 //! What processes say to each other.
 
-use super::{Entry, Epoch, MembershipVersion, Peer, ProcessId};
+use super::{
+    Ballot, Entry, Epoch, Incarnation, MembershipVersion, Peer, ProcessId, Question, Recollection, Verdict,
+    ViewStamp, VoterView,
+};
 use serde::{Deserialize, Serialize};
 
 /// The leader of an epoch, as one process tells another.
@@ -86,11 +89,98 @@ pub enum Body {
         /// Whom the sender knows, at most [`MEMBERS_MAX`](super::MEMBERS_MAX).
         entries: Vec<Entry>,
     },
+    /// `majority`: a contestant asks a voter whether it would grant (rule 2), or to grant (rule 3).
+    Contest {
+        /// Which of both.
+        question: Question,
+        /// What for.
+        ballot: Ballot,
+        /// The incumbent that has announced a handover to the contestant, by its epoch: voters answer a sounding as if
+        /// what they promised to that one were freed (rule 11).
+        freed: Option<Epoch>,
+    },
+    /// `majority`: the reply. It echoes what was asked, so that it is never taken for the reply to something else.
+    Vote {
+        /// What was asked.
+        question: Question,
+        /// The ballot's epoch.
+        epoch: Epoch,
+        /// The ballot's incarnation.
+        incarnation: Incarnation,
+        /// The answer.
+        verdict: Verdict,
+        /// The voter's view: a majority is counted in the highest of them (rule 9).
+        view: VoterView,
+    },
+    /// `majority`: the sender's claims up to this epoch are dead; what was promised for them is freed (rule 3).
+    Withdraw {
+        /// Up to which.
+        epoch: Epoch,
+        /// Which life withdraws.
+        incarnation: Incarnation,
+    },
+    /// `majority`: the leader's heartbeat, which asks for another lease (rule 5). At most 128 bytes in a frame.
+    Renew {
+        /// Counts the rounds.
+        sequence: u32,
+        /// Which membership list the leader has.
+        membership: MembershipVersion,
+        /// For how long it wants the promise, from receipt.
+        lease_ms: u32,
+        /// Which voter view the leader uses.
+        view: ViewStamp,
+    },
+    /// `majority`: to the leader: recorded and promised.
+    Renewed {
+        /// That of the heartbeat.
+        sequence: u32,
+        /// Which membership list the follower has.
+        membership: MembershipVersion,
+        /// Whether this is a voter's promise; otherwise the sender only follows.
+        promised: bool,
+        /// Which voter view the follower stores.
+        view: ViewStamp,
+        /// A fingerprint of the `--voters` that the follower was given.
+        target: u64,
+        /// The lease that the follower itself was given, in milliseconds: a difference is logged.
+        lease_ms: u32,
+    },
+    /// `majority`: from the leader: store and use this voter view (rule 9).
+    Voters {
+        /// Which.
+        view: VoterView,
+    },
+    /// `majority`: the sender has lost its record, or never had one, and asks what it has to know (rule 8).
+    Recover {
+        /// Counts the sender's rounds of asking, so that it knows when an answer was given.
+        round: u32,
+        /// Which life asks.
+        incarnation: Incarnation,
+    },
+    /// `majority`: the reply.
+    Recovered {
+        /// That of the question.
+        round: u32,
+        /// That of the question: an answer to a former life says nothing to this one.
+        incarnation: Incarnation,
+        /// What the sender knows from its record; none: it has none either.
+        recollection: Option<Recollection>,
+        /// A fingerprint of the `--voters` that the sender was given: at a first start all have to agree.
+        target: u64,
+    },
+    /// `majority`: from the incumbent to whom it wants to hand over: sound the voters, as if what they promised me were
+    /// freed (rule 11).
+    Prepare,
+    /// `majority`: the reply: whether a majority would grant.
+    Prepared {
+        /// Whether it would.
+        majority: bool,
+    },
 }
 
 impl Body {
     /// All names that [`Body::name`] gives, so that what counts by name can begin with all of them.
-    pub const NAMES: [&'static str; 11] = [
+    pub const NAMES: [&'static str; 21] = [
         "election",
         "answer",
         "coordinator",
@@ -102,6 +192,16 @@ impl Body {
         "resign",
         "ask",
         "tell",
+        "contest",
+        "vote",
+        "withdraw",
+        "renew",
+        "renewed",
+        "voters",
+        "recover",
+        "recovered",
+        "prepare",
+        "prepared",
     ];
 
     /// The message's name in logs, metrics and traces.
@@ -118,6 +218,16 @@ impl Body {
             Body::Resign { .. } => "resign",
             Body::Ask => "ask",
             Body::Tell { .. } => "tell",
+            Body::Contest { .. } => "contest",
+            Body::Vote { .. } => "vote",
+            Body::Withdraw { .. } => "withdraw",
+            Body::Renew { .. } => "renew",
+            Body::Renewed { .. } => "renewed",
+            Body::Voters { .. } => "voters",
+            Body::Recover { .. } => "recover",
+            Body::Recovered { .. } => "recovered",
+            Body::Prepare => "prepare",
+            Body::Prepared { .. } => "prepared",
         }
     }
 }

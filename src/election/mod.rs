@@ -17,6 +17,7 @@ mod roster;
 mod settings;
 mod timer;
 mod view;
+mod voters;
 
 pub use action::{Action, Note, Outcome, Reason, Record};
 pub use epoch::Epoch;
@@ -30,6 +31,9 @@ pub use member::{
 };
 pub use message::{Body, Incumbent, Message};
 pub use moment::{Moment, Now};
-pub use settings::{CrashEvidence, Preempt, Settings, Variant};
+pub use settings::{CrashEvidence, DRIFT, Preempt, Safety, Settings, Variant};
 pub use timer::Timer;
-pub use view::{MemberView, Role, View};
+pub use view::{MemberView, Role, View, Voting, Waits};
+pub use voters::{
+    Ballot, Process, Question, Recollection, Refusal, VOTERS_MAX, Verdict, ViewStamp, VoteRecord, VoterView,
+};

@@ -1,5 +1,6 @@
 //! What an operator chooses of the election.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Which form of the algorithm runs (`--variant`).
@@ -30,7 +31,27 @@ pub enum CrashEvidence {
     Off,
     /// A death, for calling an election.
     Suspect,
+    /// In `majority` they also free what the voter promised to that process. Only where nothing on the path refuses
+    /// connections in the name of a live process.
+    Release,
 }
+
+/// What is promised about leaders (`--safety`, spec "Safety levels").
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Safety {
+    /// The published algorithm: one leader a side of a partition.
+    Classic,
+    /// At every instant at most one leader, by leases that a majority of voters renews.
+    Majority {
+        /// The names of the voters as this process was told them (`--voters`): the view of a first start, and what a
+        /// leader changes the view to. Its own is among them.
+        voters: BTreeSet<String>,
+    },
+}
+
+/// By what part of a second the rates of any two clocks may differ in a second: a hundredth. A leader counts on its
+/// lease for this much less.
+pub const DRIFT: u32 = 100;
 
 /// The checked settings of one process's machine. `config` refuses impossible relations; [`Machine::new`] asserts
 /// the ones that the rules lean on.
@@ -40,13 +61,16 @@ pub enum CrashEvidence {
 pub struct Settings {
     /// Which algorithm.
     pub variant: Variant,
+    /// What is promised.
+    pub safety: Safety,
     /// When an incumbent gives way.
     pub preempt: Preempt,
     /// Whether crash evidence counts.
     pub crash_evidence: CrashEvidence,
     /// Between two heartbeats of a leader.
     pub heartbeat: Duration,
-    /// Silence for this long is a failure (`--lease`); at least four heartbeats.
+    /// Silence for this long is a failure, and in `majority` a promise lasts this long (`--lease`); at least four
+    /// heartbeats.
     pub failure_timeout: Duration,
     /// How long an Election waits for an Answer, and a process that ranks lower for an announcement.
     pub answer_timeout: Duration,
@@ -67,6 +91,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             variant: Variant::Detector,
+            safety: Safety::Classic,
             preempt: Preempt::After(Duration::from_secs(5)),
             crash_evidence: CrashEvidence::Suspect,
             heartbeat: Duration::from_millis(250),

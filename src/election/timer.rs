@@ -21,11 +21,19 @@ pub enum Timer {
     Preempt,
     /// The successor has not announced itself; this process leaves all the same.
     Farewell,
+    /// `majority`: the leader's lease is over.
+    Lease,
+    /// `majority`: a contestant asks again, at the moment when the promises that stood in its way end.
+    Retry,
+    /// `majority`: a voter without a record asks again what it has to know.
+    Recover,
+    /// `majority`: a restarted voter has waited out what it may have forgotten.
+    Caution,
 }
 
 impl Timer {
     /// All of them.
-    pub const ALL: [Timer; 9] = [
+    pub const ALL: [Timer; 13] = [
         Timer::Margin,
         Timer::Start,
         Timer::Announcement,
@@ -35,5 +43,9 @@ impl Timer {
         Timer::Heartbeat,
         Timer::Preempt,
         Timer::Farewell,
+        Timer::Lease,
+        Timer::Retry,
+        Timer::Recover,
+        Timer::Caution,
     ];
 }

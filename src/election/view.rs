@@ -1,6 +1,7 @@
 //! What a process may be asked about, as one immutable snapshot.
 
-use super::{Epoch, Incumbent, Moment, Peer, State};
+use super::{Epoch, Incumbent, Moment, Peer, ProcessId, State, VoterView};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// What this process is doing.
@@ -44,6 +45,32 @@ pub struct MemberView {
     pub round_trip: Option<Duration>,
 }
 
+/// What `majority` adds to a view.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Voting {
+    /// Who votes, as this process knows it; none: it has no record and has not recovered.
+    pub view: Option<VoterView>,
+    /// Why this voter does not vote yet: whom it waits for, or for how long; none: it does.
+    pub waits: Option<Waits>,
+    /// The lease of each member that is known, in milliseconds, this process included.
+    pub leases_ms: BTreeMap<ProcessId, u32>,
+}
+
+/// What a voter waits for before it votes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Waits {
+    /// It has no record: for answers of these voters (rule 8).
+    Recovery {
+        /// Who has not answered yet.
+        missing: Vec<String>,
+    },
+    /// It was restarted: until this moment, or an incumbent's heartbeat (rule 7).
+    Caution {
+        /// Until when.
+        until: Moment,
+    },
+}
+
 /// A snapshot of the machine. It never says "I lead": that is computed when the question is asked, from the moment
 /// of asking and the driver's last turn, so that a process that was paused does not answer for the time before.
 #[derive(Clone, Debug)]
@@ -60,6 +87,11 @@ pub struct View {
     pub leader: Option<Incumbent>,
     /// All members, this process included, by rank, the highest first.
     pub members: Vec<MemberView>,
+    /// `majority`: until when its answer holds: for the leader its lease, for a follower what it promised to the leader.
+    /// None where it knows no leader.
+    pub valid_until: Option<Moment>,
+    /// `majority`: who votes, and whether this process does. None in `classic`.
+    pub voting: Option<Voting>,
     /// How long an answer about leadership stands without a turn of the driver: the failure timeout.
     pub stands_for: Duration,
 }
@@ -68,10 +100,11 @@ impl View {
     /// Whether the answers of this view still stand at `now`, when the driver last turned at `turned`. In `classic`
     /// there is no lease, so this is what a paused or starved process goes by (spec, "Safety levels").
     pub fn stands(&self, now: Moment, turned: Moment) -> bool {
-        now.since(turned) <= self.stands_for
+        let leased = self.voting.is_none() || self.valid_until.is_some_and(|until| now < until);
+        now.since(turned) <= self.stands_for && leased
     }
 
-    /// Whether this process leads at `now`.
+    /// Whether this process leads at `now`. In `majority` its lease says so, which ends by itself.
     pub fn leads(&self, now: Moment, turned: Moment) -> bool {
         self.role == Role::Leading && self.stands(now, turned)
     }
@@ -83,6 +116,7 @@ impl View {
 
     /// Whether it takes part and knows a leader at `now` (`/readyz`).
     pub fn ready(&self, now: Moment, turned: Moment) -> bool {
-        self.role != Role::Leaving && self.leader(now, turned).is_some()
+        let votes = self.voting.as_ref().is_none_or(|voting| voting.waits.is_none());
+        self.role != Role::Leaving && votes && self.leader(now, turned).is_some()
     }
 }

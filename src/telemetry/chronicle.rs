@@ -4,7 +4,7 @@
 
 use super::metrics::Metrics;
 use super::printable::value;
-use crate::election::{Epoch, MEMBERS_MAX, Moment, Note, Peer, Reason};
+use crate::election::{Epoch, MEMBERS_MAX, Moment, Note, Peer, Question, Reason};
 use crate::net::LineLimit;
 use log::Level;
 use std::time::Duration;
@@ -32,6 +32,8 @@ struct Limits {
     leader: LineLimit,
     member: LineLimit,
     refused: LineLimit,
+    voting: LineLimit,
+    differs: LineLimit,
 }
 
 /// A line, and which limit it falls under.
@@ -53,6 +55,8 @@ impl Chronicle {
             leader: LineLimit::new(20, minute / 5),
             member: LineLimit::new(64, minute / 30),
             refused: LineLimit::new(5, minute),
+            voting: LineLimit::new(10, minute / 5),
+            differs: LineLimit::new(5, minute),
         };
         Chronicle { metrics, leaderless_since: None, contesting_since: None, limits }
     }
@@ -185,6 +189,55 @@ impl Chronicle {
                     successor.as_ref().map_or_else(|| what.to_owned(), |s| format!("{what} {}", who(s)));
                 (&mut limits.leader, Level::Info, text)
             }
+            Note::Recovering => {
+                let text = "this voter has no record: it asks the other voters what it may have forgotten, and does not \
+                            vote before it knows";
+                (&mut limits.voting, Level::Warn, text.to_owned())
+            }
+            Note::Recovered(epoch) => {
+                (&mut limits.voting, Level::Info, format!("this voter has recovered epoch={epoch}"))
+            }
+            Note::Cautious(wait) => {
+                let text = format!(
+                    "this voter was restarted and may have forgotten a promise: it grants nobody for a lease, or until \
+                     it hears from a leader wait={}",
+                    took(*wait)
+                );
+                (&mut limits.voting, Level::Info, text)
+            }
+            Note::Refused { voter, question, refusal } => {
+                let asked = match question {
+                    Question::Sounding => "sounding",
+                    Question::Claim => "claim",
+                };
+                let text = format!("refused {} asked={asked} refusal={}", who(voter), refusal.name());
+                (&mut limits.contesting, Level::Debug, text)
+            }
+            Note::VotersChanged(view) => {
+                let names: Vec<&str> = view.voters.iter().map(String::as_str).collect();
+                let text = format!(
+                    "voters={} view_epoch={} view_version={}",
+                    names.join(","),
+                    view.stamp.epoch,
+                    view.stamp.version
+                );
+                (&mut limits.voting, Level::Info, text)
+            }
+            Note::LeaseDiffers { peer, lease_ms } => {
+                let text = format!(
+                    "a peer was given another --lease; give all the same one as soon as the rollout is over {} \
+                     lease={lease_ms}ms",
+                    who(peer)
+                );
+                (&mut limits.differs, Level::Warn, text)
+            }
+            Note::VotersDiffer(peer) => {
+                let text = format!(
+                    "a peer was given other --voters; the voters change when a majority of them agrees {}",
+                    who(peer)
+                );
+                (&mut limits.differs, Level::Warn, text)
+            }
         };
         Line { limit, level, text }
     }
@@ -305,6 +358,8 @@ mod tests {
             epoch: Epoch(8),
             leader: None,
             members: Vec::new(),
+            valid_until: None,
+            voting: None,
             stands_for: Duration::from_secs(1),
         };
         let text = chronicle.metrics.encode(&view, at(6000), at(6000));

@@ -116,6 +116,55 @@ fn payload(tag: u16, payload: &[u8]) -> Result<Frame, DecodeError> {
         tag::TELL => message(reader("tell"), |fields| {
             Ok(Body::Tell { leader: fields.take()?, entries: fields.entries()? })
         }),
+        tag::CONTEST => message(reader("contest"), |fields| {
+            Ok(Body::Contest { question: fields.take()?, ballot: fields.take()?, freed: fields.take()? })
+        }),
+        tag::VOTE => message(reader("vote"), |fields| {
+            Ok(Body::Vote {
+                question: fields.take()?,
+                epoch: fields.take()?,
+                incarnation: fields.take()?,
+                verdict: fields.take()?,
+                view: fields.take()?,
+            })
+        }),
+        tag::WITHDRAW => message(reader("withdraw"), |fields| {
+            Ok(Body::Withdraw { epoch: fields.take()?, incarnation: fields.take()? })
+        }),
+        tag::RENEW => message(reader("renew"), |fields| {
+            Ok(Body::Renew {
+                sequence: fields.take()?,
+                membership: fields.take()?,
+                lease_ms: fields.take()?,
+                view: fields.take()?,
+            })
+        }),
+        tag::RENEWED => message(reader("renewed"), |fields| {
+            Ok(Body::Renewed {
+                sequence: fields.take()?,
+                membership: fields.take()?,
+                promised: fields.take()?,
+                view: fields.take()?,
+                target: fields.take()?,
+                lease_ms: fields.take()?,
+            })
+        }),
+        tag::VOTERS => message(reader("voters"), |fields| Ok(Body::Voters { view: fields.take()? })),
+        tag::RECOVER => message(reader("recover"), |fields| {
+            Ok(Body::Recover { round: fields.take()?, incarnation: fields.take()? })
+        }),
+        tag::RECOVERED => message(reader("recovered"), |fields| {
+            Ok(Body::Recovered {
+                round: fields.take()?,
+                incarnation: fields.take()?,
+                recollection: fields.take()?,
+                target: fields.take()?,
+            })
+        }),
+        tag::PREPARED => {
+            message(reader("prepared"), |fields| Ok(Body::Prepared { majority: fields.take()? }))
+        }
+        tag::PREPARE => message(reader("prepare"), |_| Ok(Body::Prepare)),
         tag => Ok(Frame::Unknown { tag }),
     }
 }

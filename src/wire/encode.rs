@@ -12,7 +12,7 @@ pub fn encode_message(stamp: &Stamp, message: &Message) -> Result<Vec<u8>, Limit
     let frame = begin(tag::of(&message.body));
     let frame = put(frame, &(stamp, message.epoch));
     let frame = match &message.body {
-        Body::Election | Body::Answer | Body::Ask => frame,
+        Body::Election | Body::Answer | Body::Ask | Body::Prepare => frame,
         Body::Coordinator { elected_at_ms } => put(frame, elected_at_ms),
         Body::Heartbeat { sequence, membership } | Body::HeartbeatAck { sequence, membership } => {
             put(frame, &(sequence, membership))
@@ -22,6 +22,23 @@ pub fn encode_message(stamp: &Stamp, message: &Message) -> Result<Vec<u8>, Limit
         Body::Leave { version, id } => put(frame, &(version, id)),
         Body::Resign { successor, leaving } => put(frame, &(successor, leaving)),
         Body::Tell { leader, entries } => put(frame, &(leader, entries)),
+        Body::Contest { question, ballot, freed } => put(frame, &(question, ballot, freed)),
+        Body::Vote { question, epoch, incarnation, verdict, view } => {
+            put(frame, &(question, epoch, incarnation, verdict, view))
+        }
+        Body::Withdraw { epoch, incarnation } => put(frame, &(epoch, incarnation)),
+        Body::Renew { sequence, membership, lease_ms, view } => {
+            put(frame, &(sequence, membership, lease_ms, view))
+        }
+        Body::Renewed { sequence, membership, promised, view, target, lease_ms } => {
+            put(frame, &(sequence, membership, promised, view, target, lease_ms))
+        }
+        Body::Voters { view } => put(frame, &(view,)),
+        Body::Recover { round, incarnation } => put(frame, &(round, incarnation)),
+        Body::Recovered { round, incarnation, recollection, target } => {
+            put(frame, &(round, incarnation, recollection, target))
+        }
+        Body::Prepared { majority } => put(frame, &(majority,)),
     };
     Ok(seal(frame))
 }

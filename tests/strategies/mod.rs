@@ -104,7 +104,14 @@ pub fn cluster() -> impl Strategy<Value = String> {
 
 pub fn record() -> impl Strategy<Value = Record> {
     (cluster(), process_id(), any::<u64>(), option::of(peer()), entries()).prop_map(
-        |(cluster, id, epoch, leader, members)| Record { cluster, id, epoch: Epoch(epoch), leader, members },
+        |(cluster, id, epoch, leader, members)| Record {
+            cluster,
+            id,
+            epoch: Epoch(epoch),
+            leader,
+            members,
+            vote: None,
+        },
     )
 }
 

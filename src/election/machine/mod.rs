@@ -208,6 +208,7 @@ impl Machine {
             Body::Resign { successor, leaving } => self.resigned(now, from, epoch, successor, leaving),
             Body::Ask => self.asked(now, from, epoch),
             Body::Tell { leader, entries } => self.told(now, from, epoch, leader, entries),
+            _ => {}
         }
     }
 
@@ -222,6 +223,7 @@ impl Machine {
             Timer::Heartbeat => self.beat(now),
             Timer::Preempt => self.preempt(),
             Timer::Farewell => self.act(Action::Exit),
+            _ => {}
         }
     }
 
@@ -271,6 +273,8 @@ impl Machine {
             epoch: self.epoch,
             leader: self.incumbent(),
             members,
+            valid_until: None,
+            voting: None,
             stands_for: self.settings.failure_timeout,
         }
     }
@@ -293,6 +297,7 @@ impl Machine {
             epoch: self.epoch,
             leader: self.leader.as_ref().map(|l| l.peer.clone()),
             members: self.roster.entries(),
+            vote: None,
         }
     }
 

@@ -58,6 +58,8 @@ fn source(role: Role) -> Fixed {
             },
             MemberView { peer: me, state: State::Alive, last_heard: None, round_trip: None },
         ],
+        valid_until: None,
+        voting: None,
         stands_for: STANDS_FOR,
     };
     Fixed(Snapshot { view: Arc::new(view), now, turned: now, health: Ok(()) })

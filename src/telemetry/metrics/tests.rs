@@ -27,6 +27,8 @@ fn view(role: Role) -> View {
         epoch: Epoch(7),
         leader: None,
         members: vec![member(State::Alive), member(State::Alive), member(State::Failed)],
+        valid_until: None,
+        voting: None,
         stands_for: Duration::from_millis(1500),
         me,
     }
