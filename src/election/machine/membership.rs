@@ -48,6 +48,8 @@ impl Machine {
             self.broadcast_entry(id);
         }
         if self.phase.leading() {
+            // In this order: it follows nobody who is no voter of its own view.
+            self.tell_view_to(id);
             self.send_claim(id);
             // It needs the list as soon as it follows: this leader may die before its next heartbeat.
             self.send_list(id);

@@ -201,7 +201,8 @@ impl Machine {
             return;
         }
         if !epoch.plausible(self.seen)
-            || matches!(self.phase, Phase::Leaving) && !matches!(body, Body::Coordinator { .. })
+            || matches!(self.phase, Phase::Leaving)
+                && !matches!(body, Body::Coordinator { .. } | Body::Contest { .. })
         {
             return;
         }

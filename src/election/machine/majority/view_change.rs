@@ -41,6 +41,13 @@ impl Machine {
         self.send_each(linked, &Body::Voters { view });
     }
 
+    /// The same, for one member.
+    pub(in crate::election::machine) fn tell_view_to(&mut self, id: ProcessId) {
+        if let Some(view) = self.majority.as_ref().and_then(|m| m.view.clone()) {
+            self.send(id, Body::Voters { view });
+        }
+    }
+
     /// A leader's view. It is stored unless this process has a later one; who has no record yet recovers first.
     pub(super) fn learn_view(&mut self, from: ProcessId, epoch: Epoch, view: VoterView) {
         let by_version = self.mutant(Mutation::ViewsByVersion);
@@ -69,8 +76,7 @@ impl Machine {
         }
         let Some(view) = self.majority.as_ref().and_then(|m| m.view.as_ref()) else { return };
         if view.stamp != stores {
-            let view = view.clone();
-            return self.send(by, Body::Voters { view });
+            return self.tell_view_to(by);
         }
         self.change_view(now.at);
     }

@@ -4,8 +4,8 @@ use super::{Machine, lease_of};
 use crate::election::machine::{Mutation, Phase};
 use crate::election::voters::lease_ms;
 use crate::election::{
-    Ballot, Body, CrashEvidence, Epoch, Incarnation, Moment, Note, Now, Process, ProcessId, Question, Reason,
-    Refusal, Timer, Verdict,
+    Action, Ballot, Body, CrashEvidence, Epoch, Incarnation, Moment, Note, Now, Process, ProcessId, Question,
+    Reason, Refusal, Timer, Verdict,
 };
 
 /// "I grant nobody else until then." Volatile: a restart waits it out instead (rule 7).
@@ -42,6 +42,10 @@ impl Machine {
         if self.process(from).map(|p| p.incarnation) != Some(ballot.incarnation) {
             // From a former life of the sender.
             return;
+        }
+        if self.phase == Phase::Leaving {
+            // Its farewell was heard, and somebody sees to the rest.
+            return self.act(Action::Exit);
         }
         if let Some(m) = &mut self.majority {
             m.pending.remove(&from);
