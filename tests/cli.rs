@@ -365,6 +365,27 @@ fn status_prints_the_leader_and_the_members() {
 }
 
 #[test]
+fn status_prints_who_votes() {
+    let leader =
+        LEADER.replace(r#""valid_for_ms":null"#, r#""valid_for_ms":900"#).replace("classic", "majority");
+    let members = MEMBERS
+        .replace(r#""round_trip_ms":null"#, r#""round_trip_ms":null,"voter":true,"lease_ms":1500"#)
+        .replace(r#""round_trip_ms":0.42"#, r#""round_trip_ms":0.42,"voter":false,"lease_ms":null"#);
+    let names = r#""voters":{"epoch":6,"version":2,"names":["evil\u001b[2J","web-2"]}}"#;
+    let members = format!("{},{names}", members.strip_suffix('}').unwrap());
+    let output = status(vec![reply("200 OK", &leader), reply("200 OK", &members)], &[]);
+    let expected = r"leader: web-2 (abcdef01, 10.0.0.2:4041), epoch 7, for 900ms more unless renewed
+voters: evil\u{1b}[2J (missing), web-2; view 6.2
+
+   NAME                               ID        ADDRESS        PRIORITY  STATE   HEARD      RTT     VOTER
+*  web-2                              abcdef01  10.0.0.2:4041  100       alive   120ms ago  -       yes
+   evil\u{1b}[2J\nleader: me (here)  abcdef00  10.0.0.1:4041  50        failed  -          0.42ms  no
+";
+    assert_eq!(stdout(&output).replace(' ', ""), expected.replace(' ', ""), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
 fn status_without_a_leader_exits_with_3() {
     let output = status(vec![reply("503 Service Unavailable", NO_LEADER), reply("200 OK", MEMBERS)], &[]);
     assert!(stdout(&output).starts_with("no leader, epoch 7\n"), "{}{}", stdout(&output), stderr(&output));

@@ -15,8 +15,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-/// A view that only tells when somebody was last heard is not published more often than this.
+/// A view that only tells when somebody was last heard, or for how long a lease was renewed, is not published more often
+/// than this. A lease looks shorter by it than it is, which is the safe side.
 const PUBLISH_EVERY: Duration = Duration::from_millis(200);
+/// Nor is a lease's renewal kept back for longer than this part of the lease.
+const PUBLISH_A_LEASE: u32 = 8;
 
 /// What the driver is told.
 #[derive(Debug)]
@@ -53,6 +56,7 @@ pub(super) struct Driver {
     stop: Arc<AtomicBool>,
     /// The longest time between two turns: a fraction of the time for which an answer stands without one.
     turn_every: Duration,
+    publish_every: Duration,
     published: Moment,
     alone: bool,
 }
@@ -78,6 +82,7 @@ impl Driver {
             timers: Timers::default(),
             stop,
             turn_every: failure_timeout / 6,
+            publish_every: PUBLISH_EVERY.min(failure_timeout / PUBLISH_A_LEASE),
             published: Moment::default(),
             alone: true,
         }
@@ -146,7 +151,10 @@ impl Driver {
         let now = Now { at: boottime(), wall_ms: wall_ms() };
         let quiet = matches!(event, Event::Received { .. } | Event::Turn | Event::Timer(Timer::Heartbeat));
         let acknowledged = match &event {
-            Event::Received { from, message: Message { body: Body::HeartbeatAck { .. }, .. } } => Some(*from),
+            Event::Received {
+                from,
+                message: Message { body: Body::HeartbeatAck { .. } | Body::Renewed { .. }, .. },
+            } => Some(*from),
             _ => None,
         };
         let mut actions = self.machine.handle(now, event).into_iter().peekable();
@@ -157,7 +165,8 @@ impl Driver {
         if let Some(Action::Persist(record)) = actions.next_if(|a| matches!(a, Action::Persist(_))) {
             self.persist(&record)?;
         }
-        let changes = actions.peek().is_some() && !quiet || now.at.since(self.published) >= PUBLISH_EVERY;
+        let changes =
+            actions.peek().is_some() && !quiet || now.at.since(self.published) >= self.publish_every;
         let rest: Vec<Action> = actions.collect();
         if changes || rest.iter().any(|a| matches!(a, Action::Note(_))) {
             self.board.publish(self.machine.view());
