@@ -15,11 +15,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-/// A view that only tells when somebody was last heard, or for how long a lease was renewed, is not published more often
-/// than this. A lease looks shorter by it than it is, which is the safe side.
+/// A view that only tells when somebody was last heard is not published more often than this, or than an eighth of the
+/// failure timeout where that is shorter: what it says must not look older than it is.
 const PUBLISH_EVERY: Duration = Duration::from_millis(200);
-/// Nor is a lease's renewal kept back for longer than this part of the lease.
-const PUBLISH_A_LEASE: u32 = 8;
 
 /// What the driver is told.
 #[derive(Debug)]
@@ -56,8 +54,8 @@ pub(super) struct Driver {
     stop: Arc<AtomicBool>,
     /// The longest time between two turns: a fraction of the time for which an answer stands without one.
     turn_every: Duration,
-    publish_every: Duration,
     published: Moment,
+    publish_every: Duration,
     alone: bool,
 }
 
@@ -82,8 +80,8 @@ impl Driver {
             timers: Timers::default(),
             stop,
             turn_every: failure_timeout / 6,
-            publish_every: PUBLISH_EVERY.min(failure_timeout / PUBLISH_A_LEASE),
             published: Moment::default(),
+            publish_every: PUBLISH_EVERY.min(failure_timeout / 8),
             alone: true,
         }
     }
@@ -168,7 +166,8 @@ impl Driver {
         let changes =
             actions.peek().is_some() && !quiet || now.at.since(self.published) >= self.publish_every;
         let rest: Vec<Action> = actions.collect();
-        if changes || rest.iter().any(|a| matches!(a, Action::Note(_))) {
+        let told = |a: &Action| matches!(a, Action::Note(_) | Action::Arm { timer: Timer::Lease, .. });
+        if changes || rest.iter().any(told) {
             self.board.publish(self.machine.view());
             self.published = now.at;
         }

@@ -39,6 +39,9 @@ impl Machine {
             member.linked = true;
             member.last_heard = Some(now.at);
         }
+        if former_life {
+            self.reborn(now, id);
+        }
         if new {
             self.dirty = true;
             self.note(Note::MemberUp(peer));
@@ -52,6 +55,8 @@ impl Machine {
         } else {
             self.ask_newcomer(id, new);
         }
+        self.ask_newcomer_to_recover(id);
+        self.voter_connected(id);
         let leader_gone =
             former_life && self.leads(id) || former_tenant.is_some_and(|tenant| self.leads(tenant));
         let waited_for_gone = former_tenant.is_some_and(|tenant| self.phase == Phase::Waiting(tenant));
@@ -237,6 +242,7 @@ impl Machine {
         };
         self.dirty = true;
         self.lists.remove(&id);
+        self.forget_voter(id);
         self.note(Note::MemberGone(member.peer));
         if self.phase.leading() {
             self.bump_version();
