@@ -21,8 +21,8 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// The longest record, in bytes of its file. The most members with the longest names need about 235 KiB; the rest is
-/// room for fields to come.
+/// The longest record, in bytes of its file. The most members and voters with the longest names need about 250 KiB; the
+/// rest is room for fields to come.
 pub const RECORD_BYTES_MAX: usize = 512 * 1024;
 
 const RECORD_FILE: &str = "bellwether.record";
