@@ -36,7 +36,7 @@ pub struct SimFlags {
     pub n: usize,
 
     /// What is promised, and so what is looked at: `classic` or `majority`
-    #[arg(long, value_name = "LEVEL", default_value = "majority",
+    #[arg(long, value_name = "LEVEL", default_value = "majority", action = clap::ArgAction::Set,
         value_parser = PossibleValuesParser::new(["classic", "majority"]).map(|level| level == "majority"))]
     pub safety: bool,
 

@@ -79,13 +79,7 @@ impl Air {
     }
 
     /// When a message that leaves now arrives, if it does. `fifo` is when the latest one before it arrives.
-    pub(super) fn arrivals(
-        &self,
-        now: Ns,
-        delay: Ns,
-        fifo: &mut Ns,
-        random: &mut fastrand::Rng,
-    ) -> Arrivals {
+    pub(super) fn arrivals(&self, now: Ns, delay: Ns, fifo: &mut Ns, random: &mut fastrand::Rng) -> Arrivals {
         let chance = |permille: u16, random: &mut fastrand::Rng| random.u16(0..1000) < permille;
         if self.loss.now(now).is_some_and(|permille| chance(permille, random)) {
             return [None, None];

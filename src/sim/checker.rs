@@ -85,7 +85,8 @@ impl Checker {
     pub(super) fn started(&mut self, now: Ns, process: &Process, epoch: Epoch) {
         let sent = self.sent.get(&(process.place, process.disks)).copied().unwrap_or_default();
         if epoch < sent {
-            let what = format!("p-{} starts in epoch {epoch}, and has sent messages of epoch {sent}", process.place);
+            let what =
+                format!("p-{} starts in epoch {epoch}, and has sent messages of epoch {sent}", process.place);
             self.broken(now, Rule::EpochBack, what);
         }
     }
@@ -112,8 +113,12 @@ impl Checker {
             );
             self.broken(now, Rule::NotDurable, what);
         }
-        if let Body::Vote { question: Question::Claim, epoch, verdict: Verdict::Yes | Verdict::Conditional, .. } =
-            &message.body
+        if let Body::Vote {
+            question: Question::Claim,
+            epoch,
+            verdict: Verdict::Yes | Verdict::Conditional,
+            ..
+        } = &message.body
         {
             let granted = durable.filter(|r| r.epoch == *epoch).and_then(|r| r.vote.as_ref()?.granted_to);
             if granted.is_none() {
@@ -155,8 +160,7 @@ impl Checker {
         }
         let leader = *self.leaders.entry(view.epoch).or_insert(life);
         if leader != life {
-            let what =
-                format!("p-{place} leads epoch {}, in which p-{} has led", view.epoch, leader.place);
+            let what = format!("p-{place} leads epoch {}, in which p-{} has led", view.epoch, leader.place);
             self.broken(now, Rule::EpochTwice, what);
         }
     }

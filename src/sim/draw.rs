@@ -191,7 +191,8 @@ fn kind(random: &mut Rng, number: usize, n: usize, args: &SimArgs) -> Kind {
         },
         2 => {
             let before = random.u8(0..3) == 0;
-            let point = if before { CrashPoint::BeforeWrite } else { CrashPoint::AfterWrite(random.u8(0..6)) };
+            let point =
+                if before { CrashPoint::BeforeWrite } else { CrashPoint::AfterWrite(random.u8(0..6)) };
             Kind::CrashInWrite { place, point, disk_lost: false }
         }
         3 => Kind::FailedWrite { place, leaves: Leaves::Old },

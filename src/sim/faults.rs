@@ -174,7 +174,8 @@ impl World {
             Kind::Crash { place, kept, disk_lost, moves, host_gone } => {
                 self.doomed(place, Fate { disk_lost, moves, host_gone, ..fate });
                 if self.procs[place].runs() {
-                    let under_way = self.procs[place].busy.take().and_then(|busy| busy.record).filter(|_| kept);
+                    let under_way =
+                        self.procs[place].busy.take().and_then(|busy| busy.record).filter(|_| kept);
                     if let Some(record) = under_way {
                         self.procs[place].disk.finish(record);
                     }

@@ -249,9 +249,10 @@ impl World {
             return;
         }
         let linked = |address| self.net.ends[place].iter().flatten().any(|end| end.address == address);
-        let wanting = process.sought.iter().filter(|s| {
-            !linked(s.address) && !process.dials.iter().any(|dial| dial.address == s.address)
-        });
+        let wanting = process
+            .sought
+            .iter()
+            .filter(|s| !linked(s.address) && !process.dials.iter().any(|dial| dial.address == s.address));
         let (mut due, mut next) = ([None; PLACES_MAX], None::<Ns>);
         for (sought, slot) in wanting.zip(0..) {
             if sought.not_before > now {
@@ -305,9 +306,8 @@ impl World {
         let there = place_at(address)
             .and_then(|place| self.procs.get(place))
             .filter(|peer| peer.address() == address && !peer.vanished);
-        let reached = there.filter(|peer| {
-            peer.place == from.place || self.passes(from.place, peer.place) && !peer.paused()
-        });
+        let reached = there
+            .filter(|peer| peer.place == from.place || self.passes(from.place, peer.place) && !peer.paused());
         let (mut linked, mut hopeless) = (false, false);
         match reached.map(|peer| (peer.place, peer.runs())) {
             Some((place, _)) if place == from.place => {
@@ -333,7 +333,8 @@ impl World {
         let now = self.now;
         if let Some(sought) = self.procs[place].sought.iter_mut().find(|s| s.address == address) {
             sought.failures = if linked { 0 } else { (sought.failures + 1).min(10) };
-            let backoff = if hopeless { 15 * BACKOFF_MAX } else { (BACKOFF_MIN << sought.failures).min(BACKOFF_MAX) };
+            let backoff =
+                if hopeless { 15 * BACKOFF_MAX } else { (BACKOFF_MIN << sought.failures).min(BACKOFF_MAX) };
             sought.not_before = now + backoff * jitter / 1000;
         }
         self.seek(place);
@@ -361,7 +362,9 @@ impl World {
     /// Closes links that neither side seeks and nobody has used for long.
     pub(super) fn close_idle(&mut self, place: usize) {
         for other in 0..self.procs.len() {
-            let Some(end) = self.net.ends[place][other].filter(|end| self.now - end.used > IDLE) else { continue };
+            let Some(end) = self.net.ends[place][other].filter(|end| self.now - end.used > IDLE) else {
+                continue;
+            };
             let back = self.procs[place].life();
             let used = self.net.ends[other][place].is_some_and(|end| self.now - end.used <= IDLE);
             let seeks = |one: usize, address| self.procs[one].sought.iter().any(|s| s.address == address);

@@ -4,8 +4,8 @@ use super::clock::{Clock, Ns};
 use super::disk::Disk;
 use super::dns::Dns;
 use crate::election::{
-    Action, Event, Incarnation, Machine, Message, Moment, Peer, Priority, ProcessId, Record, Role, Settings, Timer,
-    View,
+    Action, Event, Incarnation, Machine, Message, Moment, Peer, Priority, ProcessId, Record, Role, Settings,
+    Timer, View,
 };
 use core::net::{IpAddr, SocketAddr};
 use std::collections::VecDeque;
@@ -208,7 +208,9 @@ impl Process {
     pub(super) fn id(&self) -> ProcessId {
         let version_4 = 0x4 << 76 | 0x8 << 60;
         let digits = u128::from(self.disks) << 16 | self.place as u128;
-        ProcessId(Uuid::from_u128(u128::from(self.order.rotate_left(7 * self.disks)) << 96 | version_4 | digits))
+        ProcessId(Uuid::from_u128(
+            u128::from(self.order.rotate_left(7 * self.disks)) << 96 | version_4 | digits,
+        ))
     }
 
     pub(super) fn address(&self) -> SocketAddr {

@@ -141,8 +141,14 @@ fn standing(world: &World) -> String {
             let leader = view.leader(p.clock.moment(world.now), p.turned);
             let leader = leader.map_or_else(|| "-".to_owned(), |l| format!("p-{}", place_of(l.peer.id)));
             let waits = view.voting.as_ref().and_then(|voting| voting.waits.as_ref());
-            let waits = waits.map_or_else(String::new, |waits| format!(", waits: {}", super::words::waits(waits)));
-            format!("p-{} is {}, epoch {}, leader {leader}{waits}", p.place, view.role.name(), machine.epoch())
+            let waits =
+                waits.map_or_else(String::new, |waits| format!(", waits: {}", super::words::waits(waits)));
+            format!(
+                "p-{} is {}, epoch {}, leader {leader}{waits}",
+                p.place,
+                view.role.name(),
+                machine.epoch()
+            )
         }
     });
     each.collect::<Vec<_>>().join("; ")

@@ -1,10 +1,10 @@
 //! Many seeds on all cores, and what came of them.
 
 use super::clock::{MS, Ns};
+use super::draw::draw;
 use super::faults::{Counts, Kind};
 use super::run::{self, Outcome};
 use super::trace::Trace;
-use super::draw::draw;
 use crate::config::SimArgs;
 use std::cell::Cell;
 use std::fmt;

@@ -30,7 +30,12 @@ pub(super) fn said(message: &Message) -> String {
             format!("{} epoch {} for {} ms{freed}", asked(*question), ballot.epoch, ballot.lease_ms)
         }
         Body::Vote { question, epoch, verdict, view, .. } => {
-            format!("to the {} of epoch {epoch}: {}, view {}", asked(*question), answered(verdict), votes(view))
+            format!(
+                "to the {} of epoch {epoch}: {}, view {}",
+                asked(*question),
+                answered(verdict),
+                votes(view)
+            )
         }
         Body::Withdraw { epoch, .. } => format!("withdraws up to epoch {epoch}"),
         Body::Renew { sequence, view, .. } => {

@@ -382,7 +382,9 @@ impl World {
                     self.checker.broken(self.now, Rule::NotDurable, what);
                 }
                 Action::Send { to, address, message } => {
-                    if message.body == Body::Election && election.replace(message.epoch) != Some(message.epoch) {
+                    if message.body == Body::Election
+                        && election.replace(message.epoch) != Some(message.epoch)
+                    {
                         self.checker.election(self.now, &self.procs[place], message.epoch);
                     }
                     self.checker.sent(self.now, &self.procs[place], &message);
@@ -499,8 +501,10 @@ impl World {
             let Some(input) = self.procs[life.place].inbox.pop_front() else { break };
             self.take(life.place, input);
         }
-        let mut armed: Vec<(Ns, Timer)> =
-            Timer::ALL.into_iter().filter_map(|t| Some((self.procs[life.place].timers[t as usize]?, t))).collect();
+        let mut armed: Vec<(Ns, Timer)> = Timer::ALL
+            .into_iter()
+            .filter_map(|t| Some((self.procs[life.place].timers[t as usize]?, t)))
+            .collect();
         armed.sort_by_key(|(due, _)| *due);
         for (_, timer) in armed {
             self.timer_due(life, timer);
