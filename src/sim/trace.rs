@@ -72,5 +72,13 @@ impl Trace {
 
 /// Messages of which there are too many to read.
 fn quiet(message: &Message) -> bool {
-    matches!(message.body, Body::Heartbeat { .. } | Body::HeartbeatAck { .. })
+    matches!(
+        message.body,
+        Body::Heartbeat { .. }
+            | Body::HeartbeatAck { .. }
+            | Body::Renew { .. }
+            | Body::Renewed { .. }
+            | Body::Recover { .. }
+            | Body::Recovered { .. }
+    )
 }
