@@ -403,6 +403,18 @@ fn a_folder_of_another_cluster_is_noticed() {
 }
 
 #[test]
+fn a_folder_of_another_voter_is_noticed() {
+    let dir = folder();
+    let (store, _) = Store::open(dir.path()).unwrap();
+    store.check_voter(&record(7), "web-1").unwrap();
+    store.check_voter(&voters_record(7), "web-0").unwrap();
+    let text = store.check_voter(&voters_record(7), "web-1").unwrap_err().to_string();
+    for part in [record_file(&dir).to_str().unwrap(), "\"web-0\"", "\"web-1\"", "--state-dir", "--name"] {
+        assert!(text.contains(part), "{part:?} is not in: {text}");
+    }
+}
+
+#[test]
 fn a_folder_in_use_is_refused_until_it_is_free() {
     let dir = folder();
     let (mut store, _) = Store::open(dir.path()).unwrap();

@@ -13,6 +13,7 @@ mod machine;
 mod member;
 mod message;
 mod moment;
+mod mutation;
 mod roster;
 mod settings;
 mod timer;

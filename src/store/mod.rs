@@ -105,6 +105,19 @@ impl Store {
         })
     }
 
+    /// Whether a record that was read from this folder is this voter's own: a vote goes with the name, and a folder that
+    /// was copied from another voter has that one's. A record without a vote is anybody's.
+    pub fn check_voter(&self, record: &Record, name: &str) -> Result<(), OpenError> {
+        match &record.vote {
+            Some(vote) if vote.name != name => Err(OpenError::OtherVoter {
+                file: self.dir.join(RECORD_FILE),
+                found: vote.name.clone(),
+                expected: name.to_owned(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// The record and the bytes of its file, if there is one.
     fn read(&self) -> Result<Option<(Vec<u8>, Record)>, OpenError> {
         let file = self.dir.join(RECORD_FILE);
