@@ -14,7 +14,7 @@ mod tests;
 mod voters;
 
 pub use crate::telemetry::log::LogFormat;
-pub use flags::{DemoArgs, Output, StatusArgs};
+pub use flags::{DemoArgs, Level, Output, StatusArgs};
 pub use host_port::{HostError, HostPort};
 pub use sim::{SimArgs, SimTask};
 

@@ -12,6 +12,7 @@ mod ending;
 mod failover;
 mod harness;
 mod hostile;
+mod majority;
 mod pauses;
 mod resources;
 mod rollout;
