@@ -11,6 +11,8 @@ mod cluster;
 mod health;
 #[path = "chaos/history.rs"]
 mod history;
+#[path = "chaos/history_tests.rs"]
+mod history_tests;
 mod namespace;
 #[path = "chaos/network.rs"]
 mod network;
