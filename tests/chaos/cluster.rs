@@ -121,10 +121,6 @@ impl Cluster {
         self.samplers.now()
     }
 
-    pub fn network(&self) -> &Network {
-        &self.network
-    }
-
     pub fn state(&self, place: usize) -> State {
         self.nodes[place].state
     }

@@ -291,7 +291,7 @@ impl Observer {
 }
 
 /// All reigns, each once.
-fn reigns(observers: &[Observer]) -> Vec<Reign> {
+pub fn reigns(observers: &[Observer]) -> Vec<Reign> {
     let mut reigns: BTreeMap<(Life, u64), Reign> = BTreeMap::new();
     for run in observers.iter().flat_map(Observer::runs) {
         let Run { life, epoch, first, last, .. } = *run;
@@ -300,11 +300,6 @@ fn reigns(observers: &[Observer]) -> Vec<Reign> {
         reign.last = reign.last.max(last);
     }
     reigns.into_values().collect()
-}
-
-/// How many reigns the answers tell of.
-pub fn reign_count(observers: &[Observer]) -> usize {
-    reigns(observers).len()
 }
 
 /// Everything that `--safety majority` excludes and that these answers prove, each place's own violations included.

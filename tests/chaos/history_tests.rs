@@ -36,10 +36,7 @@ fn together(found: &[Violation]) -> bool {
 
 #[test]
 fn two_proved_reigns_that_overlap_are_rejected() {
-    assert!(together(&found(
-        &[(0, 1, 1, true), (10, 11, 1, true)],
-        &[(7, 8, 2, true), (20, 21, 2, true)]
-    )));
+    assert!(together(&found(&[(0, 1, 1, true), (10, 11, 1, true)], &[(7, 8, 2, true), (20, 21, 2, true)])));
     assert!(together(&found(&[(0, 1, 1, true), (90, 91, 1, true)], &[(7, 8, 2, true), (20, 21, 2, true)])));
 }
 

@@ -34,13 +34,6 @@ impl Paths {
         Paths(vec![vec![Path::Open; n]; n])
     }
 
-    /// Those pairs open that are wanted, every other path cut in a way that is drawn.
-    pub fn only(n: usize, random: &mut Rng, open: impl Fn(usize, usize) -> bool) -> Paths {
-        let mut paths = Paths::open(n);
-        paths.cut(random, |from, to| !open(from, to));
-        paths
-    }
-
     /// Cuts some paths, each in a way that is drawn.
     pub fn cut(&mut self, random: &mut Rng, cut: impl Fn(usize, usize) -> bool) {
         let drawn = |random: &mut Rng| if random.u8(..4) == 0 { Path::Reject } else { Path::Drop };
