@@ -144,6 +144,9 @@ impl Machine {
 
     /// Takes a message that only `majority` has.
     pub(super) fn majority_message(&mut self, now: Now, from: ProcessId, epoch: Epoch, body: Body) {
+        if !self.believable(&body) {
+            return;
+        }
         match body {
             Body::Contest { question, ballot, freed } => self.contested(now, from, question, ballot, freed),
             Body::Vote { question, epoch: asked, incarnation, verdict, view } => {
@@ -167,6 +170,19 @@ impl Machine {
             Body::Prepared { majority } => self.prepared(now, from, epoch, majority),
             _ => {}
         }
+    }
+
+    /// Whether no epoch in a message is far ahead of all that was seen: one damaged message must not use up the numbers.
+    /// That of the message itself was looked at before.
+    fn believable(&self, body: &Body) -> bool {
+        let epoch = match body {
+            Body::Contest { ballot, .. } => ballot.epoch.max(ballot.view.epoch),
+            Body::Vote { view, .. } | Body::Voters { view } => view.stamp.epoch,
+            Body::Withdraw { epoch, .. } => *epoch,
+            Body::Recovered { recollection: Some(recollection), .. } => recollection.view.stamp.epoch,
+            _ => Epoch::ZERO,
+        };
+        epoch.plausible(self.seen)
     }
 
     /// This process, as a grant names it.
