@@ -20,7 +20,7 @@ const LEADERS_MAX: usize = 2;
 /// Where each role is played.
 struct Roles {
     leader: usize,
-    /// The others, in any order.
+    /// The others.
     others: [usize; N - 1],
 }
 
@@ -72,17 +72,24 @@ fn reigns_after(cluster: &Cluster, time: Nanos) -> Vec<history::Reign> {
     reigns
 }
 
-/// Each topology with each way to cut it, the roles other than the leader's drawn.
+/// Each topology with each way to cut it, and with the hub's part played by who ranks lowest, by who ranks highest, and
+/// by anybody.
 fn each(topology: impl Fn(&mut Cluster, Path, &Roles)) {
     let _alone = alone();
     let seed = seed();
     let mut random = fastrand::Rng::with_seed(seed);
-    let plan = Plan { n: N, safety: Safety::Majority, priorities: vec![], flags: vec![] };
+    // Ranked by place, and nobody takes over for its rank alone.
+    let priorities = (0..N).map(|place| 100 + place as u16).collect();
+    let plan = Plan { n: N, safety: Safety::Majority, priorities, flags: vec!["--preempt", "never"] };
     let mut cluster = Cluster::started(plan, seed);
-    for how in [Path::Drop, Path::Reject, Path::Drop] {
+    for (round, how) in [Path::Drop, Path::Reject, Path::Drop, Path::Drop].into_iter().enumerate() {
         let leader = cluster.leader().unwrap();
         let mut others: Vec<usize> = (0..N).filter(|place| *place != leader).collect();
-        random.shuffle(&mut others);
+        match round {
+            0 => {}
+            1 => others.reverse(),
+            _ => random.shuffle(&mut others),
+        }
         let others = others.try_into().unwrap();
         topology(&mut cluster, how, &Roles { leader, others });
     }
