@@ -31,6 +31,10 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 use storm::{Outcome, Storm};
 
+/// For how long nobody may lead while a majority is connected. It takes a few seconds: a lease, the wait of restarted
+/// voters for another, and elections among processes that reach each other in part.
+const LEADERLESS_MAX: Duration = Duration::from_secs(30);
+
 /// One at a time: on two cores the answers of two would come half as often.
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
@@ -84,6 +88,7 @@ fn summary(cluster: &Cluster, observers: &[Observer], outcome: &Outcome, safety:
         "agreement of all after the end of all faults: {} times, after at most {:.1?}",
         outcome.calms, outcome.longest_agreeing
     );
+    println!("longest time from SIGTERM to the end of the process: {:.1?}", outcome.longest_farewell);
     let gap = cluster.health().longest_gap(&history::led(observers), cluster.now());
     if let Some(gap) = gap {
         let majority: Vec<String> =
@@ -94,6 +99,7 @@ fn summary(cluster: &Cluster, observers: &[Observer], outcome: &Outcome, safety:
             Seconds(gap.from),
             majority.join(" ")
         );
+        assert!(gap.length() <= LEADERLESS_MAX.as_nanos() as u64, "nobody led although somebody could have");
     }
     let dual = history::dual(observers);
     println!(

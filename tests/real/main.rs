@@ -15,6 +15,7 @@ mod hostile;
 mod pauses;
 mod resources;
 mod rollout;
+mod rollout_majority;
 mod rounds;
 mod state;
 mod usage;
