@@ -6,7 +6,7 @@ use bellwether::election::{
     ViewStamp, VoteRecord, VoterView,
 };
 use bellwether::store::format::to_bytes;
-use bellwether::wire::{Hello, Refusal as Reason, Stamp, encode_hello, encode_message, encode_refuse};
+use bellwether::wire::{Hello, Level, Refusal as Reason, Stamp, encode_hello, encode_message, encode_refuse};
 use std::path::Path;
 use uuid::Uuid;
 
@@ -144,8 +144,13 @@ pub fn frames() -> Seeds {
 pub fn handshakes() -> Seeds {
     let hello = |name: &str, versions: (u16, u16), address: &str| {
         let peer = Peer { name: name.to_owned(), address: address.parse().unwrap(), ..peer() };
-        let hello =
-            Hello { version_min: versions.0, version_max: versions.1, cluster: "web".to_owned(), peer };
+        let hello = Hello {
+            version_min: versions.0,
+            version_max: versions.1,
+            cluster: "web".to_owned(),
+            peer,
+            safety: Level::Classic,
+        };
         encode_hello(&hello).unwrap()
     };
     let usual = hello("web-0", (1, 1), "198.18.0.1:4041");
