@@ -16,6 +16,7 @@ mod majority;
 mod pauses;
 mod resources;
 mod rollout;
+mod rollout_majority;
 mod rounds;
 mod state;
 mod usage;
