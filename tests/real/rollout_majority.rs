@@ -1,75 +1,54 @@
 //! A rolling restart of voters that keep their disks, as a StatefulSet does it: each once the one before is ready.
 
-use crate::harness::{Real, fleet, within};
+use crate::harness::{Real, voters, within};
 use crate::rounds::{FAREWELL_MAX, PATIENCE};
 use bellwether::demo::fleet::Agreement;
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
 
 const N: usize = 3;
 
-struct Voters {
-    real: Real,
-    disks: Vec<TempDir>,
+/// Waits until all are ready. The leader leads all the while.
+fn wait_until_ready(real: &Real, now: &Agreement) {
+    let is_ready = |place| real.get(place, "/readyz").is_ok_and(|(status, _)| status == 200);
+    let ready = within(PATIENCE, || {
+        let answer = real.sighting(now.leader).answer;
+        // It may not have answered in time, on a busy machine; it must not have answered anything else.
+        assert!(
+            answer.is_none_or(|a| a.is_leader && a.epoch == now.epoch),
+            "the leader of epoch {} lost it while a follower was restarted",
+            now.epoch
+        );
+        (0..N).all(is_ready).then_some(())
+    });
+    ready.expect("all processes become ready");
 }
 
-impl Voters {
-    fn start(&mut self, place: usize, revision: &str) {
-        let names: Vec<String> = (0..N).map(|place| self.real.name(place)).collect();
-        let (voters, disk) = (names.join(","), self.disks[place].path().to_str().unwrap());
-        let flags =
-            ["--safety", "majority", "--voters", &voters, "--state-dir", disk, "--revision", revision];
-        self.real.start(place, &flags).unwrap();
-    }
-
-    fn is_ready(&self, place: usize) -> bool {
-        self.real.get(place, "/readyz").is_ok_and(|(status, _)| status == 200)
-    }
-
-    /// Waits until all are ready. The leader leads all the while.
-    fn wait_until_ready(&self, now: &Agreement) {
-        let ready = within(PATIENCE, || {
-            let answer = self.real.sighting(now.leader).answer;
-            // It may not have answered in time, on a busy machine; it must not have answered anything else.
-            assert!(
-                answer.is_none_or(|a| a.is_leader && a.epoch == now.epoch),
-                "the leader of epoch {} lost it while a follower was restarted",
-                now.epoch
-            );
-            (0..N).all(|place| self.is_ready(place)).then_some(())
-        });
-        ready.expect("all processes become ready");
-    }
-
-    /// Restarts one: who leads then, and for how long nobody did.
-    fn restart(&mut self, place: usize, now: &Agreement, revision: &str) -> (Agreement, Option<Duration>) {
-        let others: Vec<usize> = (0..N).filter(|other| *other != place).collect();
-        let at = Instant::now();
-        self.real.signal(place, Signal::TERM);
-        let next =
-            (place == now.leader).then(|| self.real.agree_among(&others, now.epoch, PATIENCE).unwrap());
-        let status = self.real.wait(place, FAREWELL_MAX).unwrap();
-        assert_eq!(status.code(), Some(0), "{status}");
-        self.start(place, revision);
-        let took = next.as_ref().map(|next| next.since.saturating_duration_since(at));
-        let next = next.unwrap_or_else(|| now.clone());
-        self.wait_until_ready(&next);
-        let all = self.real.agree(next.epoch - 1, PATIENCE).unwrap();
-        assert_eq!((all.leader, all.epoch), (next.leader, next.epoch), "nobody else came to lead");
-        (next, took)
-    }
+/// Restarts one: who leads then, and for how long nobody did.
+fn restart(real: &mut Real, place: usize, now: &Agreement, revision: &str) -> (Agreement, Option<Duration>) {
+    let others: Vec<usize> = (0..N).filter(|other| *other != place).collect();
+    let at = Instant::now();
+    real.signal(place, Signal::TERM);
+    let next = (place == now.leader).then(|| real.agree_among(&others, now.epoch, PATIENCE).unwrap());
+    let status = real.wait(place, FAREWELL_MAX).unwrap();
+    assert_eq!(status.code(), Some(0), "{status}");
+    real.start(place, &["--revision", revision]).unwrap();
+    let took = next.as_ref().map(|next| next.since.saturating_duration_since(at));
+    let next = next.unwrap_or_else(|| now.clone());
+    wait_until_ready(real, &next);
+    let all = real.agree(next.epoch - 1, PATIENCE).unwrap();
+    assert_eq!((all.leader, all.epoch), (next.leader, next.epoch), "nobody else came to lead");
+    (next, took)
 }
 
 #[test]
 fn a_rolling_restart_of_voters_changes_the_leader_once_and_keeps_a_majority() {
-    let disks = (0..N).map(|_| tempfile::tempdir().unwrap()).collect();
-    let mut voters = Voters { real: fleet(N, &[]), disks };
+    let mut real = voters(N, &[]);
     for place in 0..N {
-        voters.start(place, "r0");
+        real.start(place, &["--revision", "r0"]).unwrap();
     }
-    let mut now = voters.real.agree(0, PATIENCE).unwrap();
-    voters.wait_until_ready(&now);
+    let mut now = real.agree(0, PATIENCE).unwrap();
+    wait_until_ready(&real, &now);
     // The leader's turn comes last, and between the others. When it comes first its successor is restarted too.
     for (rollout, turn) in [2, 1, 2, 1, 0].into_iter().enumerate() {
         let revision = format!("r{}", rollout + 1);
@@ -77,12 +56,12 @@ fn a_rolling_restart_of_voters_changes_the_leader_once_and_keeps_a_majority() {
         order.insert(turn, now.leader);
         let before = now.clone();
         for place in order {
-            let (next, took) = voters.restart(place, &now, &revision);
+            let (next, took) = restart(&mut real, place, &now, &revision);
             if let Some(took) = took {
                 println!(
                     "the leader was restarted as number {}: {} took over within {took:.1?}",
                     turn + 1,
-                    voters.real.name(next.leader)
+                    real.name(next.leader)
                 );
             }
             now = next;
@@ -93,8 +72,8 @@ fn a_rolling_restart_of_voters_changes_the_leader_once_and_keeps_a_majority() {
     }
     // A leader that loses the grants of a majority says so; none did, at any moment.
     for place in 0..N {
-        let log = voters.real.log(place);
+        let log = real.log(place);
         let lapse = log.lines().find(|line| line.contains("leads no longer") && line.contains("lapse"));
-        assert_eq!(lapse, None, "{} lost its majority", voters.real.name(place));
+        assert_eq!(lapse, None, "{} lost its majority", real.name(place));
     }
 }
