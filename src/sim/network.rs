@@ -91,8 +91,8 @@ impl World {
     fn transmit(&mut self, from: Life, to: Life, message: Message) {
         let delay = self.delay();
         let (a, b) = (from.place, to.place);
-        let air = self.net.air[a][b];
-        if air.holding > 0 {
+        let (holding, swallowing) = (self.net.air[a][b].holding > 0, self.net.air[a][b].swallowing > 0);
+        if holding {
             if self.net.held[a][b].len() < HELD_MAX {
                 self.net.held[a][b].push((from, to, message));
             }
@@ -102,11 +102,11 @@ impl World {
             // It may arrive, but no acknowledgement comes back.
             self.fall_silent(from, to);
         }
-        if air.swallowing > 0 || self.procs[b].vanished {
+        if swallowing || self.procs[b].vanished {
             return;
         }
-        let arrivals =
-            self.net.air[a][b].arrivals(self.now, delay, &mut self.net.fifo[a][b], &mut self.random);
+        let fifo = &mut self.net.fifo[a][b];
+        let arrivals = self.net.air[a][b].arrivals(self.now, delay, &message, fifo, &mut self.random);
         if let [Some(_), Some(again)] = arrivals {
             self.queue.put(again, Item::Deliver { from, to, message: Box::new(message.clone()) });
         }
