@@ -289,8 +289,11 @@ impl World {
 
     /// A process gets other `--voters`, which takes a restart.
     fn revote(&mut self, place: usize, voters: u8, fate: Fate) {
-        let process = &mut self.procs[place];
         let names = (0..PLACES_MAX).filter(|p| voters >> p & 1 == 1).map(|p| format!("p-{p}")).collect();
+        if !self.known_to(&names, None) {
+            return;
+        }
+        let process = &mut self.procs[place];
         if let Safety::Majority { voters } = &mut process.settings.safety {
             *voters = names;
         }

@@ -23,7 +23,8 @@ impl Mix {
     pub(super) fn draw(random: &mut Rng, args: &SimArgs) -> Mix {
         let all = || 0..Kind::NAMES.len();
         let some: Vec<usize> = all().filter(|_| !args.swarm || random.bool()).collect();
-        let some: Vec<usize> = some.into_iter().filter(|kind| !args.majority || *kind != Kind::JOIN).collect();
+        let some: Vec<usize> =
+            some.into_iter().filter(|kind| !args.majority || *kind != Kind::JOIN).collect();
         // Under `release` a refusal in the name of a live process is what the operator has ruled out.
         let refuses = args.crash_evidence != Some(CrashEvidence::Release);
         Mix { kinds: if some.is_empty() { all().collect() } else { some }, refuses }

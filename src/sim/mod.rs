@@ -19,6 +19,7 @@ mod mix;
 mod network;
 mod plan;
 mod process;
+mod promise;
 mod queue;
 mod run;
 mod sweep;

@@ -35,6 +35,8 @@ pub(super) enum Item {
         from: Life,
         /// For whom.
         to: Life,
+        /// On which connection.
+        link: u64,
         /// What.
         message: Box<Message>,
     },
@@ -44,6 +46,8 @@ pub(super) enum Item {
         at: Life,
         /// Whose connection it was.
         of: Life,
+        /// Which of their connections.
+        link: u64,
         /// Announced (Bye), or else evidence is gathered.
         deliberate: bool,
     },

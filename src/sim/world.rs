@@ -115,8 +115,8 @@ impl World {
             Item::Cued { number, actor } => self.inject(number, actor),
             Item::FaultOver { number, pairs } => self.fault_over(number, pairs),
             Item::Start(place) => self.start(place),
-            Item::Deliver { from, to, message } => self.deliver(from, to, *message),
-            Item::Closed { at, of, deliberate } => self.closed(at, of, deliberate),
+            Item::Deliver { from, to, link, message } => self.deliver(from, to, link, *message),
+            Item::Closed { at, of, link, deliberate } => self.heard_closed(at, of, link, deliberate),
             Item::Evidence { at, of } => self.evidence(at, of),
             Item::Unacknowledged { at, of, token } => self.unacknowledged(at, of, token),
             Item::Dialled(life, address) => self.dialled(life, address),
@@ -450,16 +450,5 @@ impl World {
         if self.procs[life.place].lives(life) {
             self.close_idle(life.place);
         }
-    }
-
-    /// Whether so many voters keep their records, were this one's lost, that the promise of majority covers it.
-    fn may_lose_disk(&self, place: usize) -> bool {
-        let voters = |p: &Process| p.disk.record.as_ref()?.vote.as_ref().map(|vote| vote.view.voters.len());
-        if !self.plan.majority() || voters(&self.procs[place]).is_none() {
-            return true;
-        }
-        let started = || self.procs.iter().filter(|p| p.starts > 0);
-        let without = started().filter(|p| p.place == place || voters(p).is_none()).count();
-        started().filter_map(voters).min().is_some_and(|fewest| 2 * without < fewest)
     }
 }
