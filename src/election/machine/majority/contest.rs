@@ -44,7 +44,7 @@ impl Machine {
         match better.iter().max() {
             Some(best) if self.may_contest(now) => {
                 let turns = u32::try_from(better.len()).unwrap_or(u32::MAX);
-                self.wait_for(best.id);
+                self.enter(Phase::Waiting(best.id));
                 self.arm(Timer::Announcement, self.settings.answer_timeout.saturating_mul(turns));
             }
             _ => self.sound(now),
