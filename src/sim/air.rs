@@ -2,6 +2,7 @@
 
 use super::clock::Ns;
 use super::process::PLACES_MAX;
+use crate::election::{Body, Message};
 
 /// Ordered pairs of places, as bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -38,35 +39,61 @@ impl Pairs {
     }
 }
 
-/// Something that the network does until then.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Until<T> {
-    pub(super) what: T,
-    pub(super) until: Ns,
-}
+/// Kinds of messages, as bits in the order of [`Body::NAMES`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Classes(u32);
 
-impl<T: Copy> Until<T> {
-    fn now(&self, now: Ns) -> Option<T> {
-        Some(self.what).filter(|_| now < self.until)
+impl Classes {
+    /// All messages.
+    pub(super) const ALL: Classes = Classes(u32::MAX);
+
+    /// Those of this name, one of [`Body::NAMES`].
+    pub(super) fn of(name: &str) -> Classes {
+        Classes(Body::NAMES.iter().position(|known| *known == name).map_or(0, |at| 1 << at))
+    }
+
+    pub(super) fn and(self, other: Classes) -> Classes {
+        Classes(self.0 | other.0)
+    }
+
+    pub(super) fn has(self, message: &Message) -> bool {
+        self == Classes::ALL || self.0 & Classes::of(message.body.name()).0 != 0
     }
 }
 
+/// What the network does to some messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Effect {
+    /// So many in a thousand are lost.
+    Lose(u16),
+    /// So many in a thousand arrive twice, the second one later by up to so much.
+    Duplicate(u16, Ns),
+    /// Each is later by up to so much, whatever was sent before.
+    Reorder(Ns),
+    /// Each is later by so much, and so is what follows it.
+    Slow(Ns),
+}
+
+/// An effect on a way between two places.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Disturbance {
+    pub(super) effect: Effect,
+    pub(super) classes: Classes,
+    pub(super) until: Ns,
+}
+
+/// The most disturbances of one way at a time; the oldest ends for a further one.
+const DISTURBANCES_MAX: usize = 4;
+
 /// The way from one place to another.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Air {
     /// How many cuts are on it that hold messages back, as a broken connection's sender does until it heals or times
     /// out.
     pub(super) holding: u8,
     /// How many cuts are on it that swallow messages and keep connections.
     pub(super) swallowing: u8,
-    /// This many messages in a thousand are lost.
-    pub(super) loss: Until<u16>,
-    /// This many in a thousand arrive twice, the second one later by up to that much.
-    pub(super) duplicate: Until<(u16, Ns)>,
-    /// Each is later by up to that much, whatever was sent before.
-    pub(super) reorder: Until<Ns>,
-    /// Each is later by that much.
-    pub(super) slow: Until<Ns>,
+    disturbances: Vec<Disturbance>,
 }
 
 /// When the copies of a message arrive, at most two.
@@ -78,21 +105,45 @@ impl Air {
         self.holding > 0 || self.swallowing > 0
     }
 
-    /// When a message that leaves now arrives, if it does. `fifo` is when the latest one before it arrives.
-    pub(super) fn arrivals(&self, now: Ns, delay: Ns, fifo: &mut Ns, random: &mut fastrand::Rng) -> Arrivals {
-        let chance = |permille: u16, random: &mut fastrand::Rng| random.u16(0..1000) < permille;
-        if self.loss.now(now).is_some_and(|permille| chance(permille, random)) {
-            return [None, None];
+    pub(super) fn disturb(&mut self, now: Ns, disturbance: Disturbance) {
+        self.disturbances.retain(|d| now < d.until);
+        if self.disturbances.len() == DISTURBANCES_MAX {
+            self.disturbances.remove(0);
         }
-        let mut at = now + delay + self.slow.now(now).unwrap_or(0);
-        match self.reorder.now(now) {
-            Some(most) => at += random.u64(0..=most),
-            None => {
-                at = at.max(*fifo);
-                *fifo = at;
+        self.disturbances.push(disturbance);
+    }
+
+    /// When a message that leaves now arrives, if it does. `fifo` is when the latest one before it arrives.
+    pub(super) fn arrivals(
+        &self,
+        now: Ns,
+        delay: Ns,
+        message: &Message,
+        fifo: &mut Ns,
+        random: &mut fastrand::Rng,
+    ) -> Arrivals {
+        let chance = |permille: u16, random: &mut fastrand::Rng| random.u16(0..1000) < permille;
+        let mut at = now + delay;
+        let (mut in_order, mut again) = (true, None);
+        for d in self.disturbances.iter().filter(|d| now < d.until && d.classes.has(message)) {
+            match d.effect {
+                Effect::Lose(permille) if chance(permille, random) => return [None, None],
+                Effect::Duplicate(permille, most) if chance(permille, random) => {
+                    again = Some(random.u64(0..=most));
+                }
+                Effect::Lose(_) | Effect::Duplicate(..) => {}
+                Effect::Reorder(most) => (at, in_order) = (at + random.u64(0..=most), false),
+                Effect::Slow(late) => {
+                    at += late;
+                    // What is slow by its kind lets others pass.
+                    in_order &= d.classes == Classes::ALL;
+                }
             }
         }
-        let again = self.duplicate.now(now).filter(|(permille, _)| chance(*permille, random));
-        [Some(at), again.map(|(_, most)| at + random.u64(0..=most))]
+        if in_order {
+            at = at.max(*fifo);
+            *fifo = at;
+        }
+        [Some(at), again.map(|later| at + later)]
     }
 }

@@ -1,17 +1,18 @@
-//! Draws a plan from a seed.
+//! Draws a plan from a seed: the cluster, and when which faults come. `mix` draws single faults.
 
-use super::air::Pairs;
 use super::clock::{MS, Ns, RATE_PPM_MAX};
-use super::disk::{CrashPoint, Leaves};
-use super::dns::DnsFault;
-use super::faults::{Fault, Kind, Shape};
+use super::faults::{Fault, Kind};
+use super::mix::{Mix, rate, some};
 use super::plan::{Draft, Plan};
 use super::process::PLACES_MAX;
+use super::target::Cue;
 use crate::config::SimArgs;
 use crate::election::{CrashEvidence, Preempt, Priority, Safety, Settings, Variant};
 use fastrand::Rng;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+/// How many faults a run has, but for those that come in a row, as a change of all voters does.
 const FAULTS: std::ops::RangeInclusive<usize> = 5..=15;
 const SECOND: Ns = 1000 * MS;
 
@@ -19,13 +20,14 @@ const SECOND: Ns = 1000 * MS;
 pub(super) fn draw(seed: u64, args: &SimArgs) -> Plan {
     let random = &mut Rng::with_seed(seed);
     let n = args.n;
-    let settings = settings(random, args);
+    let mix = Mix::draw(random, args);
     let may_join = !args.majority && n + 1 < PLACES_MAX;
-    let places = (0..n + usize::from(may_join)).map(|place| draft(random, &settings, place, n)).collect();
+    let settings = settings(random, args);
     let mut plan = Plan {
         seed,
-        places,
-        delay: random.u64(200..=5_000) * MS / 1000,
+        n,
+        places: (0..n + usize::from(may_join)).map(|place| draft(random, &settings, place, n)).collect(),
+        delay: delay(random),
         jitter: if random.bool() { 0 } else { random.u64(0..=10_000) * MS / 1000 },
         link_timeout: if random.u8(0..8) == 0 { 60 * SECOND } else { 3 * SECOND },
         faults: Vec::new(),
@@ -33,9 +35,19 @@ pub(super) fn draw(seed: u64, args: &SimArgs) -> Plan {
         dead: if random.bool() { some(random, n, (n - 1) / 2) } else { 0 },
     };
     spread_priorities(random, &mut plan);
-    let kinds = kinds(random, args.swarm);
+    let revotes = args.majority && mix.has(Kind::REVOTE);
+    let voters = if revotes { first_voters(random, &mut plan) } else { (0..n).collect() };
+    faults(random, &mut plan, &mix);
+    if revotes {
+        change_voters(random, &mut plan, &voters);
+    }
+    plan
+}
+
+fn faults(random: &mut Rng, plan: &mut Plan, mix: &Mix) {
     let mut at = random.u64(0..=3000) * MS;
-    for _ in 0..random.usize(FAULTS) {
+    let mut left = random.usize(FAULTS);
+    while left > 0 {
         // Faults that meet are worth more than faults that are far apart.
         at += match random.u8(0..4) {
             0 | 1 => random.u64(0..=50 * MS),
@@ -45,29 +57,23 @@ pub(super) fn draw(seed: u64, args: &SimArgs) -> Plan {
         if at >= plan.chaos {
             at = random.u64(0..=plan.chaos);
         }
-        let mut number = random.choice(&kinds).copied().unwrap_or(0);
-        if !may_join && number == JOIN {
-            number = 0;
+        let cue = (random.u8(0..3) == 0).then(|| random.choice(Cue::ALL)).flatten();
+        let together = if cue.is_some() { random.usize(1..=3).min(left) } else { 1 };
+        for _ in 0..together {
+            let delay = if random.bool() { 0 } else { random.u64(0..=400 * MS) };
+            let fault = Fault {
+                at,
+                cue: cue.map(|cue| (cue, delay)),
+                lasts: lasts(random),
+                kind: mix.kind(random, plan.n, cue.is_some()),
+            };
+            plan.faults.push(fault);
         }
-        let fault = Fault { at, lasts: lasts(random), kind: kind(random, number, n, args) };
-        plan.faults.push(fault);
+        left -= together;
     }
-    plan
-}
-
-/// The number of [`Kind::Join`].
-const JOIN: usize = 9;
-
-/// Which kinds of faults there are: all of them, or in a swarm half of them.
-fn kinds(random: &mut Rng, swarm: bool) -> Vec<usize> {
-    let all = 0..Kind::NAMES.len();
-    let some: Vec<usize> = all.clone().filter(|_| !swarm || random.bool()).collect();
-    if some.is_empty() { all.collect() } else { some }
 }
 
 fn settings(random: &mut Rng, args: &SimArgs) -> Settings {
-    let names = (0..args.n).map(|place| format!("p-{place}")).collect();
-    let safety = if args.majority { Safety::Majority { voters: names } } else { Safety::Classic };
     let preempt = match random.u8(0..4) {
         0 => Preempt::Always,
         1 => Preempt::Never,
@@ -78,7 +84,7 @@ fn settings(random: &mut Rng, args: &SimArgs) -> Settings {
     let evidence = random.choice(evidence).unwrap_or(CrashEvidence::Suspect);
     Settings {
         variant: if paper { Variant::Paper } else { Variant::Detector },
-        safety,
+        safety: safety(args.majority, 0..args.n),
         preempt,
         crash_evidence: args.crash_evidence.unwrap_or(evidence),
         start_timeout: Duration::from_secs(3),
@@ -86,6 +92,11 @@ fn settings(random: &mut Rng, args: &SimArgs) -> Settings {
         forget_after: Duration::from_secs(random.u64(2..=60)),
         ..Settings::default()
     }
+}
+
+fn safety(majority: bool, places: impl Iterator<Item = usize>) -> Safety {
+    let voters = places.map(|place| format!("p-{place}")).collect();
+    if majority { Safety::Majority { voters } } else { Safety::Classic }
 }
 
 fn draft(random: &mut Rng, settings: &Settings, place: usize, n: usize) -> Draft {
@@ -99,35 +110,29 @@ fn draft(random: &mut Rng, settings: &Settings, place: usize, n: usize) -> Draft
     }
 }
 
-fn rate(random: &mut Rng) -> i32 {
-    match random.u8(0..4) {
-        0 => RATE_PPM_MAX,
-        1 => -RATE_PPM_MAX,
-        _ => random.i32(-RATE_PPM_MAX..=RATE_PPM_MAX),
-    }
-}
-
-/// In half of the runs priorities differ, and in some of these one process never leads.
+/// In half of the runs priorities differ, and in some of these one process never leads. In others the clocks are at the two
+/// ends of what is allowed.
 fn spread_priorities(random: &mut Rng, plan: &mut Plan) {
     if random.bool() {
-        return;
+        for place in &mut plan.places {
+            place.priority = Priority(random.choice([50, 100, 100, 200]).unwrap_or(100));
+        }
+        if random.u8(0..4) == 0 {
+            let at = random.usize(0..plan.places.len());
+            plan.places[at].priority = Priority::NEVER;
+        }
     }
-    for place in &mut plan.places {
-        place.priority = Priority(random.choice([50, 100, 100, 200]).unwrap_or(100));
-    }
-    if random.u8(0..4) == 0 {
-        let at = random.usize(0..plan.places.len());
-        plan.places[at].priority = Priority::NEVER;
+    if random.u8(0..3) == 0 {
+        for place in &mut plan.places {
+            place.ppm = if random.bool() { RATE_PPM_MAX } else { -RATE_PPM_MAX };
+        }
     }
 }
 
-/// Some of the first `n` places, one at least and `most` at most.
-fn some(random: &mut Rng, n: usize, most: usize) -> u8 {
-    let mut places = 0;
-    for _ in 0..random.usize(1..=most) {
-        places |= 1 << random.usize(0..n);
-    }
-    places
+/// The shortest way of a message: within a zone, or between zones.
+fn delay(random: &mut Rng) -> Ns {
+    let longest = if random.bool() { 500 } else { 5_000 };
+    random.u64(100..=longest) * MS / 1000
 }
 
 fn lasts(random: &mut Rng) -> Ns {
@@ -140,95 +145,41 @@ fn lasts(random: &mut Rng) -> Ns {
     }
 }
 
-/// From some places to some, in both directions or not.
-fn pairs(random: &mut Rng, n: usize) -> Pairs {
-    match random.u8(0..3) {
-        0 => Pairs::split(some(random, n, n)).and(Pairs::split(1)),
-        1 => {
-            let (a, b) = two(random, n);
-            Pairs::both(a, b)
-        }
-        _ => {
-            let (a, b) = two(random, n);
-            Pairs::one_way(a, b)
+/// The voters of the first start: the first two places, and some of the others. The rest is started when it becomes a voter.
+fn first_voters(random: &mut Rng, plan: &mut Plan) -> BTreeSet<usize> {
+    let voters: BTreeSet<usize> = (0..plan.n).filter(|place| *place < 2 || random.u8(0..4) > 0).collect();
+    for (place, draft) in plan.places.iter_mut().enumerate() {
+        draft.settings.safety = safety(true, voters.iter().copied());
+        if !voters.contains(&place) {
+            draft.starts_at = None;
         }
     }
+    plan.dead = 0;
+    voters
 }
 
-fn two(random: &mut Rng, n: usize) -> (usize, usize) {
-    let a = random.usize(0..n);
-    (a, (a + random.usize(1..n)) % n)
-}
-
-fn cut(random: &mut Rng, shape: Shape, n: usize) -> Pairs {
-    match shape {
-        Shape::Split => Pairs::split(some(random, n, n - 1)),
-        Shape::OneWay => {
-            let (a, b) = two(random, n);
-            Pairs::one_way(a, b)
+/// Once or twice all processes get other `--voters`, one after the other.
+fn change_voters(random: &mut Rng, plan: &mut Plan, first: &BTreeSet<usize>) {
+    let mut running = first.clone();
+    let mut at = random.u64(2 * SECOND..=5 * SECOND);
+    for _ in 0..random.usize(1..=2) {
+        let target: BTreeSet<usize> = (0..plan.n).filter(|_| random.u8(0..3) > 0).collect();
+        if target.len() < 2 {
+            continue;
         }
-        Shape::Partial => {
-            let mut pairs = Pairs::default();
-            for _ in 0..random.usize(1..=n) {
-                let (a, b) = two(random, n);
-                pairs = pairs.and(Pairs::both(a, b));
-            }
-            pairs
+        running.extend(&target);
+        let voters = target.iter().fold(0, |bits, place| bits | 1 << place);
+        let step = random.u64(50 * MS..=1_500 * MS);
+        let mut order: Vec<usize> = running.iter().copied().collect();
+        random.shuffle(&mut order);
+        // Whoever is no voter any more is not restarted: its flags would have to name it.
+        for place in order.into_iter().filter(|place| target.contains(place)) {
+            let lasts = random.u64(50 * MS..=600 * MS);
+            plan.faults.push(Fault { at, cue: None, lasts, kind: Kind::Revote { place, voters } });
+            at += step;
         }
+        at += random.u64(0..=2 * SECOND);
     }
-}
-
-fn kind(random: &mut Rng, number: usize, n: usize, args: &SimArgs) -> Kind {
-    let place = random.usize(0..n);
-    let disk_lost = random.u8(0..3) == 0;
-    match number {
-        0 | 1 => Kind::Crash {
-            place,
-            kept: random.bool(),
-            disk_lost,
-            moves: random.u8(0..4) == 0,
-            host_gone: number == 1,
-        },
-        2 => {
-            let before = random.u8(0..3) == 0;
-            let point =
-                if before { CrashPoint::BeforeWrite } else { CrashPoint::AfterWrite(random.u8(0..6)) };
-            Kind::CrashInWrite { place, point, disk_lost: false }
-        }
-        3 => Kind::FailedWrite { place, leaves: Leaves::Old },
-        4 => Kind::FailedWrite { place, leaves: if random.bool() { Leaves::New } else { Leaves::Damaged } },
-        5 => Kind::SlowDisk { place, takes: random.u64(MS..=700 * MS) },
-        6 => Kind::Stall { place, before_view: random.bool() },
-        7 => Kind::Pause { place },
-        8 => Kind::Leave { place, moves: random.bool() },
-        JOIN => Kind::Join { place: n },
-        10..=12 => {
-            let shape = [Shape::Split, Shape::Partial, Shape::OneWay][number - 10];
-            Kind::Cut { pairs: cut(random, shape, n), shape, swallows: random.u8(0..3) == 0 }
-        }
-        13 => Kind::Loss { pairs: pairs(random, n), permille: random.u16(50..=900) },
-        14 => Kind::Duplicate {
-            pairs: pairs(random, n),
-            permille: random.u16(50..=900),
-            later: random.u64(MS..=3 * SECOND),
-        },
-        15 => Kind::Reorder { pairs: pairs(random, n), late: random.u64(MS..=800 * MS) },
-        16 => Kind::Slow { pairs: pairs(random, n), late: random.u64(MS..=1_800 * MS) },
-        17 => {
-            let (a, b) = two(random, n);
-            // Under `release` a refusal in the name of a live process is what the operator has ruled out.
-            let honest = args.crash_evidence == Some(CrashEvidence::Release);
-            if honest || random.bool() { Kind::Reset { a, b } } else { Kind::Misjudge { who: a, whom: b } }
-        }
-        18 => Kind::Rate { place, ppm: rate(random) },
-        19 => Kind::WallJump { place, ahead_ms: random.i64(-86_400_000..=86_400_000) },
-        _ => {
-            let fault = match random.u8(0..3) {
-                0 => DnsFault::Stale,
-                1 => DnsFault::Partial(random.u8(..)),
-                _ => DnsFault::Empty,
-            };
-            Kind::Dns { place, fault }
-        }
-    }
+    plan.faults.sort_by_key(|fault| fault.at);
+    plan.chaos = plan.chaos.max(at);
 }

@@ -1,20 +1,23 @@
 //! The faults, as data, and what each does to the world.
 
-use super::air::{Pairs, Until};
+use super::air::{Classes, Disturbance, Effect, Pairs};
 use super::clock::{MS, Ns};
 use super::disk::{CrashPoint, Leaves};
 use super::dns::DnsFault;
-use super::process::{Fate, Input, Stall};
+use super::process::{Fate, Input, PLACES_MAX, Stall};
 use super::queue::Item;
+use super::target::{Between, Cue, Waiting, Who};
 use super::world::World;
-use crate::election::Event;
+use crate::election::{Event, Safety};
 use std::fmt;
 
 /// One fault of a plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Fault {
-    /// When it begins.
+    /// When it begins, or begins to wait for its cue.
     pub(super) at: Ns,
+    /// What it waits for, and how long after that it begins.
+    pub(super) cue: Option<(Cue, Ns)>,
     /// For how long: a window, a pause, or the time until a process is started again.
     pub(super) lasts: Ns,
     pub(super) kind: Kind,
@@ -24,41 +27,37 @@ pub(super) struct Fault {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// A process ends with no word. A write under way is durable, or not.
-    Crash { place: usize, kept: bool, disk_lost: bool, moves: bool, host_gone: bool },
+    Crash { who: Who, kept: bool, disk_lost: bool, moves: bool, host_gone: bool },
     /// A process ends in the middle of the next batch that begins with a write.
-    CrashInWrite { place: usize, point: CrashPoint, disk_lost: bool },
+    CrashInWrite { who: Who, point: CrashPoint, disk_lost: bool },
     /// The next write fails, and so the process stops itself.
-    FailedWrite { place: usize, leaves: Leaves },
+    FailedWrite { who: Who, leaves: Leaves },
     /// Writes take so long.
-    SlowDisk { place: usize, takes: Ns },
+    SlowDisk { who: Who, takes: Ns },
     /// The driver is held up in the middle of its next turn.
-    Stall { place: usize, before_view: bool },
+    Stall { who: Who, before_view: bool },
     /// A process is stopped and goes on later.
-    Pause { place: usize },
+    Pause { who: Who },
     /// A process is told to stop, and is started again later: a rollout, or a pod that moves.
-    Leave { place: usize, moves: bool },
+    Leave { who: Who, moves: bool },
     /// A further process, which leaves again.
     Join { place: usize },
-    /// Between these places nothing passes.
-    Cut { pairs: Pairs, shape: Shape, swallows: bool },
-    /// Messages are lost.
-    Loss { pairs: Pairs, permille: u16 },
-    /// Messages arrive twice, the second one up to so much later.
-    Duplicate { pairs: Pairs, permille: u16, later: Ns },
-    /// Messages are late by up to so much, whatever their order was.
-    Reorder { pairs: Pairs, late: Ns },
-    /// Messages are late by so much.
-    Slow { pairs: Pairs, late: Ns },
+    /// A process is started, or started again, with these places as its `--voters`, by bits.
+    Revote { place: usize, voters: u8 },
+    /// Nothing passes.
+    Cut { between: Between, shape: Shape, swallows: bool },
+    /// Something happens to messages of some kinds.
+    Disturb { between: Between, classes: Classes, effect: Effect },
     /// A connection breaks.
-    Reset { a: usize, b: usize },
+    Reset { a: Who, b: Who },
     /// A connection breaks, and something on the path refuses a dial in the name of a live process.
-    Misjudge { who: usize, whom: usize },
+    Misjudge { who: Who, whom: Who },
     /// A clock runs at another rate.
-    Rate { place: usize, ppm: i32 },
+    Rate { who: Who, ppm: i32 },
     /// The wall clock jumps.
-    WallJump { place: usize, ahead_ms: i64 },
+    WallJump { who: Who, ahead_ms: i64 },
     /// Look-ups go wrong.
-    Dns { place: usize, fault: DnsFault },
+    Dns { who: Who, fault: DnsFault },
 }
 
 /// Which connections a cut is about.
@@ -74,7 +73,7 @@ pub(super) enum Shape {
 
 impl Kind {
     /// Their names, in the order of [`Kind::number`].
-    pub(super) const NAMES: [&'static str; 21] = [
+    pub(super) const NAMES: [&'static str; 23] = [
         "crash",
         "host_gone",
         "crash_in_write",
@@ -93,10 +92,17 @@ impl Kind {
         "reordering",
         "delay",
         "reset",
+        "refused_in_error",
         "clock_rate",
         "wall_jump",
         "dns",
+        "voters_changed",
     ];
+
+    /// The number of [`Kind::Join`].
+    pub(super) const JOIN: usize = 9;
+    /// The number of [`Kind::Revote`].
+    pub(super) const REVOTE: usize = 22;
 
     /// Its place among the names.
     pub(super) fn number(&self) -> usize {
@@ -110,18 +116,20 @@ impl Kind {
             Kind::Stall { .. } => 6,
             Kind::Pause { .. } => 7,
             Kind::Leave { .. } => 8,
-            Kind::Join { .. } => 9,
+            Kind::Join { .. } => Kind::JOIN,
             Kind::Cut { shape: Shape::Split, .. } => 10,
             Kind::Cut { shape: Shape::Partial, .. } => 11,
             Kind::Cut { shape: Shape::OneWay, .. } => 12,
-            Kind::Loss { .. } => 13,
-            Kind::Duplicate { .. } => 14,
-            Kind::Reorder { .. } => 15,
-            Kind::Slow { .. } => 16,
-            Kind::Reset { .. } | Kind::Misjudge { .. } => 17,
-            Kind::Rate { .. } => 18,
-            Kind::WallJump { .. } => 19,
-            Kind::Dns { .. } => 20,
+            Kind::Disturb { effect: Effect::Lose(_), .. } => 13,
+            Kind::Disturb { effect: Effect::Duplicate(..), .. } => 14,
+            Kind::Disturb { effect: Effect::Reorder(_), .. } => 15,
+            Kind::Disturb { effect: Effect::Slow(_), .. } => 16,
+            Kind::Reset { .. } => 17,
+            Kind::Misjudge { .. } => 18,
+            Kind::Rate { .. } => 19,
+            Kind::WallJump { .. } => 20,
+            Kind::Dns { .. } => 21,
+            Kind::Revote { .. } => Kind::REVOTE,
         }
     }
 }
@@ -158,8 +166,31 @@ impl fmt::Display for Fault {
 }
 
 impl World {
-    /// A fault of the plan begins.
-    pub(super) fn inject(&mut self, number: usize) {
+    /// The moment of a fault has come: it begins, or waits for its cue.
+    pub(super) fn due(&mut self, number: usize) {
+        match self.plan.faults[number].cue {
+            _ if self.healed => {}
+            None => self.inject(number, 0),
+            Some((cue, delay)) => self.waiting.push(Waiting { cue, number, delay }),
+        }
+    }
+
+    /// Something has happened that faults may wait for.
+    pub(super) fn cue(&mut self, cue: Cue, actor: usize) {
+        let mut at = 0;
+        while at < self.waiting.len() {
+            let Waiting { cue: wanted, number, delay } = self.waiting[at];
+            if wanted == cue {
+                self.waiting.swap_remove(at);
+                self.queue.put(self.now + delay, Item::Cued { number, actor });
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    /// A fault begins.
+    pub(super) fn inject(&mut self, number: usize, actor: usize) {
         if self.healed {
             return;
         }
@@ -171,7 +202,8 @@ impl World {
         let until = self.now + fault.lasts;
         let fate = Fate { down: fault.lasts, ..Fate::default() };
         match fault.kind {
-            Kind::Crash { place, kept, disk_lost, moves, host_gone } => {
+            Kind::Crash { who, kept, disk_lost, moves, host_gone } => {
+                let place = self.who(who, actor);
                 self.doomed(place, Fate { disk_lost, moves, host_gone, ..fate });
                 if self.procs[place].runs() {
                     let under_way =
@@ -182,68 +214,94 @@ impl World {
                     self.crash(place, false);
                 }
             }
-            Kind::CrashInWrite { place, point, disk_lost } => {
+            Kind::CrashInWrite { who, point, disk_lost } => {
+                let place = self.who(who, actor);
                 self.doomed(place, Fate { disk_lost, ..fate });
                 self.procs[place].disk.crash = Some(point);
             }
-            Kind::FailedWrite { place, leaves } => {
+            Kind::FailedWrite { who, leaves } => {
+                let place = self.who(who, actor);
                 self.doomed(place, fate);
                 self.procs[place].disk.failing = Some(leaves);
             }
-            Kind::SlowDisk { place, takes } => self.procs[place].disk.slow = Some((takes, until)),
-            Kind::Stall { place, before_view } => {
+            Kind::SlowDisk { who, takes } => {
+                let place = self.who(who, actor);
+                self.procs[place].disk.slow = Some((takes, until));
+            }
+            Kind::Stall { who, before_view } => {
+                let place = self.who(who, actor);
                 self.procs[place].stall = Some(Stall { takes: fault.lasts, before_view });
             }
-            Kind::Pause { place } => {
+            Kind::Pause { who } => {
+                let place = self.who(who, actor);
                 let process = &mut self.procs[place];
                 if process.runs() {
                     process.paused_until = process.paused_until.max(until);
                     self.queue.put(until, Item::Resume(process.life()));
                 }
             }
-            Kind::Leave { place, moves } => {
+            Kind::Leave { who, moves } => {
+                let place = self.who(who, actor);
                 self.doomed(place, Fate { moves, ..fate });
                 self.input(self.procs[place].life(), Input::Event(Event::Stop));
             }
             Kind::Join { place } => {
-                if !self.procs[place].runs() && !self.procs[place].starting {
+                if place < self.procs.len() && !self.procs[place].runs() && !self.procs[place].starting {
                     self.procs[place].starting = true;
                     self.queue.put(self.now, Item::Start(place));
-                    self.queue.put(until, Item::FaultOver(number));
+                    self.queue.put(until, Item::FaultOver { number, pairs: Pairs::default() });
                 }
             }
-            Kind::Cut { pairs, swallows, .. } => {
+            Kind::Revote { place, voters } => self.revote(place, voters, fate),
+            Kind::Cut { between, swallows, .. } => {
+                let pairs = self.between(between, actor);
                 for (from, to) in pairs.iter() {
                     let air = &mut self.net.air[from][to];
                     *(if swallows { &mut air.swallowing } else { &mut air.holding }) += 1;
                 }
-                self.queue.put(until, Item::FaultOver(number));
+                self.queue.put(until, Item::FaultOver { number, pairs });
             }
-            Kind::Loss { pairs, permille: what } => {
-                pairs.iter().for_each(|(a, b)| self.net.air[a][b].loss = Until { what, until });
+            Kind::Disturb { between, classes, effect } => {
+                let disturbance = Disturbance { effect, classes, until };
+                for (from, to) in self.between(between, actor).iter() {
+                    self.net.air[from][to].disturb(self.now, disturbance);
+                }
             }
-            Kind::Duplicate { pairs, permille, later } => {
-                let what = (permille, later);
-                pairs.iter().for_each(|(a, b)| self.net.air[a][b].duplicate = Until { what, until });
-            }
-            Kind::Reorder { pairs, late: what } => {
-                pairs.iter().for_each(|(a, b)| self.net.air[a][b].reorder = Until { what, until });
-            }
-            Kind::Slow { pairs, late: what } => {
-                pairs.iter().for_each(|(a, b)| self.net.air[a][b].slow = Until { what, until });
-            }
-            Kind::Reset { a, b } => self.reset(a, b),
-            Kind::Misjudge { who, whom } => self.misjudge(who, whom),
-            Kind::Rate { place, ppm } => {
+            Kind::Reset { a, b } => self.reset(self.who(a, actor), self.who(b, actor)),
+            Kind::Misjudge { who, whom } => self.misjudge(self.who(who, actor), self.who(whom, actor)),
+            Kind::Rate { who, ppm } => {
+                let place = self.who(who, actor);
                 let now = self.now;
                 self.procs[place].clock.change_rate(now, ppm);
                 self.rearm(place);
             }
-            Kind::WallJump { place, ahead_ms } => {
+            Kind::WallJump { who, ahead_ms } => {
+                let place = self.who(who, actor);
                 let clock = &mut self.procs[place].clock;
                 clock.wall_ms = clock.wall_ms.saturating_add_signed(ahead_ms);
             }
-            Kind::Dns { place, fault } => self.procs[place].dns.fail(fault, until),
+            Kind::Dns { who, fault } => {
+                let place = self.who(who, actor);
+                self.procs[place].dns.fail(fault, until);
+            }
+        }
+    }
+
+    /// A process gets other `--voters`, which takes a restart.
+    fn revote(&mut self, place: usize, voters: u8, fate: Fate) {
+        let names = (0..PLACES_MAX).filter(|p| voters >> p & 1 == 1).map(|p| format!("p-{p}")).collect();
+        if !self.known_to(&names, None) {
+            return;
+        }
+        let process = &mut self.procs[place];
+        if let Safety::Majority { voters } = &mut process.settings.safety {
+            *voters = names;
+        }
+        if process.runs() {
+            self.doomed(place, fate);
+            self.input(self.procs[place].life(), Input::Event(Event::Stop));
+        } else if !std::mem::replace(&mut process.starting, true) {
+            self.queue.put(self.now, Item::Start(place));
         }
     }
 
@@ -253,12 +311,12 @@ impl World {
     }
 
     /// The time of a fault is over.
-    pub(super) fn fault_over(&mut self, number: usize) {
+    pub(super) fn fault_over(&mut self, number: usize, pairs: Pairs) {
         if self.healed {
             return;
         }
         match self.plan.faults[number].kind {
-            Kind::Cut { pairs, swallows, .. } => self.uncut(number, pairs, swallows),
+            Kind::Cut { swallows, .. } => self.uncut(number, pairs, swallows),
             Kind::Join { place } => {
                 self.procs[place].stays_down = true;
                 self.input(self.procs[place].life(), Input::Event(Event::Stop));
@@ -322,6 +380,10 @@ impl World {
     /// Who stays dead. Nobody while a voter has no record: it waits for answers of them.
     fn dead_minority(&self) -> u8 {
         let forgetful = |p: &super::process::Process| p.disk.record.as_ref().is_none_or(|r| r.vote.is_none());
-        if self.plan.majority() && self.procs.iter().any(forgetful) { 0 } else { self.plan.dead }
+        if self.plan.majority() && self.procs.iter().filter(|p| p.starts > 0).any(forgetful) {
+            0
+        } else {
+            self.plan.dead
+        }
     }
 }

@@ -27,6 +27,8 @@ pub(super) const REDIAL_LONGEST: Ns = BACKOFF_MAX * 3 / 2 + DIAL_TIMEOUT;
 pub(super) struct End {
     /// Which life it is connected with.
     start: u32,
+    /// Which connection it is; both ends have the same number.
+    link: u64,
     address: SocketAddr,
     used: Ns,
 }
@@ -41,6 +43,8 @@ pub(super) struct Network {
     pub(super) book: Table<Option<u32>>,
     pub(super) air: Table<Air>,
     fifo: Table<Ns>,
+    /// How many connections there have been.
+    links: u64,
     held: Table<Vec<(Life, Life, Message)>>,
     /// The span of silence that an end is in, and whether it is in one.
     silence: Table<(u32, bool)>,
@@ -57,6 +61,11 @@ impl Network {
     /// Which life of a peer a process holds a connection with.
     pub(super) fn connected_with(&self, place: usize, other: usize) -> Option<u32> {
         self.ends[place][other].map(|end| end.start)
+    }
+
+    /// The number of the connection that a process has with another; 0 if there is none.
+    fn link(&self, place: usize, other: usize) -> u64 {
+        self.ends[place][other].map_or(0, |end| end.link)
     }
 }
 
@@ -91,8 +100,8 @@ impl World {
     fn transmit(&mut self, from: Life, to: Life, message: Message) {
         let delay = self.delay();
         let (a, b) = (from.place, to.place);
-        let air = self.net.air[a][b];
-        if air.holding > 0 {
+        let (holding, swallowing) = (self.net.air[a][b].holding > 0, self.net.air[a][b].swallowing > 0);
+        if holding {
             if self.net.held[a][b].len() < HELD_MAX {
                 self.net.held[a][b].push((from, to, message));
             }
@@ -102,16 +111,17 @@ impl World {
             // It may arrive, but no acknowledgement comes back.
             self.fall_silent(from, to);
         }
-        if air.swallowing > 0 || self.procs[b].vanished {
+        if swallowing || self.procs[b].vanished {
             return;
         }
-        let arrivals =
-            self.net.air[a][b].arrivals(self.now, delay, &mut self.net.fifo[a][b], &mut self.random);
+        let link = self.net.link(a, b);
+        let fifo = &mut self.net.fifo[a][b];
+        let arrivals = self.net.air[a][b].arrivals(self.now, delay, &message, fifo, &mut self.random);
         if let [Some(_), Some(again)] = arrivals {
-            self.queue.put(again, Item::Deliver { from, to, message: Box::new(message.clone()) });
+            self.queue.put(again, Item::Deliver { from, to, link, message: Box::new(message.clone()) });
         }
         if let Some(at) = arrivals[0] {
-            self.queue.put(at, Item::Deliver { from, to, message: Box::new(message) });
+            self.queue.put(at, Item::Deliver { from, to, link, message: Box::new(message) });
         }
     }
 
@@ -125,7 +135,7 @@ impl World {
     }
 
     /// A message arrives at a host.
-    pub(super) fn deliver(&mut self, from: Life, to: Life, message: Message) {
+    pub(super) fn deliver(&mut self, from: Life, to: Life, link: u64, message: Message) {
         if self.procs[to.place].vanished {
             return;
         }
@@ -138,7 +148,7 @@ impl World {
         // Nobody there knows that connection: the host resets it.
         if !self.net.air[to.place][from.place].cut() {
             let at = self.now + self.net.delay;
-            self.queue.put(at, Item::Closed { at: from, of: to, deliberate: false });
+            self.queue.put(at, Item::Closed { at: from, of: to, link, deliberate: false });
         }
     }
 
@@ -150,8 +160,15 @@ impl World {
         }
     }
 
+    /// Word of a closed connection arrives. It says nothing about a later one between the same two.
+    pub(super) fn heard_closed(&mut self, at: Life, of: Life, link: u64, deliberate: bool) {
+        if self.net.link(at.place, of.place) == link {
+            self.closed(at, of, deliberate);
+        }
+    }
+
     /// An end learns that its connection is closed. Unless that was announced it dials at once, to see why.
-    pub(super) fn closed(&mut self, at: Life, of: Life, deliberate: bool) {
+    fn closed(&mut self, at: Life, of: Life, deliberate: bool) {
         if !self.procs[at.place].lives(at) || !self.connected(at.place, of) {
             return;
         }
@@ -198,8 +215,9 @@ impl World {
                 && !self.procs[life.place].vanished
                 && !self.net.air[life.place][place].cut()
             {
+                let link = self.net.link(place, life.place);
                 let when = (self.now + self.delay()).max(self.net.fifo[life.place][place]);
-                self.queue.put(when, Item::Closed { at, of: life, deliberate });
+                self.queue.put(when, Item::Closed { at, of: life, link, deliberate });
             }
         }
     }
@@ -343,9 +361,11 @@ impl World {
     /// Opens a connection between two live processes and tells both.
     fn connect(&mut self, a: usize, b: usize) {
         let mut told = Vec::with_capacity(4);
+        self.net.links += 1;
+        let link = self.net.links;
         for (one, other) in [(a, b), (b, a)] {
             let peer = &self.procs[other];
-            let end = End { start: peer.starts, address: peer.address(), used: self.now };
+            let end = End { start: peer.starts, link, address: peer.address(), used: self.now };
             let former = self.net.ends[one][other].replace(end).filter(|former| former.start != end.start);
             self.net.silence[one][other].1 = false;
             let at = self.procs[one].life();
@@ -376,7 +396,7 @@ impl World {
             self.closed(back, of, true);
             if !self.net.air[place][other].cut() {
                 let at = self.now + self.net.delay;
-                self.queue.put(at, Item::Closed { at: of, of: back, deliberate: true });
+                self.queue.put(at, Item::Closed { at: of, of: back, link: end.link, deliberate: true });
             }
         }
     }

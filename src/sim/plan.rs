@@ -22,6 +22,8 @@ pub(super) struct Draft {
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) seed: u64,
+    /// The first so many places are those that faults are about; there may be more, for processes that join.
+    pub(super) n: usize,
     pub(super) places: Vec<Draft>,
     /// A message's way takes this long, and up to `jitter` longer.
     pub(super) delay: Ns,

@@ -271,7 +271,6 @@ impl Process {
     /// Its disk is lost: what starts here next is a new process.
     pub(super) fn lose_disk(&mut self) {
         self.disk.record = None;
-        self.disks += 1;
     }
 }
 

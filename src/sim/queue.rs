@@ -1,5 +1,6 @@
 //! What is due when: the one place where time passes.
 
+use super::air::Pairs;
 use super::clock::Ns;
 use super::process::Life;
 use crate::election::{Message, Timer};
@@ -12,8 +13,20 @@ use std::collections::BinaryHeap;
 pub(super) enum Item {
     /// A fault of the plan begins.
     Fault(usize),
-    /// Its time is over.
-    FaultOver(usize),
+    /// A fault begins that had waited for its cue.
+    Cued {
+        /// Which of the plan.
+        number: usize,
+        /// Who gave the cue.
+        actor: usize,
+    },
+    /// The time of a fault is over.
+    FaultOver {
+        /// Which of the plan.
+        number: usize,
+        /// What it has cut.
+        pairs: Pairs,
+    },
     /// A process is started (again), with what its disk holds.
     Start(usize),
     /// A message arrives.
@@ -22,6 +35,8 @@ pub(super) enum Item {
         from: Life,
         /// For whom.
         to: Life,
+        /// On which connection.
+        link: u64,
         /// What.
         message: Box<Message>,
     },
@@ -31,6 +46,8 @@ pub(super) enum Item {
         at: Life,
         /// Whose connection it was.
         of: Life,
+        /// Which of their connections.
+        link: u64,
         /// Announced (Bye), or else evidence is gathered.
         deliberate: bool,
     },

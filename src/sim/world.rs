@@ -9,6 +9,7 @@ use super::network::Network;
 use super::plan::Plan;
 use super::process::{Busy, Fate, INBOX_MAX, Input, Life, Process};
 use super::queue::{ITEMS_MAX, Item, Queue};
+use super::target::{Cue, Waiting};
 use super::trace::Trace;
 use crate::election::{Action, Body, Event, Machine, Note, Now, Role, View};
 
@@ -42,6 +43,8 @@ pub(super) struct World {
     pub(super) counts: Counts,
     pub(super) checker: Checker,
     pub(super) trace: Trace,
+    /// Faults that wait for their cue.
+    pub(super) waiting: Vec<Waiting>,
     /// The faults are over.
     pub(super) healed: bool,
     #[cfg(test)]
@@ -82,6 +85,7 @@ impl World {
             counts: Counts::default(),
             checker,
             trace,
+            waiting: Vec::new(),
             healed: false,
             #[cfg(test)]
             sabotage: None,
@@ -107,11 +111,12 @@ impl World {
 
     fn step(&mut self, item: Item) {
         match item {
-            Item::Fault(number) => self.inject(number),
-            Item::FaultOver(number) => self.fault_over(number),
+            Item::Fault(number) => self.due(number),
+            Item::Cued { number, actor } => self.inject(number, actor),
+            Item::FaultOver { number, pairs } => self.fault_over(number, pairs),
             Item::Start(place) => self.start(place),
-            Item::Deliver { from, to, message } => self.deliver(from, to, *message),
-            Item::Closed { at, of, deliberate } => self.closed(at, of, deliberate),
+            Item::Deliver { from, to, link, message } => self.deliver(from, to, link, *message),
+            Item::Closed { at, of, link, deliberate } => self.heard_closed(at, of, link, deliberate),
             Item::Evidence { at, of } => self.evidence(at, of),
             Item::Unacknowledged { at, of, token } => self.unacknowledged(at, of, token),
             Item::Dialled(life, address) => self.dialled(life, address),
@@ -137,6 +142,10 @@ impl World {
         }
         process.vanished = false;
         process.fate = Fate::default();
+        if process.disk.record.is_none() && process.starts > 0 {
+            // Nothing was kept of the id either.
+            process.disks += 1;
+        }
         process.begin();
         let life = process.life();
         let record = process.disk.record.as_ref();
@@ -160,6 +169,7 @@ impl World {
         }
         self.queue.put(self.now, Item::Refresh(life));
         self.queue.put(self.now, Item::Turn(life));
+        self.cue(Cue::Started, place);
         self.feed(place, Event::Start);
     }
 
@@ -392,6 +402,11 @@ impl World {
                     if self.trace.on() {
                         self.trace.sent(self.now, place, to, &message);
                     }
+                    if !self.waiting.is_empty()
+                        && let Some(cue) = Cue::of(&message)
+                    {
+                        self.cue(cue, place);
+                    }
                     self.send(place, to, address, message);
                 }
                 Action::Seek(addresses) => self.sought(place, &addresses),
@@ -400,6 +415,7 @@ impl World {
                 Action::Note(note) => {
                     if let Note::Leader { me: true, .. } = note {
                         self.counts.elections += 1;
+                        self.cue(Cue::Elected, place);
                     }
                     if self.trace.on() {
                         self.trace.noted(self.now, place, &note);
@@ -434,15 +450,5 @@ impl World {
         if self.procs[life.place].lives(life) {
             self.close_idle(life.place);
         }
-    }
-
-    /// Whether so many voters keep their records, were this one's lost, that the promise of majority covers it.
-    fn may_lose_disk(&self, place: usize) -> bool {
-        let remembers = |p: &Process| p.disk.record.as_ref().is_some_and(|record| record.vote.is_some());
-        if !self.plan.majority() || !remembers(&self.procs[place]) {
-            return true;
-        }
-        let without = self.procs.iter().filter(|p| p.place == place || !remembers(p)).count();
-        2 * without < self.procs.len()
     }
 }

@@ -85,6 +85,10 @@ impl Machine {
             self.lose_leader(Reason::Pause);
             self.contest(now);
         }
+        if self.phase.leading() {
+            // It may have missed that: it follows nobody who is no voter of its own view.
+            self.tell_view_to(from);
+        }
         self.tell(from);
     }
 

@@ -3,7 +3,7 @@
 use super::{Machine, Term};
 use crate::election::machine::{Mutation, Phase};
 use crate::election::{
-    Ballot, Body, Epoch, Incarnation, Moment, Note, Now, Outcome, Process, ProcessId, Question, Reason,
+    Ballot, Body, Epoch, Incarnation, Moment, Note, Now, Outcome, Process, ProcessId, Question, Rank, Reason,
     Refusal, Timer, Verdict, VoterView,
 };
 use std::collections::BTreeMap;
@@ -35,22 +35,28 @@ struct Vote {
 }
 
 impl Machine {
-    /// Rule 1: there is no leader. The best-ranked live voter contests at once, the others after an answer timeout; nobody
-    /// does who has promised not to, may not, or has no record yet.
+    /// Rule 1: there is no leader. The best-ranked live voter contests at once, the others later: an answer timeout for each
+    /// that outranks them. Were it one timeout for all, those who wait for one that is dead, and has not been missed yet,
+    /// would claim the same epoch together, again and again. Nobody contests who has promised not to, may not, or has no
+    /// record yet.
     pub(in crate::election::machine) fn stand(&mut self, now: Now) {
-        let best = self.best_voter();
-        match best {
-            Some(best) if best != self.me.id && self.may_contest(now) => self.wait_for(best),
+        let better = self.better_voters(now);
+        match better.iter().max() {
+            Some(best) if self.may_contest(now) => {
+                let turns = u32::try_from(better.len()).unwrap_or(u32::MAX);
+                self.enter(Phase::Waiting(best.id));
+                self.arm(Timer::Announcement, self.settings.answer_timeout.saturating_mul(turns));
+            }
             _ => self.sound(now),
         }
     }
 
-    /// The highest live voter that may lead, this process included.
-    fn best_voter(&self) -> Option<ProcessId> {
-        let view = self.majority.as_ref().and_then(|m| m.view.as_ref())?;
-        let others = self.roster.iter().filter(|m| m.can_lead() && view.voters.contains(&m.peer.name));
-        let ranks = others.map(|m| m.peer.rank());
-        ranks.chain(Some(self.rank()).filter(|r| r.eligible() && self.votes())).max().map(|r| r.id)
+    /// The live voters that may lead and outrank this process.
+    fn better_voters(&self, now: Now) -> Vec<Rank> {
+        let Some(view) = self.majority.as_ref().and_then(|m| m.view.as_ref()) else { return Vec::new() };
+        let votes = |id| self.voter(now, id).is_some_and(|name| view.voters.contains(name));
+        let live = self.roster.iter().filter(|m| m.can_lead() && m.rank().outranks(self.rank()));
+        live.filter(|m| votes(m.peer.id)).map(|m| m.rank()).collect()
     }
 
     /// Whether it could contest now: it is an eligible voter, and has not promised itself to another.

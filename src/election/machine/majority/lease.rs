@@ -2,9 +2,7 @@
 
 use super::{Machine, Moment};
 use crate::election::machine::{BEATS_MAX, Mutation, Phase};
-use crate::election::{
-    Body, CrashEvidence, Epoch, MembershipVersion, Now, ProcessId, Reason, Timer, ViewStamp, VoterView,
-};
+use crate::election::{Body, CrashEvidence, Epoch, Now, ProcessId, Reason, Timer, ViewStamp, VoterView};
 use std::collections::{BTreeMap, VecDeque};
 
 /// What a leader keeps of its term.
@@ -79,6 +77,14 @@ impl Machine {
         self.extend(now, self.sequence);
     }
 
+    /// Whether a member is no voter of this process's view, and uses a later one.
+    fn outside(&self, now: Now, id: ProcessId, uses: ViewStamp) -> bool {
+        let view = self.majority.as_ref().and_then(|m| m.view.as_ref());
+        view.is_some_and(|view| {
+            uses > view.stamp && !self.voter(now, id).is_some_and(|name| view.voters.contains(name))
+        })
+    }
+
     /// A follower's side: it promises, and the leader hears of that once it is durable (rule 5). Who has no record, or is
     /// no voter, follows without promising.
     pub(super) fn renew(
@@ -87,10 +93,13 @@ impl Machine {
         from: ProcessId,
         epoch: Epoch,
         sequence: u32,
-        membership: MembershipVersion,
         lease_ms: u32,
+        uses: ViewStamp,
     ) {
-        let _ = membership;
+        if self.outside(now, from, uses) {
+            // It leads by a later view, which was lost on its way here.
+            self.send(from, Body::Ask);
+        }
         self.announced(now, from, epoch, None);
         let epoch = if self.mutant(Mutation::StaleLeaderFollowed) { self.epoch } else { epoch };
         if !(self.phase == Phase::Following && self.leads(from) && self.epoch == epoch) {

@@ -155,8 +155,8 @@ impl Machine {
                 self.voted(now, from, question, asked, incarnation, verdict, view);
             }
             Body::Withdraw { epoch, incarnation } => self.withdrawn(now, from, epoch, incarnation),
-            Body::Renew { sequence, membership, lease_ms, view: _ } => {
-                self.renew(now, from, epoch, sequence, membership, lease_ms);
+            Body::Renew { sequence, membership: _, lease_ms, view } => {
+                self.renew(now, from, epoch, sequence, lease_ms, view);
             }
             Body::Renewed { sequence, membership, promised, view, target, lease_ms } => {
                 self.learn_flags(from, lease_ms, target);

@@ -3,8 +3,8 @@
 
 use crate::election::machine::{Machine, Mutation};
 use crate::election::{
-    Action, Ballot, Body, Epoch, Event, Incarnation, Message, Moment, Now, Peer, Priority, ProcessId,
-    Question, Record, Refusal, Safety, Settings, Verdict, ViewStamp, VoteRecord, VoterView,
+    Action, Ballot, Body, Epoch, Event, Incarnation, MembershipVersion, Message, Moment, Now, Peer, Priority,
+    ProcessId, Question, Record, Refusal, Safety, Settings, Timer, Verdict, ViewStamp, VoteRecord, VoterView,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -190,5 +190,31 @@ fn a_grant_is_durable_before_its_reply() {
         voter.claim(2, 5);
         let kept = voter.machine.record();
         assert_eq!(kept.epoch == Epoch(5), leaves_out.is_none(), "{leaves_out:?}");
+    }
+}
+
+#[test]
+fn who_is_outranked_waits_one_answer_timeout_for_each_that_outranks_it() {
+    let mut voter = settled(None);
+    // A former life of this voter, with its disk lost: nobody to wait for.
+    voter.feed(Event::LinkUp(Peer { name: "p1".to_owned(), ..peer(9) }));
+    let sent = voter.feed(Event::Timer(Timer::Margin));
+    let waits = sent.into_iter().find_map(|action| match action {
+        Action::Arm { timer: Timer::Announcement, after } => Some(after),
+        _ => None,
+    });
+    assert_eq!(waits, Some(2 * Settings::default().answer_timeout));
+}
+
+#[test]
+fn a_leader_by_a_later_view_that_this_voter_has_missed_is_asked_for_it() {
+    for (epoch, asked) in [(4, false), (5, true)] {
+        let mut voter = settled(None);
+        voter.feed(Event::LinkUp(peer(4)));
+        let view = ViewStamp { epoch: Epoch(epoch), version: 0 };
+        let membership = MembershipVersion::default();
+        let sent = voter.hear(4, 5, Body::Renew { sequence: 1, membership, lease_ms: 1500, view });
+        let asks = |action: &Action| matches!(action, Action::Send { to, message: Message { body: Body::Ask, .. }, .. } if *to == peer(4).id);
+        assert_eq!(sent.iter().any(asks), asked, "{view:?}");
     }
 }
