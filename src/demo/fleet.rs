@@ -163,7 +163,7 @@ impl Fleet {
         (0..self.n()).filter(|place| self.slots[*place].child.is_some()).collect()
     }
 
-    /// Starts the process of a place, with flags of its own; a name or a cluster among them takes the place of the
+    /// Starts the process of a place, with flags of its own; a name, a cluster or voters among them take the place of the
     /// fleet's, and peers are added to the fleet's.
     ///
     /// # Errors
@@ -198,10 +198,10 @@ impl Fleet {
             let state = folder.join(&name);
             std::fs::create_dir_all(&state).map_err(failed)?;
             let voters: Vec<String> = (0..self.n()).map(|place| self.name(place)).collect();
-            command
-                .args(["--safety", "majority", "--voters", &voters.join(",")])
-                .arg("--state-dir")
-                .arg(state);
+            command.args(["--safety", "majority"]).arg("--state-dir").arg(state);
+            if !flags.contains(&"--voters") {
+                command.args(["--voters", &voters.join(",")]);
+            }
         }
         if let Some(folder) = &self.plan.logs {
             let path = log_file(folder, place);

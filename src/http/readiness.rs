@@ -28,7 +28,7 @@ pub(super) fn why_not_ready(snapshot: &Snapshot) -> String {
         }
         Some(Waits::Caution { until }) => {
             return format!(
-                "this voter was restarted and may have forgotten a promise: it votes again in {} ms, or as soon as it \
+                "this voter may have forgotten a promise of a former life: it votes again in {} ms, or as soon as it \
                  hears from a leader",
                 until.since(snapshot.now).as_millis()
             );

@@ -20,3 +20,4 @@ mod rollout_majority;
 mod rounds;
 mod state;
 mod usage;
+mod voters;
