@@ -119,7 +119,7 @@ fn one_that_was_given_other_voters_changes_nothing_and_is_named() {
 }
 
 #[test]
-fn another_lease_is_named_and_shown_and_the_longest_one_is_waited_out() {
+fn another_lease_is_named_and_shown() {
     let (mut real, now) = voters_started(3, &[]);
     ready(&real, &[0, 1, 2]);
     let other = (now.leader + 1) % 3;

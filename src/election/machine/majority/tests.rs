@@ -10,6 +10,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use uuid::Uuid;
 
+mod strangers;
+
 fn peer(k: u8) -> Peer {
     Peer {
         id: ProcessId(Uuid::from_u128(u128::from(k))),
