@@ -19,6 +19,8 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(2);
 /// Bytes on the disk of a process.
 const DISK: &str = "size=256k";
+/// How long a process may take to end, be it told to or killed. A second is promised; the rest is for a busy machine.
+const ENDING_MAX: Duration = Duration::from_secs(5);
 /// Fills a disk.
 const BALLAST: &str = "ballast";
 /// By how much boot clocks differ at most, in seconds: eleven days.
@@ -202,8 +204,29 @@ impl Cluster {
         self.nodes[place].state = State::Ended;
         self.note();
         self.signal(place, signal);
-        let ended = within(PATIENCE, || self.try_wait(place));
-        ended.unwrap_or_else(|| panic!("{} does not end after {signal:?}", name(place)))
+        let ended = within(ENDING_MAX, || self.try_wait(place));
+        ended.unwrap_or_else(|| {
+            panic!(
+                "{} does not end within {ENDING_MAX:?} of {signal:?}\n{}\n{}",
+                name(place),
+                self.threads(place),
+                self.log_end(place)
+            )
+        })
+    }
+
+    /// What each thread of a process waits for, as the kernel tells it.
+    fn threads(&self, place: usize) -> String {
+        let Some(child) = &self.nodes[place].child else { return String::new() };
+        let tasks = Path::new("/proc").join(child.id().to_string()).join("task");
+        let told = |task: PathBuf| {
+            let part = |what: &str| fs::read_to_string(task.join(what)).unwrap_or_default().trim().to_owned();
+            let status = part("status");
+            let state = status.lines().filter(|l| l.starts_with("State") || l.starts_with("Sig"));
+            format!("{} {} {:?}", part("comm"), part("syscall"), state.collect::<Vec<_>>())
+        };
+        let tasks = fs::read_dir(tasks).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+        tasks.map(told).collect::<Vec<_>>().join("\n")
     }
 
     /// The exit status of a process that has ended.
