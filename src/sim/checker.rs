@@ -2,7 +2,8 @@
 
 use super::clock::{MS, Ns};
 use super::process::{Life, Process};
-use crate::election::{Body, Epoch, Message, Question, Record, Role, Verdict, View};
+use super::votes::{Broken, Votes};
+use crate::election::{self, Body, Epoch, Message, ProcessId, Question, Record, Role, Verdict, View};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -21,6 +22,18 @@ pub enum Rule {
     SecondElection,
     /// Rule 6 of majority: a resigned or lapsed epoch is led again.
     LedAgain,
+    /// Rule 2: a claim without a sounding.
+    Unsounded,
+    /// Rule 4: a voter grants one epoch to two processes.
+    GrantedTwice,
+    /// Rules 3 and 4: a voter grants, or claims, while it has promised itself to another.
+    PromiseBroken,
+    /// Rule 5: a leader counts on time that no majority has promised to it.
+    NotPromised,
+    /// Rule 9: a view that does not follow from a committed one by one voter.
+    ViewChange,
+    /// Rule 11: a handover to a process that has not told that a majority would grant.
+    Unprepared,
     /// The machine found its own state broken.
     Assertion,
     /// 7: no agreement on a leader within the bound, or it does not last.
@@ -59,12 +72,13 @@ pub(super) struct Checker {
     over: BTreeMap<Life, Epoch>,
     /// Which elections each life has begun.
     elections: BTreeSet<(Life, Epoch)>,
+    votes: Votes,
     /// Classic: how often one began to lead while another led.
     pub(super) two_leaders: u64,
 }
 
 impl Checker {
-    pub(super) fn new(majority: bool) -> Checker {
+    pub(super) fn new(majority: bool, freed_by_evidence: bool) -> Checker {
         Checker {
             majority,
             violation: None,
@@ -72,6 +86,7 @@ impl Checker {
             sent: BTreeMap::new(),
             over: BTreeMap::new(),
             elections: BTreeSet::new(),
+            votes: Votes::new(freed_by_evidence),
             two_leaders: 0,
         }
     }
@@ -79,6 +94,12 @@ impl Checker {
     /// The first broken rule counts.
     pub(super) fn broken(&mut self, at: Ns, rule: Rule, what: String) {
         self.violation.get_or_insert(Violation { at, rule, what });
+    }
+
+    fn found(&mut self, at: Ns, broken: Option<Broken>) {
+        if let Some((rule, what)) = broken {
+            self.broken(at, rule, what);
+        }
     }
 
     /// A process starts, in this epoch.
@@ -98,10 +119,32 @@ impl Checker {
             let what = format!("p-{} writes epoch {} over epoch {before}", process.place, record.epoch);
             self.broken(now, Rule::EpochBack, what);
         }
+        if self.majority {
+            let broken = self.votes.durable(process, record);
+            self.found(now, broken);
+        }
+    }
+
+    /// A process takes in a message.
+    pub(super) fn heard(&mut self, process: &Process, from: election::Process, message: &Message) {
+        if self.majority {
+            self.votes.heard(process, from, message);
+        }
+    }
+
+    /// A process learns that another is connected with it.
+    pub(super) fn linked(&mut self, process: &Process, with: election::Process) {
+        if self.majority {
+            self.votes.linked(process.place, with);
+        }
     }
 
     /// A message leaves.
-    pub(super) fn sent(&mut self, now: Ns, process: &Process, message: &Message) {
+    pub(super) fn sent(&mut self, now: Ns, process: &Process, to: ProcessId, message: &Message) {
+        if self.majority {
+            let broken = self.votes.sent(process, to, message);
+            self.found(now, broken);
+        }
         let place = process.place;
         let durable = process.disk.record.as_ref();
         let epoch = durable.map_or(Epoch::ZERO, |record| record.epoch);
@@ -139,10 +182,13 @@ impl Checker {
     }
 
     /// A process shows HTTP another view than the one it still has.
-    pub(super) fn published(&mut self, now: Ns, process: &Process, view: &View) {
+    pub(super) fn published(&mut self, now: Ns, places: &[Process], place: usize, view: &View) {
         if !self.majority {
             return;
         }
+        let process = &places[place];
+        let broken = self.votes.counts_on(now, places, place, view);
+        self.found(now, broken);
         let (place, life) = (process.place, process.life());
         if let Some(before) = process.view.as_ref().filter(|before| before.role == Role::Leading) {
             let lapsed = before.valid_until.is_none_or(|until| until <= process.turned);

@@ -14,6 +14,7 @@ mod disk;
 mod dns;
 mod draw;
 mod faults;
+mod inputs;
 mod minimise;
 mod mix;
 mod network;
@@ -25,6 +26,7 @@ mod run;
 mod sweep;
 mod target;
 mod trace;
+mod votes;
 mod words;
 mod world;
 

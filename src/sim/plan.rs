@@ -3,7 +3,7 @@
 
 use super::clock::Ns;
 use super::faults::Fault;
-use crate::election::{Priority, Safety, Settings};
+use crate::election::{CrashEvidence, Priority, Safety, Settings};
 
 /// One place of a run.
 #[derive(Clone, Debug)]
@@ -41,5 +41,10 @@ impl Plan {
     /// Whether the run is about `--safety majority`.
     pub(super) fn majority(&self) -> bool {
         self.places.iter().any(|place| place.settings.safety != Safety::Classic)
+    }
+
+    /// Whether evidence of a crash frees promises.
+    pub(super) fn releases(&self) -> bool {
+        self.places.iter().any(|place| place.settings.crash_evidence == CrashEvidence::Release)
     }
 }

@@ -7,7 +7,7 @@ use super::disk::{CrashPoint, Written};
 use super::faults::Counts;
 use super::network::Network;
 use super::plan::Plan;
-use super::process::{Busy, Fate, INBOX_MAX, Input, Life, Process};
+use super::process::{Busy, Fate, Input, Life, Process};
 use super::queue::{ITEMS_MAX, Item, Queue};
 use super::target::{Cue, Waiting};
 use super::trace::Trace;
@@ -74,7 +74,7 @@ impl World {
             queue.put(fault.at, Item::Fault(number));
         }
         let net = Network::new(plan.delay, plan.jitter, plan.link_timeout);
-        let checker = Checker::new(plan.majority());
+        let checker = Checker::new(plan.majority(), plan.releases());
         World {
             now: 0,
             queue,
@@ -204,59 +204,6 @@ impl World {
         }
     }
 
-    /// Something for a process's driver, which may be held up.
-    pub(super) fn input(&mut self, life: Life, input: Input) {
-        let process = &mut self.procs[life.place];
-        if !process.lives(life) {
-            return;
-        }
-        if process.held_up() {
-            if process.inbox.len() < INBOX_MAX {
-                process.inbox.push_back(input);
-            }
-            return;
-        }
-        self.take(life.place, input);
-    }
-
-    /// The driver takes an input: the transport's book decides what is an event.
-    pub(super) fn take(&mut self, place: usize, input: Input) {
-        let event = match input {
-            Input::Message(from, message) => {
-                if self.net.book[place][from.place] != Some(from.start) {
-                    return;
-                }
-                let from = self.procs[from.place].id_at(from.start);
-                Event::Received { from, message }
-            }
-            Input::Event(event) => match self.booked(place, event) {
-                Some(event) => event,
-                None => return,
-            },
-        };
-        self.feed(place, event);
-    }
-
-    fn booked(&mut self, place: usize, event: Event) -> Option<Event> {
-        let (id, incarnation) = match &event {
-            Event::LinkUp(peer) => {
-                let start = u32::try_from(peer.incarnation.0).ok();
-                self.net.book[place][super::process::place_of(peer.id)] = start;
-                return Some(event);
-            }
-            Event::LinkDown { id, incarnation } | Event::Crashed { id, incarnation } => (*id, *incarnation),
-            _ => return Some(event),
-        };
-        let other = super::process::place_of(id);
-        let start = u32::try_from(incarnation.0).ok();
-        let further = self.net.connected_with(place, other) == start;
-        if !further && self.net.book[place][other] == start {
-            self.net.book[place][other] = None;
-        }
-        let blip = further && matches!(event, Event::LinkDown { .. });
-        Some(event).filter(|_| !blip)
-    }
-
     /// One turn of a process's driver.
     pub(super) fn feed(&mut self, place: usize, event: Event) {
         let process = &mut self.procs[place];
@@ -369,8 +316,8 @@ impl World {
         }
         let answered = process.leads(self.now);
         if let Some(view) = view {
-            self.checker.published(self.now, process, &view);
-            process.view = Some(view);
+            self.checker.published(self.now, &self.procs, place, &view);
+            self.procs[place].view = Some(view);
         }
         if !self.procs[place].leads(self.now) {
             return;
@@ -398,7 +345,7 @@ impl World {
                     {
                         self.checker.election(self.now, &self.procs[place], message.epoch);
                     }
-                    self.checker.sent(self.now, &self.procs[place], &message);
+                    self.checker.sent(self.now, &self.procs[place], to, &message);
                     if self.trace.on() {
                         self.trace.sent(self.now, place, to, &message);
                     }
