@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 /// What this process is in the middle of.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Phase {
     /// It asks its peers who leads ("returning processes ask first").
     Asking(start::Asking),
@@ -54,7 +54,7 @@ impl Phase {
 }
 
 /// One process of the algorithm: events in, actions out. See the module for the order of calls.
-#[derive(Clone, Debug)]
+#[derive(Clone, Hash, Debug)]
 pub struct Machine {
     settings: Settings,
     cluster: String,
