@@ -151,6 +151,8 @@ fn garbage(base: &str, path: &str, error: &serde_json::Error) -> Trouble {
 struct Record {
     leader: Option<Leader>,
     epoch: u64,
+    /// With `--safety majority`, where a leader is known.
+    valid_for_ms: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -164,6 +166,15 @@ struct Leader {
 #[derive(Deserialize)]
 struct Members {
     members: Vec<Member>,
+    /// With `--safety majority`, once it is known who votes.
+    voters: Option<Voters>,
+}
+
+#[derive(Deserialize)]
+struct Voters {
+    epoch: u64,
+    version: u64,
+    names: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -177,6 +188,8 @@ struct Member {
     me: bool,
     last_heard_ms: Option<u64>,
     round_trip_ms: Option<f64>,
+    /// With `--safety majority`, once it is known who votes.
+    voter: Option<bool>,
 }
 
 /// One object: the leader's record with the members, every text in it made harmless.
@@ -205,19 +218,32 @@ fn make_harmless(value: &mut Value) {
     }
 }
 
-/// The first line says who leads; the rest are the members.
+/// The first line says who leads; a second one who votes, where that is counted; the rest are the members.
 fn table(record: &Record, list: &Members) -> String {
-    let first = match &record.leader {
+    let mut text = match &record.leader {
         Some(leader) => {
             let (name, id, address) = (escaped(&leader.name), short(&leader.id), escaped(&leader.address));
             format!("leader: {name} ({id}, {address}), epoch {}", record.epoch)
         }
         None => format!("no leader, epoch {}", record.epoch),
     };
-    let head = ["", "NAME", "ID", "ADDRESS", "PRIORITY", "STATE", "HEARD", "RTT"].map(str::to_owned);
-    let mut rows = vec![head];
+    if let Some(ms) = record.valid_for_ms {
+        text += &format!(", for {ms}ms more unless renewed");
+    }
+    if let Some(Voters { epoch, version, names }) = &list.voters {
+        let alive = |name: &String| list.members.iter().any(|m| m.name == *name && m.state == "alive");
+        let each = names.iter().map(|name| match alive(name) {
+            true => escaped(name),
+            false => format!("{} (missing)", escaped(name)),
+        });
+        text += &format!("\nvoters: {}; view {epoch}.{version}", Vec::from_iter(each).join(", "));
+    }
+    let voting = list.voters.is_some();
+    let mut head = vec!["", "NAME", "ID", "ADDRESS", "PRIORITY", "STATE", "HEARD", "RTT"];
+    head.extend(voting.then_some("VOTER"));
+    let mut rows: Vec<Vec<String>> = vec![head.into_iter().map(str::to_owned).collect()];
     rows.extend(list.members.iter().map(|member| {
-        [
+        let mut row = vec![
             if member.leader { "*" } else { "" }.to_owned(),
             format!("{}{}", escaped(&member.name), if member.me { " (here)" } else { "" }),
             short(&member.id),
@@ -226,14 +252,16 @@ fn table(record: &Record, list: &Members) -> String {
             escaped(&member.state),
             member.last_heard_ms.map_or_else(|| "-".to_owned(), heard_ago),
             member.round_trip_ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.2}ms")),
-        ]
+        ];
+        row.extend(voting.then(|| if member.voter == Some(true) { "yes" } else { "no" }.to_owned()));
+        row
     }));
-    let mut text = format!("{first}\n\n");
+    text += "\n\n";
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; 8] = std::array::from_fn(width);
+    let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
     for row in &rows {
         let cells: Vec<String> =
-            row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
         text += cells.join("  ").trim_end();
         text.push('\n');
     }

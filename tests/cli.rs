@@ -10,7 +10,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 /// The flags of `run` with their defaults; a contract.
-const FLAGS: [(&str, Option<&str>); 29] = [
+const FLAGS: [(&str, Option<&str>); 30] = [
     ("service", None),
     ("peers", None),
     ("peer-port", Some("4041")),
@@ -23,6 +23,7 @@ const FLAGS: [(&str, Option<&str>); 29] = [
     ("state-dir", None),
     ("revision", None),
     ("safety", Some("classic")),
+    ("voters", None),
     ("priority", Some("100")),
     ("preempt", Some("5s")),
     ("variant", Some("detector")),
@@ -112,7 +113,7 @@ fn help_shows_no_flag_that_is_not_in_the_contract() {
         let flag = flag.split([' ', ',']).next().unwrap();
         assert!(FLAGS.iter().any(|(known, _)| *known == flag), "--{flag}");
     }
-    for gone in ["majority", "release", "voters", "inject", " sim"] {
+    for gone in ["inject", " sim"] {
         assert!(!help.contains(gone), "{gone}");
     }
 }
@@ -152,10 +153,16 @@ fn impossible_relations_are_refused_with_both_values_and_the_mend() {
 
 #[test]
 fn impossible_values_are_refused_with_the_mend() {
+    let many_names = (0..32).map(|k| format!("web-{k}")).collect::<Vec<_>>().join(",");
     for (flags, words) in [
-        (&["--safety=majority"][..], &["'majority'", "--safety", "`classic` only"][..]),
-        (&["--crash-evidence=release"], &["'release'", "--crash-evidence", "suspect or off"]),
-        (&["--voters=3"], &["--voters"]),
+        (&["--safety=most"][..], &["'most'", "--safety", "classic, majority"][..]),
+        (&["--crash-evidence=some"], &["'some'", "--crash-evidence", "off, suspect, release"]),
+        (&["--voters=0"], &["'0'", "--voters", "from 1 to 31"]),
+        (&["--voters=32"], &["'32'", "--voters", "from 1 to 31"]),
+        (&["--voters=-3"], &["'-3'", "--voters", "from 1 to 31"]),
+        (&["--voters=a,,b"], &["'a,,b'", "--voters", "an empty entry"]),
+        (&["--voters=a,b,a"], &["'a,b,a'", "--voters", "\"a\" is named twice"]),
+        (&["--voters", &many_names], &["--voters", "32 voters", "at most 31"]),
         (&["sim"], &["sim"]),
         (&["exec"], &["exec"]),
         (&["--variant=optimized"], &["optimized", "detector, paper"]),
@@ -189,6 +196,51 @@ fn impossible_values_are_refused_with_the_mend() {
     ] {
         refused(&mut bellwether(flags), words);
     }
+}
+
+#[test]
+fn a_safety_level_is_refused_without_what_it_needs_and_the_error_says_what_that_is() {
+    let majority = "--safety=majority";
+    let deployed = "--name=web-7d4b9c6f5-x2x7k";
+    for (flags, words) in [
+        (&[majority, "--voters=3", "--name=web-0"][..], &["--state-dir", "survives a restart"][..]),
+        (
+            &[majority, "--state-dir=/state", "--name=web-0"],
+            &["without --voters", "--voters 3", "web-0,web-1"],
+        ),
+        (&["--voters=3"], &["--voters 3", "--safety classic", "leave --voters out"]),
+        (&["--crash-evidence=release"], &["--crash-evidence release", "--safety classic", "suspect"]),
+        (
+            &[majority, "--state-dir=/state", "--voters=3", deployed],
+            &["web-7d4b9c6f5-x2x7k", "Deployment", "StatefulSet"],
+        ),
+        (
+            &[majority, "--state-dir=/state", "--voters=3", "--name=web-3"],
+            &["\"web-3\"", "web-0 to web-2", "--voters 3", "--name"],
+        ),
+        (
+            &[
+                majority,
+                "--state-dir=/state",
+                "--voters=3",
+                "--name=web-0",
+                "--answer-timeout=986ms",
+                "--coordinator-timeout=2s",
+            ],
+            &[
+                "--lease 1500ms",
+                "1485ms",
+                "--heartbeat 250ms",
+                "--answer-timeout 986ms",
+                "1486ms",
+                "--lease 1502ms",
+            ],
+        ),
+    ] {
+        refused(&mut bellwether(flags), words);
+    }
+    let mut command = bellwether(&[majority, "--state-dir=/state", "--name=web-3"]);
+    refused(command.env("BELLWETHER_VOTERS", "3"), &["--voters 3", "web-0 to web-2"]);
 }
 
 #[test]
@@ -307,6 +359,27 @@ fn status_prints_the_leader_and_the_members() {
    NAME                               ID        ADDRESS        PRIORITY  STATE   HEARD      RTT
 *  web-2                              abcdef01  10.0.0.2:4041  100       alive   120ms ago  -
    evil\u{1b}[2J\nleader: me (here)  abcdef00  10.0.0.1:4041  50        failed  -          0.42ms
+";
+    assert_eq!(stdout(&output).replace(' ', ""), expected.replace(' ', ""), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn status_prints_who_votes() {
+    let leader =
+        LEADER.replace(r#""valid_for_ms":null"#, r#""valid_for_ms":900"#).replace("classic", "majority");
+    let members = MEMBERS
+        .replace(r#""round_trip_ms":null"#, r#""round_trip_ms":null,"voter":true,"lease_ms":1500"#)
+        .replace(r#""round_trip_ms":0.42"#, r#""round_trip_ms":0.42,"voter":false,"lease_ms":null"#);
+    let names = r#""voters":{"epoch":6,"version":2,"names":["evil\u001b[2J","web-2"]}}"#;
+    let members = format!("{},{names}", members.strip_suffix('}').unwrap());
+    let output = status(vec![reply("200 OK", &leader), reply("200 OK", &members)], &[]);
+    let expected = r"leader: web-2 (abcdef01, 10.0.0.2:4041), epoch 7, for 900ms more unless renewed
+voters: evil\u{1b}[2J (missing), web-2; view 6.2
+
+   NAME                               ID        ADDRESS        PRIORITY  STATE   HEARD      RTT     VOTER
+*  web-2                              abcdef01  10.0.0.2:4041  100       alive   120ms ago  -       yes
+   evil\u{1b}[2J\nleader: me (here)  abcdef00  10.0.0.1:4041  50        failed  -          0.42ms  no
 ";
     assert_eq!(stdout(&output).replace(' ', ""), expected.replace(' ', ""), "{}", stderr(&output));
     assert_eq!(output.status.code(), Some(0));

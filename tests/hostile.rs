@@ -9,8 +9,10 @@
 mod support;
 
 use bellwether::election::{
-    Action, Body, CrashEvidence, Entry, Epoch, Event, Incarnation, Incumbent, Machine, MembershipVersion,
-    Message, Moment, Now, Peer, Preempt, Priority, ProcessId, Settings, State, Timer, Variant,
+    Action, Ballot, Body, CrashEvidence, Entry, Epoch, Event, Incarnation, Incumbent, Machine,
+    MembershipVersion, Message, Moment, Now, Peer, Preempt, Priority, Process, ProcessId, Question,
+    Recollection, Record, Refusal, Safety, Settings, State, Timer, Variant, Verdict, ViewStamp, VoteRecord,
+    VoterView,
 };
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -41,12 +43,15 @@ impl Run {
                 1 => Preempt::Never,
                 _ => Preempt::After(Duration::from_millis(random.u64(250..2000))),
             },
-            crash_evidence: if random.bool() { CrashEvidence::Suspect } else { CrashEvidence::Off },
+            crash_evidence: [CrashEvidence::Suspect, CrashEvidence::Release, CrashEvidence::Off]
+                [random.usize(..3)],
             expect: random.usize(0..4),
+            safety: if random.bool() { Safety::Classic } else { Safety::Majority { voters: voters() } },
             ..Settings::default()
         };
         let me = Peer { priority: priority(&mut random), ..peer(ME) };
-        let machine = Machine::new(settings, "test".to_string(), me, None);
+        let record = if random.bool() { Some(record(&mut random, &me)) } else { None };
+        let machine = Machine::new(settings, "test".to_string(), me, record.as_ref());
         let mut run = Run { random, machine, now: Duration::ZERO, armed: BTreeSet::new(), exited: false };
         run.feed(Event::Start);
         run
@@ -63,6 +68,7 @@ impl Run {
                 Action::Persist(record) => {
                     assert_eq!(place, 0, "invariant 2");
                     assert!(record.members.iter().all(|m| m.peer.check().is_ok()));
+                    assert!(record.vote.iter().all(|vote| vote.view.check().is_ok()));
                 }
                 Action::Send { to, message, .. } => {
                     sends += 1;
@@ -127,7 +133,112 @@ impl Run {
         MembershipVersion { epoch: self.epoch(), version: [0, 1, 2, 3, u32::MAX][self.random.usize(..5)] }
     }
 
+    fn stamp(&mut self) -> ViewStamp {
+        ViewStamp { epoch: self.epoch(), version: [0, 1, 2, u32::MAX][self.random.usize(..4)] }
+    }
+
+    fn view(&mut self) -> VoterView {
+        let mut voters = voters();
+        match self.random.u8(0..6) {
+            0 => voters = BTreeSet::from([peer(self.random.usize(0..=IDS)).name]),
+            1 => drop(voters.pop_first()),
+            2 => drop(voters.insert(peer(IDS).name)),
+            _ => {}
+        }
+        VoterView { stamp: self.stamp(), voters }
+    }
+
+    fn question(&mut self) -> Question {
+        if self.random.bool() { Question::Sounding } else { Question::Claim }
+    }
+
+    fn incarnation(&mut self) -> Incarnation {
+        if self.random.bool() { peer(ME).incarnation } else { Incarnation(self.random.u64(1..3)) }
+    }
+
+    fn milliseconds(&mut self) -> u32 {
+        [0, 1, 500, 1500, 1500, u32::MAX][self.random.usize(..6)]
+    }
+
+    fn verdict(&mut self) -> Verdict {
+        match self.random.u8(0..12) {
+            0 => Verdict::Conditional,
+            1 => Verdict::No(Refusal::Promised { for_ms: self.milliseconds() }),
+            2 => {
+                let refusals = [
+                    Refusal::Stale,
+                    Refusal::Outranked,
+                    Refusal::Recovering,
+                    Refusal::NoVoter,
+                    Refusal::Withdrawn,
+                ];
+                Verdict::No(refusals[self.random.usize(..5)])
+            }
+            _ => Verdict::Yes,
+        }
+    }
+
+    /// What only voters say.
+    fn voting(&mut self) -> Body {
+        let incarnation = self.incarnation();
+        match self.random.u8(0..10) {
+            0 => {
+                let ballot = Ballot {
+                    epoch: self.epoch(),
+                    incarnation,
+                    lease_ms: self.milliseconds(),
+                    view: self.stamp(),
+                };
+                let freed = if self.random.bool() { Some(self.epoch()) } else { None };
+                Body::Contest { question: self.question(), ballot, freed }
+            }
+            1 => Body::Withdraw { epoch: self.epoch(), incarnation },
+            2 => Body::Renew {
+                sequence: self.random.u32(0..4),
+                membership: self.version(),
+                lease_ms: self.milliseconds(),
+                view: self.stamp(),
+            },
+            3 => Body::Renewed {
+                sequence: self.random.u32(0..4),
+                membership: self.version(),
+                promised: self.random.bool(),
+                view: self.stamp(),
+                target: self.random.u64(0..2),
+                lease_ms: self.milliseconds(),
+            },
+            4 => Body::Voters { view: self.view() },
+            5 => Body::Recover { round: self.random.u32(0..3), incarnation },
+            6 => {
+                let recollection = if self.random.bool() {
+                    Some(Recollection { view: self.view(), lease_longest_ms: self.milliseconds() })
+                } else {
+                    None
+                };
+                let target = self.random.u64(0..2);
+                Body::Recovered { round: self.random.u32(0..3), incarnation, recollection, target }
+            }
+            7 => {
+                if self.random.bool() {
+                    Body::Prepare
+                } else {
+                    Body::Prepared { majority: self.random.bool() }
+                }
+            }
+            _ => Body::Vote {
+                question: self.question(),
+                epoch: self.epoch(),
+                incarnation,
+                verdict: self.verdict(),
+                view: self.view(),
+            },
+        }
+    }
+
     fn body(&mut self) -> Body {
+        if self.random.bool() {
+            return self.voting();
+        }
         match self.random.u8(0..11) {
             0 => Body::Election,
             1 => Body::Answer,
@@ -197,6 +308,30 @@ impl Run {
             let event = self.event();
             self.feed(event);
         }
+    }
+}
+
+fn voters() -> BTreeSet<String> {
+    (1..IDS).map(|k| peer(k).name).collect()
+}
+
+/// What it kept from its last life, with a vote or without.
+fn record(random: &mut fastrand::Rng, me: &Peer) -> Record {
+    let view =
+        VoterView { stamp: ViewStamp { epoch: Epoch(random.u64(0..4)), version: 1 }, voters: voters() };
+    let vote = VoteRecord {
+        name: me.name.clone(),
+        granted_to: Some(Process { id: id(random.usize(0..=IDS)), incarnation: Incarnation(1) }),
+        view,
+        lease_longest_ms: random.u32(0..3000),
+    };
+    Record {
+        cluster: "test".to_string(),
+        id: me.id,
+        epoch: Epoch(4),
+        leader: Some(peer(1)),
+        members: vec![Entry { peer: peer(2), state: State::Failed }],
+        vote: random.bool().then_some(vote),
     }
 }
 

@@ -54,6 +54,8 @@ impl Source for Leads {
             epoch: Epoch(1),
             leader: Some(Incumbent { peer: me.clone(), elected_at_ms: 0 }),
             members: vec![MemberView { peer: me, state: State::Alive, last_heard: None, round_trip: None }],
+            valid_until: None,
+            voting: None,
             stands_for: Duration::from_millis(1500),
         };
         Snapshot { view: Arc::new(view), now, turned: now, health: Ok(()) }

@@ -8,6 +8,7 @@
 //! | command | meaning |
 //! | --- | --- |
 //! | `cluster 3 variant=paper preempt=never evidence=off expect=3 delay=5ms` | first, and once |
+//! | `cluster 3 safety=majority`, `cluster 5 voters=p1,p2,p3` | all vote, or these |
 //! | `priority p3 0`, `revision p1 a`, `settings p1 preempt=5s` | before its start |
 //! | `start p1 p2`, `start p7 at p3` | the latter takes the address of p3 |
 //! | `restart p3`, `restart p3 without record`, `restart p3 at 33` | `at`: with the address 198.18.0.33 |
@@ -27,8 +28,9 @@
 mod support;
 
 use bellwether::election::{
-    Body, CrashEvidence, Epoch, Event, Message, Preempt, Priority, Role, Settings, State, Variant,
+    Body, CrashEvidence, Epoch, Event, Message, Preempt, Priority, Role, Safety, Settings, State, Variant,
 };
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -69,6 +71,11 @@ fn set(settings: &mut Settings, options: &mut Options, word: &str) -> Verdict {
             settings.crash_evidence = CrashEvidence::Off;
             options.evidence = false;
         }
+        ("evidence", "release") => settings.crash_evidence = CrashEvidence::Release,
+        ("safety", "majority") => settings.safety = Safety::Majority { voters: BTreeSet::new() },
+        ("voters", names) => {
+            settings.safety = Safety::Majority { voters: names.split(',').map(str::to_owned).collect() };
+        }
         ("expect", n) => settings.expect = n.parse().map_err(|_| format!("{n} is no number"))?,
         ("delay", delay) => options.delay = time(delay)?,
         _ => return Err(format!("{word}: no such setting")),
@@ -86,6 +93,9 @@ impl Script {
         let (mut settings, mut options) = (Settings::default(), Options::default());
         for word in rest {
             set(&mut settings, &mut options, word)?;
+        }
+        if settings.safety == (Safety::Majority { voters: BTreeSet::new() }) {
+            settings.safety = Safety::Majority { voters: (1..=n).map(|k| format!("p{k}")).collect() };
         }
         let world = World::new(n, &settings, options);
         Ok(Script { world, settings, changes: 0, elections: 0 })

@@ -3,7 +3,9 @@
 
 mod strategies;
 
-use bellwether::election::{Epoch, LimitError, Priority, ProcessId, Record};
+use bellwether::election::{
+    Epoch, Incarnation, LimitError, Priority, Process, ProcessId, Record, ViewStamp, VoteRecord, VoterView,
+};
 use bellwether::store::{Holder, OpenError, RECORD_BYTES_MAX, SaveError, Store};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -38,6 +40,20 @@ fn record(epoch: u64) -> Record {
         members: vec![],
         vote: None,
     }
+}
+
+/// That of a voter.
+fn voters_record(epoch: u64) -> Record {
+    let vote = VoteRecord {
+        name: "web-0".to_owned(),
+        granted_to: Some(Process { id: record(0).id, incarnation: Incarnation(9) }),
+        view: VoterView {
+            stamp: ViewStamp { epoch: Epoch(6), version: 2 },
+            voters: ["web-0", "web-1", "web-2"].map(str::to_owned).into(),
+        },
+        lease_longest_ms: 1500,
+    };
+    Record { vote: Some(vote), ..record(epoch) }
 }
 
 /// The bytes of this record's file.
@@ -167,6 +183,45 @@ bellwether record format=1 crc32=9b94e0c4
     assert_eq!(text, expected);
 }
 
+#[test]
+fn an_operator_can_read_a_vote() {
+    let text = String::from_utf8(file_of(&voters_record(7))).unwrap();
+    let expected = "\
+  \"members\": [],
+  \"vote\": {
+    \"name\": \"web-0\",
+    \"granted_to\": {
+      \"id\": \"00112233-4455-4677-8899-aabbccddeeff\",
+      \"incarnation\": 9
+    },
+    \"view\": {
+      \"stamp\": {
+        \"epoch\": 6,
+        \"version\": 2
+      },
+      \"voters\": [
+        \"web-0\",
+        \"web-1\",
+        \"web-2\"
+      ]
+    },
+    \"lease_longest_ms\": 1500
+  }
+}
+";
+    assert!(text.ends_with(expected), "{text}");
+}
+
+/// It names no vote; that is read as none.
+#[test]
+fn a_record_from_before_there_were_votes_is_read() {
+    let dir = folder();
+    let json = serde_json::to_string(&record(7)).unwrap();
+    assert!(!json.contains("vote"), "{json}");
+    fs::write(record_file(&dir), summed(json.as_bytes())).unwrap();
+    assert_eq!(reopened(&dir), Some(record(7)));
+}
+
 /// Also one beyond what a message may carry: an epoch never goes back.
 #[test]
 fn any_epoch_is_kept() {
@@ -184,10 +239,11 @@ fn the_largest_record_fits() {
         epoch: Epoch(u64::MAX),
         leader: Some(strategies::largest_peer()),
         members: strategies::largest_entries(),
+        vote: Some(strategies::largest_vote()),
         ..record(0)
     };
     let bytes = file_of(&largest).len();
-    assert!(bytes > 235_000, "the documentation says about 235 KiB: {bytes}");
+    assert!(bytes > 245_000, "the documentation says about 250 KiB: {bytes}");
     assert!(bytes < RECORD_BYTES_MAX * 3 / 4, "room for fields to come: {bytes}");
     assert!(check_any_file(&file_of(&largest)).unwrap());
 }
@@ -197,6 +253,11 @@ fn an_unusable_record_is_left_as_it_is_and_the_error_says_what_to_do() {
     let sound = file_of(&record(7));
     let oversize = [&sound[..], &vec![b' '; RECORD_BYTES_MAX]].concat();
     let many = "{\"peer\":null},".repeat(3);
+    let voting = |change: &dyn Fn(&mut VoteRecord)| {
+        let mut record = voters_record(7);
+        record.vote.iter_mut().for_each(change);
+        summed(&serde_json::to_vec(&record).unwrap())
+    };
     let cases = [
         (vec![], "it is empty"),
         (b"\0".repeat(4096), "does not begin"),
@@ -215,6 +276,19 @@ fn an_unusable_record_is_left_as_it_is_and_the_error_says_what_to_do() {
         (
             summed(&serde_json::to_vec(&Record { cluster: "c".repeat(64), ..record(7) }).unwrap()),
             "the cluster's name has 64 bytes; at most 63 are allowed",
+        ),
+        (
+            voting(&|vote| vote.name = "n".repeat(254)),
+            "the voter's name has 254 bytes; at most 253 are allowed",
+        ),
+        (voting(&|vote| vote.view.voters.clear()), "the view has 0 voters; from 1 to 31 are allowed"),
+        (
+            voting(&|vote| vote.view.voters.extend((0..29).map(|k| format!("api-{k}")))),
+            "the view has 32 voters; from 1 to 31 are allowed",
+        ),
+        (
+            voting(&|vote| vote.view.voters.extend(["\n".to_owned()])),
+            "a voter's name has the control character",
         ),
     ];
     for (bytes, expected) in cases {
@@ -324,6 +398,18 @@ fn a_folder_of_another_cluster_is_noticed() {
     store.check_cluster(&record(7), "web").unwrap();
     let text = store.check_cluster(&record(7), "api").unwrap_err().to_string();
     for part in [record_file(&dir).to_str().unwrap(), "\"web\"", "\"api\"", "--cluster"] {
+        assert!(text.contains(part), "{part:?} is not in: {text}");
+    }
+}
+
+#[test]
+fn a_folder_of_another_voter_is_noticed() {
+    let dir = folder();
+    let (store, _) = Store::open(dir.path()).unwrap();
+    store.check_voter(&record(7), "web-1").unwrap();
+    store.check_voter(&voters_record(7), "web-0").unwrap();
+    let text = store.check_voter(&voters_record(7), "web-1").unwrap_err().to_string();
+    for part in [record_file(&dir).to_str().unwrap(), "\"web-0\"", "\"web-1\"", "--state-dir", "--name"] {
         assert!(text.contains(part), "{part:?} is not in: {text}");
     }
 }

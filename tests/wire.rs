@@ -4,8 +4,9 @@
 mod strategies;
 
 use bellwether::election::{
-    Body, CLUSTER_BYTES_MAX, Entry, Epoch, Incarnation, Incumbent, LimitError, MEMBERS_MAX,
-    MembershipVersion, Message, NAME_BYTES_MAX, Peer, Priority, ProcessId, State,
+    self, Ballot, Body, CLUSTER_BYTES_MAX, Entry, Epoch, Incarnation, Incumbent, LimitError, MEMBERS_MAX,
+    MembershipVersion, Message, NAME_BYTES_MAX, Peer, Priority, ProcessId, Question, Recollection, State,
+    VOTERS_MAX, Verdict, ViewStamp, VoterView,
 };
 use bellwether::wire::{
     DecodeError, FRAME_BYTES_MAX, Frame, HELLO_BYTES_MAX, Hello, REFUSE_TEXT_BYTES_MAX, Refusal, Stamp,
@@ -157,7 +158,7 @@ proptest! {
 
     #[test]
     fn an_unknown_frame_is_skipped(tag in any::<u16>(), payload in vec(any::<u8>(), 0..300)) {
-        prop_assume!(!(1..=3).contains(&tag) && !(16..=26).contains(&tag));
+        prop_assume!(!(1..=3).contains(&tag) && !(16..=36).contains(&tag));
         prop_assert_eq!(decoded(&framed(tag, &payload)), Frame::Unknown { tag });
     }
 
@@ -220,6 +221,14 @@ fn the_largest_frame_fits() {
     assert!(tell.len() < FRAME_BYTES_MAX * 3 / 4, "room for fields to come: {}", tell.len());
     decoded(&tell);
     decoded(&membership);
+    let voters = encoded(Body::Recovered {
+        round: u32::MAX,
+        incarnation: Incarnation(u64::MAX),
+        recollection: Some(Recollection { view: strategies::largest_view(), lease_longest_ms: u32::MAX }),
+        target: u64::MAX,
+    });
+    assert!(voters.len() < tell.len(), "{}", voters.len());
+    decoded(&voters);
 }
 
 #[test]
@@ -245,6 +254,12 @@ fn a_heartbeat_is_at_most_128_bytes() {
     let acknowledgement = encoded(Body::HeartbeatAck { sequence, membership });
     assert!(heartbeat.len() <= 128, "{}", heartbeat.len());
     assert!(acknowledgement.len() <= 128, "{}", acknowledgement.len());
+    // The view of an earlier epoch: before the leader has committed it again.
+    for epoch in [Epoch::MAX, Epoch(Epoch::MAX.0 - (1 << 28))] {
+        let view = ViewStamp { epoch, version: u32::MAX };
+        let renew = encoded(Body::Renew { sequence, membership, lease_ms: u32::MAX, view });
+        assert!(renew.len() <= 128, "{}", renew.len());
+    }
 }
 
 #[test]
@@ -321,6 +336,7 @@ fn what_is_beyond_its_limit_neither_leaves_nor_enters() {
         ]);
     }
     let entries = vec![Entry { peer: small_peer(), state: State::Alive }; MEMBERS_MAX + 1];
+    bodies.extend(voting_beyond_limits());
     bodies.extend([
         (Body::Membership { version: sound, entries: entries.clone() }, LimitError::Members(257)),
         (Body::Tell { leader: None, entries }, LimitError::Members(257)),
@@ -364,10 +380,73 @@ fn what_is_beyond_its_limit_neither_leaves_nor_enters() {
     }
 }
 
+/// Messages of voters with something beyond its limit.
+fn voting_beyond_limits() -> Vec<(Body, LimitError)> {
+    let above = Epoch(Epoch::MAX.0 + 1);
+    let epoch = || LimitError::Epoch(above);
+    let incarnation = Incarnation(7);
+    let sound = ViewStamp { epoch: Epoch(7), version: 1 };
+    let high = ViewStamp { epoch: above, version: 1 };
+    let ballot = Ballot { epoch: Epoch(8), incarnation, lease_ms: 1500, view: sound };
+    let contest = |ballot, freed| Body::Contest { question: Question::Claim, ballot, freed };
+    let renewed = |epoch, view| Body::Renewed {
+        sequence: 0,
+        membership: MembershipVersion { epoch, version: 0 },
+        promised: true,
+        view,
+        target: 0,
+        lease_ms: 1500,
+    };
+    let renew = |epoch, view| Body::Renew {
+        sequence: 0,
+        membership: MembershipVersion { epoch, version: 0 },
+        lease_ms: 1500,
+        view,
+    };
+    let mut bodies = vec![
+        (contest(Ballot { epoch: above, ..ballot }, None), epoch()),
+        (contest(Ballot { view: high, ..ballot }, None), epoch()),
+        (contest(ballot, Some(above)), epoch()),
+        (Body::Withdraw { epoch: above, incarnation }, epoch()),
+        (renew(above, sound), epoch()),
+        (renew(Epoch(7), high), epoch()),
+        (renewed(above, sound), epoch()),
+        (renewed(Epoch(7), high), epoch()),
+    ];
+    let names = |n: usize| (0..n).map(|k| format!("web-{k}")).collect();
+    let named = |name: &str| VoterView { stamp: sound, voters: [name.to_owned()].into() };
+    let vote = |epoch, view| {
+        let (question, verdict) = (Question::Sounding, Verdict::Yes);
+        Body::Vote { question, epoch, incarnation, verdict, view }
+    };
+    bodies.push((vote(above, named("web-0")), epoch()));
+    for (view, error) in [
+        (VoterView { stamp: high, voters: names(3) }, epoch()),
+        (VoterView { stamp: sound, voters: names(0) }, LimitError::Voters(0)),
+        (VoterView { stamp: sound, voters: names(VOTERS_MAX + 1) }, LimitError::Voters(32)),
+        (
+            named(&"n".repeat(254)),
+            LimitError::TooLong { what: "a voter's name", bytes: 254, bytes_max: NAME_BYTES_MAX },
+        ),
+        (
+            named("we\nb"),
+            LimitError::ControlCharacter { what: "a voter's name", character: '\n', position: 2 },
+        ),
+    ] {
+        let recollection = Some(Recollection { view: view.clone(), lease_longest_ms: 1500 });
+        bodies.extend([
+            (vote(Epoch(8), view.clone()), error.clone()),
+            (Body::Voters { view }, error.clone()),
+            (Body::Recovered { round: 0, incarnation, recollection, target: 0 }, error),
+        ]);
+    }
+    bodies
+}
+
 /// A message's frame as documented, written by other means than the crate's, and without its checks.
 fn unchecked(stamp: &Stamp, message: &Message) -> Vec<u8> {
     let fields = match &message.body {
-        Body::Election | Body::Answer | Body::Ask => Ok(vec![]),
+        Body::Election | Body::Answer | Body::Ask | Body::Prepare => Ok(vec![]),
         Body::Coordinator { elected_at_ms } => postcard::to_stdvec(elected_at_ms),
         Body::Heartbeat { sequence, membership } | Body::HeartbeatAck { sequence, membership } => {
             postcard::to_stdvec(&(sequence, membership))
@@ -377,7 +456,38 @@ fn unchecked(stamp: &Stamp, message: &Message) -> Vec<u8> {
         Body::Leave { version, id } => postcard::to_stdvec(&(version, id)),
         Body::Resign { successor, leaving } => postcard::to_stdvec(&(successor, leaving)),
         Body::Tell { leader, entries } => postcard::to_stdvec(&(leader, entries)),
-        other => unreachable!("{other:?}"),
+        Body::Contest { question, ballot, freed } => {
+            let ballot = (ballot.epoch, ballot.incarnation, ballot.lease_ms, ballot.view);
+            postcard::to_stdvec(&(*question == Question::Claim, ballot, freed))
+        }
+        Body::Vote { question, epoch, incarnation, verdict, view } => postcard::to_stdvec(&(
+            *question == Question::Claim,
+            epoch,
+            incarnation,
+            verdict,
+            view.stamp,
+            Vec::from_iter(&view.voters),
+        )),
+        Body::Withdraw { epoch, incarnation } => postcard::to_stdvec(&(epoch, incarnation)),
+        Body::Renew { sequence, membership, lease_ms, view } => {
+            // Wrapped: one above the message's is 2^64 - 1 behind it.
+            let behind = |epoch: Epoch| (i128::from(message.epoch.0) - i128::from(epoch.0)) as u64;
+            let (list, view) =
+                ((behind(membership.epoch), membership.version), (behind(view.epoch), view.version));
+            postcard::to_stdvec(&(sequence, list, lease_ms, view))
+        }
+        Body::Renewed { sequence, membership, promised, view, target, lease_ms } => {
+            postcard::to_stdvec(&(sequence, membership, promised, view, target, lease_ms))
+        }
+        Body::Voters { view } => postcard::to_stdvec(&(view.stamp, Vec::from_iter(&view.voters))),
+        Body::Recover { round, incarnation } => postcard::to_stdvec(&(round, incarnation)),
+        Body::Recovered { round, incarnation, recollection, target } => {
+            let recollection = recollection
+                .as_ref()
+                .map(|r| (r.view.stamp, Vec::from_iter(&r.view.voters), r.lease_longest_ms));
+            postcard::to_stdvec(&(round, incarnation, recollection, target))
+        }
+        Body::Prepared { majority } => postcard::to_stdvec(majority),
     };
     let tag = match message.body.name() {
         "election" => 16,
@@ -391,6 +501,16 @@ fn unchecked(stamp: &Stamp, message: &Message) -> Vec<u8> {
         "resign" => 24,
         "ask" => 25,
         "tell" => 26,
+        "contest" => 27,
+        "vote" => 28,
+        "withdraw" => 29,
+        "renew" => 30,
+        "renewed" => 31,
+        "voters" => 32,
+        "recover" => 33,
+        "recovered" => 34,
+        "prepare" => 35,
+        "prepared" => 36,
         other => panic!("{other} has no number here yet"),
     };
     let mut payload = postcard::to_stdvec(&(stamp, message.epoch)).unwrap();
@@ -402,10 +522,19 @@ fn unchecked(stamp: &Stamp, message: &Message) -> Vec<u8> {
 fn hostile_frames() -> Vec<Vec<u8>> {
     let start = postcard::to_stdvec(&(small_stamp(), Epoch(1))).unwrap();
     let mut frames = Vec::new();
-    for announced in [MEMBERS_MAX as u64, 257, 1 << 20, 1 << 32, u64::MAX] {
+    for announced in [VOTERS_MAX as u64, 32, MEMBERS_MAX as u64, 257, 1 << 20, 1 << 32, u64::MAX] {
         let length = postcard::to_stdvec(&announced).unwrap();
-        // Tell without a leader; Membership; Join with that length for the first field of its member, the id.
-        for (tag, before) in [(26, vec![0]), (21, vec![0, 0]), (22, vec![0, 0])] {
+        // Tell without a leader; Membership; Join with that length for the first field of its member, the id; Voters, and
+        // with that length for its first name; the voters of a Vote and of a recollection.
+        for (tag, before) in [
+            (26, vec![0]),
+            (21, vec![0, 0]),
+            (22, vec![0, 0]),
+            (32, vec![0, 0]),
+            (32, vec![0, 0, 1]),
+            (28, vec![0, 0, 0, 0, 0, 0]),
+            (34, vec![0, 0, 1, 0, 0]),
+        ] {
             frames.push(framed(tag, &[&start[..], &before, &length, &[0; 8]].concat()));
         }
         // A cluster's name, in a stamp and in a Hello, and a refusal's text.
@@ -446,6 +575,19 @@ fn an_announced_length_reserves_no_memory() {
             matches!(result, Err(DecodeError::Payload { .. } | DecodeError::Limit { .. })),
             "{frame:02x?}: {result:?}"
         );
+    }
+}
+
+/// A frame has room for tens of thousands of short names, each of which would cost far more memory than its bytes: the
+/// first one too many is refused before any is read.
+#[test]
+fn voters_are_counted_before_they_are_read() {
+    let start = postcard::to_stdvec(&(small_stamp(), Epoch(1), ViewStamp::default())).unwrap();
+    for announced in [32, 43_000_u64] {
+        let length = postcard::to_stdvec(&announced).unwrap();
+        let result = decode(&framed(32, &[&start[..], &length].concat()), FRAME_BYTES_MAX);
+        let source = LimitError::Voters(announced as usize);
+        assert_eq!(result, Err(DecodeError::Limit { frame: "voters", source }));
     }
 }
 
@@ -526,6 +668,10 @@ fn corpus() -> Vec<(&'static str, Vec<u8>)> {
         },
         state: State::Failed,
     };
+    let view = VoterView {
+        stamp: ViewStamp { epoch: Epoch(299), version: 2 },
+        voters: ["web-0", "web-1", "web-2"].map(str::to_owned).into(),
+    };
     let bodies = [
         Body::Election,
         Body::Answer,
@@ -541,6 +687,43 @@ fn corpus() -> Vec<(&'static str, Vec<u8>)> {
             leader: Some(Incumbent { peer: small_peer(), elected_at_ms: 1_793_534_400_000 }),
             entries: vec![alive, failed],
         },
+        Body::Contest {
+            question: Question::Claim,
+            ballot: Ballot {
+                epoch: Epoch(301),
+                incarnation: Incarnation(7),
+                lease_ms: 1500,
+                view: view.stamp,
+            },
+            freed: Some(Epoch(300)),
+        },
+        Body::Vote {
+            question: Question::Claim,
+            epoch: Epoch(301),
+            incarnation: Incarnation(7),
+            verdict: Verdict::No(election::Refusal::Promised { for_ms: 1200 }),
+            view: view.clone(),
+        },
+        Body::Withdraw { epoch: Epoch(301), incarnation: Incarnation(7) },
+        Body::Renew { sequence: 70_000, membership: version, lease_ms: 1500, view: view.stamp },
+        Body::Renewed {
+            sequence: 70_000,
+            membership: version,
+            promised: true,
+            view: view.stamp,
+            target: u64::MAX,
+            lease_ms: 1500,
+        },
+        Body::Voters { view: view.clone() },
+        Body::Recover { round: 2, incarnation: Incarnation(7) },
+        Body::Recovered {
+            round: 2,
+            incarnation: Incarnation(7),
+            recollection: Some(Recollection { view, lease_longest_ms: 1500 }),
+            target: u64::MAX,
+        },
+        Body::Prepare,
+        Body::Prepared { majority: true },
     ];
     let hello = Hello { version_min: 1, version_max: 2, cluster: "web".to_owned(), peer: small_peer() };
     let mut corpus = vec![

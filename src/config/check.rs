@@ -2,8 +2,9 @@
 
 use super::Config;
 use super::duration::show;
-use super::flags::{RunArgs, Safety};
+use super::flags::RunArgs;
 use super::host_port::HostPort;
+use super::voters;
 use crate::election::{
     CLUSTER_BYTES_MAX, MEMBERS_MAX, NAME_BYTES_MAX, Preempt, Priority, REVISION_BYTES_MAX, Settings,
 };
@@ -102,11 +103,12 @@ pub enum Refusal {
     ControlCharacters { what: &'static str, text: String },
     #[error("this machine's host name cannot be read, and POD_NAME is not set; give --name")]
     NoName,
+    #[error(transparent)]
+    Safety(#[from] voters::Refusal),
 }
 
 /// Makes a configuration of the flags, or says what about them cannot be.
 pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Refusal> {
-    let Safety::Classic = args.safety;
     check_timing(&args)?;
     check_addresses(&args)?;
 
@@ -118,13 +120,13 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Refusa
         }
         (None, _) => None,
     };
-    let (what, name) = match (args.name, surroundings.pod_name) {
+    let (what, name) = match (args.name.clone(), surroundings.pod_name) {
         (Some(name), _) => ("--name", name),
         (None, Some(name)) => ("POD_NAME", name),
         (None, None) => ("the host name", surroundings.host_name.ok_or(Refusal::NoName)?),
     };
     check_text(what, &name, NAME_BYTES_MAX)?;
-    let cluster = args.cluster.unwrap_or_else(|| {
+    let cluster = args.cluster.clone().unwrap_or_else(|| {
         let service = args.service.as_deref().unwrap_or(CLUSTER_DEFAULT);
         service.split('.').next().unwrap_or(service).to_owned()
     });
@@ -135,6 +137,8 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Refusa
     if args.state_dir.as_ref().is_some_and(|folder| folder.as_os_str().is_empty()) {
         return Err(Refusal::Empty("--state-dir"));
     }
+
+    let safety = voters::safety(&args, &name)?;
 
     Ok(Config {
         peers: merged(args.peers)?,
@@ -149,7 +153,7 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Refusa
         priority: Priority(args.priority),
         revision: args.revision.unwrap_or_default(),
         settings: Settings {
-            safety: crate::election::Safety::Classic,
+            safety,
             variant: args.variant,
             preempt: args.preempt,
             crash_evidence: args.crash_evidence,

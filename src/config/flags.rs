@@ -3,6 +3,7 @@
 
 use super::duration::{parse, parse_positive};
 use super::host_port::{HostPort, host_name};
+use super::voters::{Voters, voters};
 use crate::election::{CrashEvidence, MEMBERS_MAX, Preempt, Priority, Variant};
 use crate::telemetry::log::LogFormat;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -42,6 +43,8 @@ Examples:
   A replica that only takes over when no better one is there, and one that never leads:
     bellwether --service web --priority 50
     bellwether --service web --priority 0
+  In a StatefulSet of three that is called web, with at most one leader at every instant:
+    bellwether --service web --safety majority --voters 3 --state-dir /state
   Three processes without DNS, each on its own machine:
     bellwether --peers 10.0.0.1:4041,10.0.0.2:4041,10.0.0.3:4041 --cluster web
   To see an election, and to ask the sidecar here:
@@ -175,9 +178,10 @@ pub struct RunArgs {
     #[arg(long, env = "BELLWETHER_CLUSTER", value_name = "NAME", help_heading = PROCESS)]
     pub cluster: Option<String>,
 
-    /// Folder for the durable record: id, epoch, last leader, members [default: none]
+    /// Folder for the durable record: id, epoch, vote, last leader, members [default: none]
     ///
     /// With it a restart keeps the process's id, and its epoch never goes back. Without it a restart is a new process.
+    /// --safety majority requires it.
     #[arg(long, env = "BELLWETHER_STATE_DIR", value_name = "DIR", help_heading = PROCESS)]
     pub state_dir: Option<PathBuf>,
 
@@ -188,15 +192,29 @@ pub struct RunArgs {
     #[arg(long, env = "BELLWETHER_REVISION", value_name = "TEXT", help_heading = PROCESS)]
     pub revision: Option<String>,
 
-    /// What is promised: `classic`
+    /// What is promised: `classic` or `majority`
     ///
     /// classic: the published algorithm. While messages arrive in bounded time and processes crash cleanly, there is
     /// one leader. A network partition gives one leader per side; when it heals, one of them wins with a new epoch.
+    /// majority: at every instant at most one process answers that it leads, also in a partition or after a pause, since
+    /// a leader holds a lease that a majority of --voters renews; the rates of any two clocks may differ by 1 %. It
+    /// costs: nobody leads where no majority is connected, and the first start, or a voter that has lost its disk, waits
+    /// for the others. It requires --voters and --state-dir.
     #[arg(
         long, env = "BELLWETHER_SAFETY", value_name = "LEVEL", help_heading = ELECTION, default_value = "classic",
-        value_parser = safety
+        value_parser = PossibleValuesParser::new(["classic", "majority"])
+            .map(|v| if v == "majority" { Level::Majority } else { Level::Classic })
     )]
-    pub safety: Safety,
+    pub safety: Level,
+
+    /// Who votes with --safety majority: a number, or names separated by commas
+    ///
+    /// 3 in a StatefulSet called web: web-0, web-1 and web-2. Give all processes the same; of N voters, more than half
+    /// must be up, so an odd number is best.
+    #[arg(
+        long, env = "BELLWETHER_VOTERS", value_name = "N|NAMES", help_heading = ELECTION, value_parser = voters
+    )]
+    pub voters: Option<Voters>,
 
     /// Rank among the processes, 0 to 1000: the highest leads, 0 never does
     ///
@@ -229,13 +247,21 @@ pub struct RunArgs {
     )]
     pub variant: Variant,
 
-    /// What a closed connection and a refused dial prove: `suspect` or `off`
+    /// What a closed connection and a refused dial prove: `suspect`, `release` or `off`
     ///
     /// suspect: a death, for calling an election, so that a crash is noticed within milliseconds. off: nothing, only
     /// silence counts; for networks where a mesh or a firewall refuses connections in the name of live processes.
+    /// release, only with --safety majority: they also end the dead leader's lease, so that another leads at once
+    /// instead of after --lease; where anything on the path refuses connections in the name of a live leader, two may
+    /// lead.
     #[arg(
         long, env = "BELLWETHER_CRASH_EVIDENCE", value_name = "WHAT", help_heading = ELECTION,
-        default_value = "suspect", value_parser = crash_evidence
+        default_value = "suspect",
+        value_parser = PossibleValuesParser::new(["off", "suspect", "release"]).map(|v| match v.as_str() {
+            "off" => CrashEvidence::Off,
+            "release" => CrashEvidence::Release,
+            _ => CrashEvidence::Suspect,
+        })
     )]
     pub crash_evidence: CrashEvidence,
 
@@ -247,6 +273,8 @@ pub struct RunArgs {
     pub heartbeat: Duration,
 
     /// Failure timeout: silence of a leader for this long is its death; at least 4 heartbeats
+    ///
+    /// With --safety majority also the lease: how long a leader leads without hearing from a majority.
     #[arg(
         long, env = "BELLWETHER_LEASE", value_name = "DURATION", help_heading = TIMING, default_value = "1500ms",
         value_parser = parse_positive
@@ -363,10 +391,11 @@ pub enum Output {
     Json,
 }
 
-/// What `--safety` promises. This version has one level.
+/// What `--safety` promises.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Safety {
+pub enum Level {
     Classic,
+    Majority,
 }
 
 /// Reads a whole number of this range, which must fit into `T`.
@@ -374,28 +403,6 @@ fn whole<T: TryFrom<u64>>(text: &str, range: RangeInclusive<u64>) -> Result<T, S
     let number = text.parse().ok().filter(|number| range.contains(number));
     let number = number.and_then(|number| T::try_from(number).ok());
     number.ok_or_else(|| format!("write a whole number from {} to {}", range.start(), range.end()))
-}
-
-fn safety(text: &str) -> Result<Safety, String> {
-    match text {
-        "classic" => Ok(Safety::Classic),
-        "majority" => {
-            Err("this version has `classic` only; write --safety classic, or leave it out".to_owned())
-        }
-        _ => Err("there is no such level; write classic".to_owned()),
-    }
-}
-
-fn crash_evidence(text: &str) -> Result<CrashEvidence, String> {
-    match text {
-        "off" => Ok(CrashEvidence::Off),
-        "suspect" => Ok(CrashEvidence::Suspect),
-        "release" => {
-            Err("it frees a lease, and this version has none (`classic` only); write suspect or off"
-                .to_owned())
-        }
-        _ => Err("there is no such choice; write suspect or off".to_owned()),
-    }
 }
 
 fn preempt(text: &str) -> Result<Preempt, String> {

@@ -10,6 +10,7 @@ mod flags;
 mod host_port;
 #[cfg(test)]
 mod tests;
+mod voters;
 
 pub use crate::telemetry::log::LogFormat;
 pub use flags::{DemoArgs, Output, StatusArgs};
@@ -161,6 +162,7 @@ impl Config {
                     .to_owned(),
             );
         }
+        warnings.extend(voters::warning(&self.settings.safety));
         let set = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
         warnings.extend(environment::warning(set, &environment::known(&Cli::command())));
         warnings

@@ -3,7 +3,7 @@
 use super::check::{Refusal, Surroundings, check};
 use super::flags::{Cli, Command, RunArgs};
 use super::*;
-use crate::election::{CrashEvidence, Preempt, Variant};
+use crate::election::{CrashEvidence, Preempt, Safety, Variant};
 use clap::Parser;
 
 /// Parses the flags of `run`. The environment of the tests has none of our variables.
@@ -168,4 +168,60 @@ fn limits_hold_at_their_edges() {
     let peers = |n: usize| (0..n).map(|i| format!("p{i}:1")).collect::<Vec<_>>().join(",");
     assert!(config(&["--peers", &peers(256)]).is_ok());
     assert_eq!(config(&["--peers", &peers(257)]).unwrap_err(), Refusal::TooManyPeers(257));
+}
+
+/// The names of the voters that these flags make of `--safety majority`.
+fn voters(flags: &[&str]) -> Result<Vec<String>, Refusal> {
+    let mut all = vec!["--safety=majority", "--state-dir=/state"];
+    all.extend(flags);
+    match config(&all)?.settings.safety {
+        Safety::Majority { voters } => Ok(Vec::from_iter(voters)),
+        Safety::Classic => unreachable!("majority was asked for"),
+    }
+}
+
+#[test]
+fn voters_are_counted_or_named() {
+    assert_eq!(voters(&["--voters=3", "--name=web-1"]).unwrap(), ["web-0", "web-1", "web-2"]);
+    assert_eq!(voters(&["--voters=2"]).unwrap(), ["host-0", "host-1"], "the host name is the default name");
+    assert_eq!(voters(&["--voters=c, a,b", "--name=a"]).unwrap(), ["a", "b", "c"]);
+    assert_eq!(voters(&["--voters=web-7", "--name=web-7"]).unwrap(), ["web-7"]);
+    assert_eq!(voters(&["--voters=31", "--name=web-30"]).unwrap().len(), 31);
+    let config = config(&["--safety=majority", "--state-dir=/s", "--voters=2", "--crash-evidence=release"]);
+    assert_eq!(config.unwrap().settings.crash_evidence, CrashEvidence::Release);
+}
+
+#[test]
+fn a_voter_is_among_the_voters_and_has_a_name_that_stays() {
+    for (flags, word) in [
+        (
+            &["--voters=3", "--name=web-3"][..],
+            "\"web-3\" is not among the voters web-0 to web-2 (--voters 3)",
+        ),
+        (&["--voters=1", "--name=web-3"], "not among the voters web-0 (--voters 1)"),
+        (&["--voters=a,b", "--name=c"], "\"c\" is not among the voters a, b (--voters a,b)"),
+        (&["--voters=3", "--name=web-7d4b9c6f5-x2x7k"], "run it as a StatefulSet"),
+        (&["--voters=3", "--name=web"], "does not end in an ordinal"),
+    ] {
+        let refusal = voters(flags).unwrap_err().to_string();
+        assert!(refusal.contains(word), "{flags:?}: {refusal}");
+    }
+}
+
+#[test]
+fn a_lease_has_room_for_drift_two_heartbeats_and_an_answer() {
+    // 0.99 of 809 ms is 800.91 ms, of 808 ms 799.92 ms; two heartbeats and an answer take 800 ms.
+    let lease =
+        |lease: &str| voters(&["--voters=host-1", "--heartbeat=200ms", "--answer-timeout=400ms", lease]);
+    assert!(lease("--lease=809ms").is_ok());
+    let refusal = lease("--lease=808ms").unwrap_err().to_string();
+    for word in
+        ["--lease 808ms", "799ms", "--heartbeat 200ms", "--answer-timeout 400ms", "800ms", "--lease 809ms"]
+    {
+        assert!(refusal.contains(word), "no {word:?} in {refusal}");
+    }
+    assert!(
+        config(&["--heartbeat=200ms", "--answer-timeout=400ms", "--lease=800ms"]).is_ok(),
+        "classic has none"
+    );
 }

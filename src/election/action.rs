@@ -55,6 +55,7 @@ pub struct Record {
     /// Whom it knew: places to ask.
     pub members: Vec<Entry>,
     /// Its vote; none in `classic`, and while a voter without a record has not recovered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vote: Option<VoteRecord>,
 }
 

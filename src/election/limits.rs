@@ -4,6 +4,7 @@ use super::{
     Body, CLUSTER_BYTES_MAX, Entry, Epoch, MEMBERS_MAX, Message, NAME_BYTES_MAX, Peer, Priority,
     REVISION_BYTES_MAX, VOTERS_MAX, VoterView,
 };
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// Why a value may not enter a process: what was seen, and what is allowed.
@@ -88,6 +89,14 @@ pub fn check_entries(entries: &[Entry]) -> Result<(), LimitError> {
     entries.iter().try_for_each(|entry| entry.peer.check())
 }
 
+/// Checks the names of voters: how many they are, and each of them.
+pub fn check_voters(voters: &BTreeSet<String>) -> Result<(), LimitError> {
+    if voters.is_empty() || voters.len() > VOTERS_MAX {
+        return Err(LimitError::Voters(voters.len()));
+    }
+    voters.iter().try_for_each(|name| check_text("a voter's name", name, NAME_BYTES_MAX))
+}
+
 impl Priority {
     /// Whether it is at most [`Priority::MAX`].
     pub fn check(self) -> Result<(), LimitError> {
@@ -121,10 +130,7 @@ impl VoterView {
     /// Whether its number of voters and their names are within their limits.
     pub fn check(&self) -> Result<(), LimitError> {
         self.stamp.epoch.check()?;
-        if self.voters.is_empty() || self.voters.len() > VOTERS_MAX {
-            return Err(LimitError::Voters(self.voters.len()));
-        }
-        self.voters.iter().try_for_each(|name| check_text("a voter's name", name, NAME_BYTES_MAX))
+        check_voters(&self.voters)
     }
 }
 

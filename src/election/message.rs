@@ -204,6 +204,28 @@ impl Body {
         "prepared",
     ];
 
+    /// Whether only `classic` has it.
+    pub(super) fn of_classic(&self) -> bool {
+        matches!(self, Body::Election | Body::Answer | Body::Heartbeat { .. } | Body::HeartbeatAck { .. })
+    }
+
+    /// Whether only `majority` has it.
+    pub(super) fn of_majority(&self) -> bool {
+        matches!(
+            self,
+            Body::Contest { .. }
+                | Body::Vote { .. }
+                | Body::Withdraw { .. }
+                | Body::Renew { .. }
+                | Body::Renewed { .. }
+                | Body::Voters { .. }
+                | Body::Recover { .. }
+                | Body::Recovered { .. }
+                | Body::Prepare
+                | Body::Prepared { .. }
+        )
+    }
+
     /// The message's name in logs, metrics and traces.
     pub fn name(&self) -> &'static str {
         match self {

@@ -13,6 +13,7 @@ mod machine;
 mod member;
 mod message;
 mod moment;
+mod mutation;
 mod roster;
 mod settings;
 mod timer;
@@ -23,7 +24,7 @@ pub use action::{Action, Note, Outcome, Reason, Record};
 pub use epoch::Epoch;
 pub use event::Event;
 pub use identity::{Incarnation, Priority, ProcessId, Rank};
-pub use limits::{LimitError, check_cluster, check_entries, check_text};
+pub use limits::{LimitError, check_cluster, check_entries, check_text, check_voters};
 pub use machine::Machine;
 pub use member::{
     CLUSTER_BYTES_MAX, Entry, MEMBERS_MAX, Member, MembershipVersion, NAME_BYTES_MAX, Peer,

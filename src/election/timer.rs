@@ -32,6 +32,11 @@ pub enum Timer {
 }
 
 impl Timer {
+    /// Whether it goes on when a process begins something else: it is about the voter, whatever that is in the middle of.
+    pub(super) fn outlives_phases(self) -> bool {
+        matches!(self, Timer::Recover | Timer::Caution)
+    }
+
     /// All of them.
     pub const ALL: [Timer; 13] = [
         Timer::Margin,

@@ -1,8 +1,9 @@
 //! The bodies of answers: what each path's JSON is made of.
 
 use super::Snapshot;
-use crate::election::{Incumbent, MemberView, Peer, ProcessId, State};
+use crate::election::{Incumbent, MemberView, Peer, ProcessId, State, VoterView};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// The first millisecond of the year 10000, which RFC 3339 cannot write.
@@ -45,10 +46,9 @@ impl<'a> LeaderBody<'a> {
             leader: leader.map(|leader| Process::new(&leader.peer)),
             is_leader: leads(snapshot),
             epoch: snapshot.view.epoch.0,
-            // In `classic` there is no lease that could bound it.
-            valid_for_ms: None,
+            valid_for_ms: leader.and(valid_for_ms(snapshot)),
             elected_at: leader.and_then(|leader| wall_time(leader.elected_at_ms)),
-            safety: "classic",
+            safety: if snapshot.view.voting.is_some() { "majority" } else { "classic" },
         }
     }
 }
@@ -109,6 +109,17 @@ struct MemberBody<'a> {
     me: bool,
     last_heard_ms: Option<u64>,
     round_trip_ms: Option<f64>,
+    #[serde(flatten)]
+    voting: Option<VotingBody>,
+}
+
+/// What `majority` adds to a member.
+#[derive(Serialize)]
+struct VotingBody {
+    /// Whether it votes; none: this process does not know the voters yet.
+    voter: Option<bool>,
+    /// The lease that it was given.
+    lease_ms: Option<u32>,
 }
 
 impl<'a> MemberBody<'a> {
@@ -125,6 +136,10 @@ impl<'a> MemberBody<'a> {
             last_heard_ms: member.last_heard.map(|heard| whole_ms(snapshot.now.since(heard))),
             // Whole microseconds: more digits would be noise.
             round_trip_ms: member.round_trip.map(|duration| f64::from(whole_us(duration)) / 1000.0),
+            voting: snapshot.view.voting.as_ref().map(|voting| VotingBody {
+                voter: voting.view.as_ref().map(|known| known.voters.contains(&member.peer.name)),
+                lease_ms: voting.leases_ms.get(&id).copied(),
+            }),
         }
     }
 }
@@ -133,13 +148,38 @@ impl<'a> MemberBody<'a> {
 #[derive(Serialize)]
 pub(super) struct MembersBody<'a> {
     members: Vec<MemberBody<'a>>,
+    #[serde(flatten)]
+    voters: Option<VotersBody<'a>>,
+}
+
+/// What `majority` adds to the list: who votes; none: this process does not know yet.
+#[derive(Serialize)]
+struct VotersBody<'a> {
+    voters: Option<VoterViewBody<'a>>,
+}
+
+/// A voter view: two processes with the same epoch and version here count the same voters.
+#[derive(Serialize)]
+struct VoterViewBody<'a> {
+    epoch: u64,
+    version: u32,
+    names: &'a BTreeSet<String>,
 }
 
 impl<'a> MembersBody<'a> {
     pub(super) fn new(snapshot: &'a Snapshot) -> MembersBody<'a> {
         let leader = leader(snapshot).map(|leader| leader.peer.id);
         let body = |member| MemberBody::new(member, snapshot, leader);
-        MembersBody { members: snapshot.view.members.iter().map(body).collect() }
+        let voters = |known: &'a VoterView| VoterViewBody {
+            epoch: known.stamp.epoch.0,
+            version: known.stamp.version,
+            names: &known.voters,
+        };
+        let voting = snapshot.view.voting.as_ref();
+        MembersBody {
+            members: snapshot.view.members.iter().map(body).collect(),
+            voters: voting.map(|voting| VotersBody { voters: voting.view.as_ref().map(voters) }),
+        }
     }
 }
 
@@ -151,6 +191,12 @@ pub(super) fn leader(snapshot: &Snapshot) -> Option<&Incumbent> {
 /// Whether this process leads at the moment of asking. All answers go by this.
 pub(super) fn leads(snapshot: &Snapshot) -> bool {
     snapshot.view.leads(snapshot.now, snapshot.turned)
+}
+
+/// What is left of the lease that the answer goes by: this process's own where it leads, else what it promised. Rounded
+/// down: nobody may count on a part of a millisecond that is not there. None in `classic`, which has no lease.
+fn valid_for_ms(snapshot: &Snapshot) -> Option<u64> {
+    snapshot.view.valid_until.map(|until| whole_ms(until.since(snapshot.now)))
 }
 
 /// At most an hour, so that it is exact as a floating-point number.

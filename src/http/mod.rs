@@ -6,6 +6,7 @@
 
 mod bodies;
 mod head;
+mod readiness;
 mod reply;
 pub mod routes;
 

@@ -2,13 +2,13 @@
 //!
 //! Whether anybody leads is computed from the snapshot's view, its moment and the driver's last turn, each time.
 
+use super::Source;
 use super::bodies::{
     EpochBody, ErrorBody, ErrorDetail, IsLeaderBody, LeaderBody, MembersBody, NameBody, StatusBody, leader,
     leads,
 };
 use super::head::Request;
-use super::{Snapshot, Source};
-use crate::election::Role;
+use super::readiness::why_not_ready;
 use serde::Serialize;
 use std::io::Cursor;
 use tiny_http::{Header, Method, StatusCode};
@@ -121,26 +121,6 @@ fn get_readiness(_: &Request<'_>, source: &dyn Source) -> Response {
 
 fn get_metrics(_: &Request<'_>, source: &dyn Source) -> Response {
     response(200, PROMETHEUS_TEXT, source.metrics().into_bytes())
-}
-
-/// In a line, for the one who looks at a pod that does not become ready.
-fn why_not_ready(snapshot: &Snapshot) -> String {
-    let view = &snapshot.view;
-    if !view.stands(snapshot.now, snapshot.turned) {
-        return format!(
-            "the driver has not turned for {} ms (at most {} ms): this process was paused or gets no CPU time, and asks \
-             its peers before it answers",
-            snapshot.now.since(snapshot.turned).as_millis(),
-            view.stands_for.as_millis(),
-        );
-    }
-    match view.role {
-        Role::Leaving => "it has said farewell and is about to end",
-        Role::Asking => "it is asking its peers who leads, or waiting for them",
-        Role::Contesting => "an election is under way and nobody leads yet",
-        Role::Leading | Role::Following => "it knows no leader",
-    }
-    .to_owned()
 }
 
 /// The status of `/is-leader` where this process does not lead: 503, or what `standby=` says.

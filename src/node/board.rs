@@ -12,6 +12,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const STUCK_AFTER: Duration = Duration::from_secs(5);
 
 /// The place between the driver and whoever is asked.
+///
+/// The view is swapped as a whole, with role, epoch, leader and the lease's deadline in it, so that nobody ever sees the
+/// deadline of one epoch with the role of another, as a deadline in an atomic of its own could show. The lock is held for
+/// the swap of one pointer. Should the driver be held up just there, whoever asks waits with it and reads the time only
+/// afterwards: the answer can come late, but never for a time that is over.
 pub(super) struct Board {
     view: Mutex<Arc<View>>,
     /// The moment of the driver's last turn, in nanoseconds of CLOCK_BOOTTIME.
@@ -37,7 +42,9 @@ impl Board {
 
     /// Shows a new view. It must be what holds at the turn that is told of next.
     pub(super) fn publish(&self, view: View) {
-        *self.view.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(view);
+        let mut view = Arc::new(view);
+        std::mem::swap(&mut *self.view.lock().unwrap_or_else(PoisonError::into_inner), &mut view);
+        // The lock is free again before the former view is.
     }
 
     /// The driver has turned: it looked at the time at `at` and has published all that followed from it. The moment is

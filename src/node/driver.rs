@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-/// A view that only tells when somebody was last heard is not published more often than this.
+/// A view that only tells when somebody was last heard is not published more often than this, or than an eighth of the
+/// failure timeout where that is shorter: what it says must not look older than it is.
 const PUBLISH_EVERY: Duration = Duration::from_millis(200);
 
 /// What the driver is told.
@@ -54,6 +55,7 @@ pub(super) struct Driver {
     /// The longest time between two turns: a fraction of the time for which an answer stands without one.
     turn_every: Duration,
     published: Moment,
+    publish_every: Duration,
     alone: bool,
 }
 
@@ -79,6 +81,7 @@ impl Driver {
             stop,
             turn_every: failure_timeout / 6,
             published: Moment::default(),
+            publish_every: PUBLISH_EVERY.min(failure_timeout / 8),
             alone: true,
         }
     }
@@ -146,7 +149,10 @@ impl Driver {
         let now = Now { at: boottime(), wall_ms: wall_ms() };
         let quiet = matches!(event, Event::Received { .. } | Event::Turn | Event::Timer(Timer::Heartbeat));
         let acknowledged = match &event {
-            Event::Received { from, message: Message { body: Body::HeartbeatAck { .. }, .. } } => Some(*from),
+            Event::Received {
+                from,
+                message: Message { body: Body::HeartbeatAck { .. } | Body::Renewed { .. }, .. },
+            } => Some(*from),
             _ => None,
         };
         let mut actions = self.machine.handle(now, event).into_iter().peekable();
@@ -157,9 +163,11 @@ impl Driver {
         if let Some(Action::Persist(record)) = actions.next_if(|a| matches!(a, Action::Persist(_))) {
             self.persist(&record)?;
         }
-        let changes = actions.peek().is_some() && !quiet || now.at.since(self.published) >= PUBLISH_EVERY;
+        let changes =
+            actions.peek().is_some() && !quiet || now.at.since(self.published) >= self.publish_every;
         let rest: Vec<Action> = actions.collect();
-        if changes || rest.iter().any(|a| matches!(a, Action::Note(_))) {
+        let told = |a: &Action| matches!(a, Action::Note(_) | Action::Arm { timer: Timer::Lease, .. });
+        if changes || rest.iter().any(told) {
             self.board.publish(self.machine.view());
             self.published = now.at;
         }

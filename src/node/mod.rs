@@ -12,7 +12,7 @@ mod timers;
 
 use crate::config::Config;
 use crate::discovery::{self, LookupResult};
-use crate::election::{Incarnation, Machine, Peer, ProcessId, Record};
+use crate::election::{Incarnation, Machine, Peer, ProcessId, Record, Safety};
 use crate::store::Store;
 use crate::telemetry::{self, Direction, Metrics};
 use crate::transport::{self, Transport};
@@ -189,6 +189,9 @@ fn open(config: &Config) -> Result<(Option<Store>, Option<Record>), Failure> {
     let (store, record) = Store::open(folder)?;
     if let Some(record) = &record {
         store.check_cluster(record, &config.cluster)?;
+        if let Safety::Majority { .. } = config.settings.safety {
+            store.check_voter(record, &config.name)?;
+        }
     }
     Ok((Some(store), record))
 }

@@ -92,6 +92,20 @@ pub enum OpenError {
         /// This process's cluster.
         expected: String,
     },
+    /// The record is another voter's.
+    #[error(
+        "{} is the record of the voter {found:?}, and this process is {expected:?}: the folder was copied or mounted from \
+        another voter, and two processes with one vote could elect two leaders. Correct --state-dir or --name; if this \
+        voter's own folder is lost, give it an empty one, and it recovers from the other voters", file.display()
+    )]
+    OtherVoter {
+        /// The file.
+        file: PathBuf,
+        /// The name in the record's vote.
+        found: String,
+        /// This process's name.
+        expected: String,
+    },
 }
 
 /// The process that has the folder, as it numbered itself; in another container that number means nothing here.

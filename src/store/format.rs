@@ -7,10 +7,13 @@
 //! ```
 //!
 //! The checksum is of everything after the header's line. The format's number is raised when an older program must not
-//! use a newer one's record; a field that an older program may ignore needs no new number.
+//! use a newer one's record; a field that an older program may ignore needs no new number. The vote is such a field: it is
+//! there only with `--safety majority`, which a program that does not know it refuses.
 
 use super::RECORD_BYTES_MAX;
-use crate::election::{LimitError, Record, check_cluster, check_entries};
+use crate::election::{
+    LimitError, NAME_BYTES_MAX, Record, check_cluster, check_entries, check_text, check_voters,
+};
 
 /// The format that this program writes, and the newest that it reads.
 pub(super) const FORMAT: u32 = 1;
@@ -79,14 +82,17 @@ pub(super) fn from_bytes(bytes: &[u8]) -> Result<Record, Unreadable> {
     Ok(record)
 }
 
-/// The same limits as for what peers send, except the epoch's: one's own may have passed the highest that a message may
-/// carry, and must not go back for it.
+/// The same limits as for what peers send, except for epochs: one's own may have passed the highest that a message may
+/// carry, and must not go back for it; a view's follows from it.
 fn check(record: &Record) -> Result<(), LimitError> {
     check_cluster(&record.cluster)?;
     if let Some(leader) = &record.leader {
         leader.check()?;
     }
-    check_entries(&record.members)
+    check_entries(&record.members)?;
+    let Some(vote) = &record.vote else { return Ok(()) };
+    check_text("the voter's name", &vote.name, NAME_BYTES_MAX)?;
+    check_voters(&vote.view.voters)
 }
 
 /// The decimal number at the beginning, and what follows it.

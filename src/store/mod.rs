@@ -21,8 +21,8 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// The longest record, in bytes of its file. The most members with the longest names need about 235 KiB; the rest is
-/// room for fields to come.
+/// The longest record, in bytes of its file. The most members and voters with the longest names need about 250 KiB; the
+/// rest is room for fields to come.
 pub const RECORD_BYTES_MAX: usize = 512 * 1024;
 
 const RECORD_FILE: &str = "bellwether.record";
@@ -103,6 +103,19 @@ impl Store {
             found: record.cluster.clone(),
             expected: cluster.to_owned(),
         })
+    }
+
+    /// Whether a record that was read from this folder is this voter's own: a vote goes with the name, and a folder that
+    /// was copied from another voter has that one's. A record without a vote is anybody's.
+    pub fn check_voter(&self, record: &Record, name: &str) -> Result<(), OpenError> {
+        match &record.vote {
+            Some(vote) if vote.name != name => Err(OpenError::OtherVoter {
+                file: self.dir.join(RECORD_FILE),
+                found: vote.name.clone(),
+                expected: name.to_owned(),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// The record and the bytes of its file, if there is one.

@@ -1,8 +1,8 @@
 //! The metrics, in a registry of their own, as Prometheus text.
 //!
 //! Every series exists from the start, so that the first increase of a counter can be seen. What depends on the moment
-//! of asking (who leads, and how long nobody has) is computed when a scrape asks, like every other answer.
-//! `bellwether_lease_remaining_seconds` comes with the safety level that has a lease.
+//! of asking (who leads, for how long, and how long nobody has) is computed when a scrape asks, like every other answer.
+//! What only `--safety majority` has is left out without it.
 
 use crate::election::{Body, Moment, Outcome, Reason, State, View};
 use prometheus::core::Collector;
@@ -48,6 +48,10 @@ pub struct Metrics(Arc<Inner>);
 
 struct Inner {
     registry: Registry,
+    /// What only `majority` shows.
+    voting: Registry,
+    lease_remaining: Gauge,
+    voters: IntGauge,
     is_leader: IntGauge,
     master_status: IntGauge,
     epoch: IntGauge,
@@ -149,6 +153,18 @@ impl Metrics {
             &["version"],
         )?;
 
+        let lease_remaining = Gauge::new(
+            "bellwether_lease_remaining_seconds",
+            "How much is left of this process's lease at the time of the scrape; 0 where it does not lead.",
+        )?;
+        let voters = IntGauge::new(
+            "bellwether_voters",
+            "How many voters there are, as this process knows; 0 before it has recovered.",
+        )?;
+        let voting = Registry::new();
+        voting.register(Box::new(lease_remaining.clone()))?;
+        voting.register(Box::new(voters.clone()))?;
+
         for state in [State::Alive, State::Failed] {
             members.with_label_values(&[state_name(state)]);
         }
@@ -190,6 +206,9 @@ impl Metrics {
         }
         Ok(Metrics(Arc::new(Inner {
             registry,
+            voting,
+            lease_remaining,
+            voters,
             is_leader,
             master_status: master.with_label_values(&[cluster]),
             epoch,
@@ -276,8 +295,17 @@ impl Metrics {
             inner.members.with_label_values(&[state_name(state)]).set(count);
         }
         self.leaderless(now, None);
+        let mut families = inner.registry.gather();
+        if let Some(voting) = &view.voting {
+            let left =
+                view.valid_until.filter(|_| leads == 1).map_or(Duration::ZERO, |until| until.since(now));
+            inner.lease_remaining.set(left.as_secs_f64());
+            let voters = voting.view.as_ref().map_or(0, |known| known.voters.len());
+            inner.voters.set(i64::try_from(voters).unwrap_or(i64::MAX));
+            families.extend(inner.voting.gather());
+        }
         // Encoding fails for families without metrics alone, and gathering drops those.
-        TextEncoder::new().encode_to_string(&inner.registry.gather()).unwrap_or_default()
+        TextEncoder::new().encode_to_string(&families).unwrap_or_default()
     }
 }
 

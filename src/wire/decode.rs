@@ -4,9 +4,11 @@ use super::{
     Frame, HEADER_BYTES, Hello, LENGTH_BYTES, REFUSE_TEXT_BYTES_MAX, Refusal, Stamp, VERSION, checksum, tag,
 };
 use crate::election::{
-    Body, Entry, Epoch, LimitError, MEMBERS_MAX, Message, ProcessId, check_cluster, check_text,
+    Body, Entry, Epoch, LimitError, MEMBERS_MAX, MembershipVersion, Message, ProcessId, Recollection,
+    VOTERS_MAX, ViewStamp, VoterView, check_cluster, check_text,
 };
 use serde::Deserialize;
+use std::collections::BTreeSet;
 
 /// Why bytes are no frame. None of these can be mended by reading on: the connection is to be closed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -84,7 +86,7 @@ pub fn decode(bytes: &[u8], limit: usize) -> Result<Option<(Frame, usize)>, Deco
 
 /// Reads a payload whose checksum was right.
 fn payload(tag: u16, payload: &[u8]) -> Result<Frame, DecodeError> {
-    let reader = |frame| Reader { frame, bytes: payload.len(), rest: payload };
+    let reader = |frame| Reader { frame, bytes: payload.len(), epoch: Epoch::ZERO, rest: payload };
     match tag {
         tag::HELLO => hello(reader("hello")),
         tag::REFUSE => refuse(reader("refuse")),
@@ -125,19 +127,19 @@ fn payload(tag: u16, payload: &[u8]) -> Result<Frame, DecodeError> {
                 epoch: fields.take()?,
                 incarnation: fields.take()?,
                 verdict: fields.take()?,
-                view: fields.take()?,
+                view: fields.view()?,
             })
         }),
         tag::WITHDRAW => message(reader("withdraw"), |fields| {
             Ok(Body::Withdraw { epoch: fields.take()?, incarnation: fields.take()? })
         }),
         tag::RENEW => message(reader("renew"), |fields| {
-            Ok(Body::Renew {
-                sequence: fields.take()?,
-                membership: fields.take()?,
-                lease_ms: fields.take()?,
-                view: fields.take()?,
-            })
+            let sequence = fields.take()?;
+            let (epoch, version) = fields.epoch_behind()?;
+            let membership = MembershipVersion { epoch, version };
+            let lease_ms = fields.take()?;
+            let (epoch, version) = fields.epoch_behind()?;
+            Ok(Body::Renew { sequence, membership, lease_ms, view: ViewStamp { epoch, version } })
         }),
         tag::RENEWED => message(reader("renewed"), |fields| {
             Ok(Body::Renewed {
@@ -149,7 +151,7 @@ fn payload(tag: u16, payload: &[u8]) -> Result<Frame, DecodeError> {
                 lease_ms: fields.take()?,
             })
         }),
-        tag::VOTERS => message(reader("voters"), |fields| Ok(Body::Voters { view: fields.take()? })),
+        tag::VOTERS => message(reader("voters"), |fields| Ok(Body::Voters { view: fields.view()? })),
         tag::RECOVER => message(reader("recover"), |fields| {
             Ok(Body::Recover { round: fields.take()?, incarnation: fields.take()? })
         }),
@@ -157,7 +159,7 @@ fn payload(tag: u16, payload: &[u8]) -> Result<Frame, DecodeError> {
             Ok(Body::Recovered {
                 round: fields.take()?,
                 incarnation: fields.take()?,
-                recollection: fields.take()?,
+                recollection: fields.recollection()?,
                 target: fields.take()?,
             })
         }),
@@ -192,6 +194,7 @@ fn message(
     fields.allow(check_cluster(&stamp.cluster))?;
     fields.allow(stamp.priority.check())?;
     let epoch: Epoch = fields.take()?;
+    fields.epoch = epoch;
     let body = body(&mut fields)?;
     let message = Message { epoch, body };
     fields.allow(message.check())?;
@@ -202,6 +205,8 @@ fn message(
 struct Reader<'a> {
     frame: &'static str,
     bytes: usize,
+    /// The message's, once it has been read.
+    epoch: Epoch,
     rest: &'a [u8],
 }
 
@@ -228,6 +233,35 @@ impl<'a> Reader<'a> {
             entries.push(self.take()?);
         }
         Ok(entries)
+    }
+
+    /// An epoch that is written as its distance below the message's, and the counter behind it.
+    fn epoch_behind(&mut self) -> Result<(Epoch, u32), DecodeError> {
+        let (behind, version): (u64, u32) = self.take()?;
+        Ok((Epoch(self.epoch.0.wrapping_sub(behind)), version))
+    }
+
+    /// A voter view, of whose names the same holds.
+    fn view(&mut self) -> Result<VoterView, DecodeError> {
+        let stamp = self.take()?;
+        let announced: u64 = self.take()?;
+        if announced > VOTERS_MAX as u64 {
+            let voters = usize::try_from(announced).unwrap_or(usize::MAX);
+            self.allow(Err(LimitError::Voters(voters)))?;
+        }
+        let mut voters = BTreeSet::new();
+        for _ in 0..announced {
+            voters.insert(self.take()?);
+        }
+        Ok(VoterView { stamp, voters })
+    }
+
+    /// A recollection with its view, or none.
+    fn recollection(&mut self) -> Result<Option<Recollection>, DecodeError> {
+        if !self.take::<bool>()? {
+            return Ok(None);
+        }
+        Ok(Some(Recollection { view: self.view()?, lease_longest_ms: self.take()? }))
     }
 
     /// Names the frame in an error of a limit.

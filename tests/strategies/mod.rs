@@ -2,10 +2,11 @@
 #![allow(dead_code, reason = "each test program uses some of them")]
 
 use bellwether::election::{
-    Body, CLUSTER_BYTES_MAX, Entry, Epoch, Incarnation, Incumbent, MEMBERS_MAX, MembershipVersion, Message,
-    NAME_BYTES_MAX, Peer, Priority, ProcessId, REVISION_BYTES_MAX, Record, State,
+    Ballot, Body, CLUSTER_BYTES_MAX, Entry, Epoch, Incarnation, Incumbent, MEMBERS_MAX, MembershipVersion,
+    Message, NAME_BYTES_MAX, Peer, Priority, Process, ProcessId, Question, REVISION_BYTES_MAX, Recollection,
+    Record, Refusal, State, VOTERS_MAX, Verdict, ViewStamp, VoteRecord, VoterView,
 };
-use proptest::collection::vec;
+use proptest::collection::{btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -70,7 +71,93 @@ pub fn entries() -> impl Strategy<Value = Vec<Entry>> {
     vec(entry(), 0..12)
 }
 
+pub fn incarnation() -> impl Strategy<Value = Incarnation> {
+    any::<u64>().prop_map(Incarnation)
+}
+
+pub fn view_stamp() -> impl Strategy<Value = ViewStamp> {
+    (epoch(), any::<u32>()).prop_map(|(epoch, version)| ViewStamp { epoch, version })
+}
+
+pub fn voter_view() -> impl Strategy<Value = VoterView> {
+    let voters = prop_oneof![
+        4 => btree_set(text(20), 1..6),
+        1 => btree_set(text(NAME_BYTES_MAX), 1..=VOTERS_MAX),
+    ];
+    (view_stamp(), voters).prop_map(|(stamp, voters)| VoterView { stamp, voters })
+}
+
+fn question() -> impl Strategy<Value = Question> {
+    prop_oneof![Just(Question::Sounding), Just(Question::Claim)]
+}
+
+fn verdict() -> impl Strategy<Value = Verdict> {
+    prop_oneof![
+        Just(Verdict::Yes),
+        Just(Verdict::Conditional),
+        Just(Verdict::No(Refusal::Stale)),
+        any::<u32>().prop_map(|for_ms| Verdict::No(Refusal::Promised { for_ms })),
+        Just(Verdict::No(Refusal::Outranked)),
+        Just(Verdict::No(Refusal::Recovering)),
+        Just(Verdict::No(Refusal::NoVoter)),
+        Just(Verdict::No(Refusal::Withdrawn)),
+    ]
+}
+
+/// What only processes with `--safety majority` say.
+pub fn voting_body() -> impl Strategy<Value = Body> {
+    let ballot = (epoch(), incarnation(), any::<u32>(), view_stamp())
+        .prop_map(|(epoch, incarnation, lease_ms, view)| Ballot { epoch, incarnation, lease_ms, view });
+    let recollection = (voter_view(), any::<u32>())
+        .prop_map(|(view, lease_longest_ms)| Recollection { view, lease_longest_ms });
+    prop_oneof![
+        (question(), ballot, option::of(epoch())).prop_map(|(question, ballot, freed)| Body::Contest {
+            question,
+            ballot,
+            freed
+        }),
+        (question(), epoch(), incarnation(), verdict(), voter_view()).prop_map(
+            |(question, epoch, incarnation, verdict, view)| Body::Vote {
+                question,
+                epoch,
+                incarnation,
+                verdict,
+                view
+            }
+        ),
+        (epoch(), incarnation()).prop_map(|(epoch, incarnation)| Body::Withdraw { epoch, incarnation }),
+        (any::<u32>(), membership_version(), any::<u32>(), view_stamp()).prop_map(
+            |(sequence, membership, lease_ms, view)| Body::Renew { sequence, membership, lease_ms, view }
+        ),
+        (any::<u32>(), membership_version(), any::<bool>(), view_stamp(), any::<u64>(), any::<u32>())
+            .prop_map(|(sequence, membership, promised, view, target, lease_ms)| Body::Renewed {
+                sequence,
+                membership,
+                promised,
+                view,
+                target,
+                lease_ms
+            }),
+        voter_view().prop_map(|view| Body::Voters { view }),
+        (any::<u32>(), incarnation()).prop_map(|(round, incarnation)| Body::Recover { round, incarnation }),
+        (any::<u32>(), incarnation(), option::of(recollection), any::<u64>()).prop_map(
+            |(round, incarnation, recollection, target)| Body::Recovered {
+                round,
+                incarnation,
+                recollection,
+                target
+            }
+        ),
+        Just(Body::Prepare),
+        any::<bool>().prop_map(|majority| Body::Prepared { majority }),
+    ]
+}
+
 pub fn body() -> impl Strategy<Value = Body> {
+    prop_oneof![11 => classic_body(), 10 => voting_body()]
+}
+
+fn classic_body() -> impl Strategy<Value = Body> {
     prop_oneof![
         Just(Body::Election),
         Just(Body::Answer),
@@ -102,17 +189,43 @@ pub fn cluster() -> impl Strategy<Value = String> {
     text(CLUSTER_BYTES_MAX)
 }
 
+fn vote_record() -> impl Strategy<Value = VoteRecord> {
+    let process = (process_id(), incarnation()).prop_map(|(id, incarnation)| Process { id, incarnation });
+    (text(NAME_BYTES_MAX), option::of(process), voter_view(), any::<u32>()).prop_map(
+        |(name, granted_to, view, lease_longest_ms)| VoteRecord { name, granted_to, view, lease_longest_ms },
+    )
+}
+
 pub fn record() -> impl Strategy<Value = Record> {
-    (cluster(), process_id(), any::<u64>(), option::of(peer()), entries()).prop_map(
-        |(cluster, id, epoch, leader, members)| Record {
+    (cluster(), process_id(), any::<u64>(), option::of(peer()), entries(), option::of(vote_record()))
+        .prop_map(|(cluster, id, epoch, leader, members, vote)| Record {
             cluster,
             id,
             epoch: Epoch(epoch),
             leader,
             members,
-            vote: None,
-        },
-    )
+            vote,
+        })
+}
+
+/// As many voters as there may be, each name as long as can be.
+pub fn largest_view() -> VoterView {
+    // A quotation mark takes two bytes in JSON; the two digits make them different.
+    let name = |k| format!("{k:02}{}", "\"".repeat(NAME_BYTES_MAX - 2));
+    VoterView {
+        stamp: ViewStamp { epoch: Epoch::MAX, version: u32::MAX },
+        voters: (0..VOTERS_MAX).map(name).collect(),
+    }
+}
+
+/// The vote that takes the most bytes in a record.
+pub fn largest_vote() -> VoteRecord {
+    VoteRecord {
+        name: "\"".repeat(NAME_BYTES_MAX),
+        granted_to: Some(Process { id: ProcessId(Uuid::max()), incarnation: Incarnation(u64::MAX) }),
+        view: largest_view(),
+        lease_longest_ms: u32::MAX,
+    }
 }
 
 /// The member that takes the most bytes: longest texts, greatest numbers.

@@ -1,6 +1,9 @@
 //! What happened in a world, as lines that people read.
 
-use bellwether::election::{Body, Entry, Incumbent, Message, Note, Peer, ProcessId, State};
+use bellwether::election::{
+    Body, Entry, Incumbent, Message, Note, Peer, ProcessId, Question, Refusal, State, Verdict, ViewStamp,
+    VoterView,
+};
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -30,7 +33,10 @@ impl Trace {
 
     /// A message leaves; `fate` says what the network does with it, empty if it carries it.
     pub fn sent(&mut self, now: Duration, from: usize, to: ProcessId, message: &Message, fate: &str) {
-        let beat = matches!(message.body, Body::Heartbeat { .. } | Body::HeartbeatAck { .. });
+        let beat = matches!(
+            message.body,
+            Body::Heartbeat { .. } | Body::HeartbeatAck { .. } | Body::Renew { .. } | Body::Renewed { .. }
+        );
         if self.detail == Detail::Off || beat && fate.is_empty() && self.detail < Detail::Heartbeats {
             return;
         }
@@ -64,9 +70,32 @@ fn incumbent(leader: &Option<Incumbent>) -> String {
     leader.as_ref().map_or_else(|| "nobody".to_string(), |l| name(l.peer.id))
 }
 
+fn asked(question: Question) -> &'static str {
+    match question {
+        Question::Sounding => "sounding",
+        Question::Claim => "claim",
+    }
+}
+
+fn why(refusal: Refusal) -> String {
+    match refusal {
+        Refusal::Promised { for_ms } => format!("promised for {for_ms} ms"),
+        other => other.name().to_string(),
+    }
+}
+
+fn version(stamp: ViewStamp) -> String {
+    format!("{}.{}", stamp.epoch, stamp.version)
+}
+
+fn voters(view: &VoterView) -> String {
+    let names: Vec<&str> = view.voters.iter().map(String::as_str).collect();
+    format!("{} of view {}", names.join(" "), version(view.stamp))
+}
+
 fn said(message: &Message) -> String {
     let mut text = match &message.body {
-        Body::Election | Body::Answer | Body::Coordinator { .. } | Body::Ask => {
+        Body::Election | Body::Answer | Body::Coordinator { .. } | Body::Ask | Body::Prepare => {
             message.body.name().to_string()
         }
         Body::Heartbeat { sequence, .. } => format!("heartbeat {sequence}"),
@@ -85,6 +114,31 @@ fn said(message: &Message) -> String {
         }
         Body::Tell { leader, entries } => {
             format!("tell: {} leads, members {}", incumbent(leader), list(entries))
+        }
+        Body::Contest { question, ballot, freed } => {
+            let freed = freed.map_or_else(String::new, |epoch| format!(", {epoch} freed"));
+            format!("contest: {} for {}{freed}", asked(*question), ballot.epoch)
+        }
+        Body::Vote { question, epoch, verdict, .. } => {
+            let verdict = match verdict {
+                Verdict::Yes => "yes".to_string(),
+                Verdict::Conditional => "yes if all".to_string(),
+                Verdict::No(refusal) => format!("no ({})", why(*refusal)),
+            };
+            format!("vote: {} for {epoch}: {verdict}", asked(*question))
+        }
+        Body::Withdraw { epoch, .. } => format!("withdraw up to {epoch}"),
+        Body::Renew { sequence, .. } => format!("renew {sequence}"),
+        Body::Renewed { sequence, promised: true, .. } => format!("renewed {sequence}"),
+        Body::Renewed { sequence, promised: false, .. } => format!("renewed {sequence}, no promise"),
+        Body::Voters { view } => format!("voters: {}", voters(view)),
+        Body::Recover { round, .. } => format!("recover, round {round}"),
+        Body::Recovered { round, recollection, .. } => {
+            let view = recollection.as_ref().map_or_else(|| "no record".to_string(), |r| voters(&r.view));
+            format!("recovered, round {round}: {view}")
+        }
+        Body::Prepared { majority } => {
+            format!("prepared: {}", if *majority { "a majority" } else { "no majority" })
         }
     };
     let _ = write!(text, ", epoch {}", message.epoch);
@@ -119,6 +173,17 @@ fn told(note: &Note) -> String {
         Note::SameName { known, other } => format!("{} and {} have one name", peer(known), peer(other)),
         Note::LeadsAlone { others } => format!("leads alone, though there are {others} other addresses"),
         Note::TooManyMembers(member) => format!("no room for {}", peer(member)),
+        Note::Recovering => "has no record: asks the voters".to_string(),
+        Note::Recovered(epoch) => format!("has recovered, epoch {epoch}"),
+        Note::Cautious(wait) => format!("grants nobody for {wait:?}"),
+        Note::Refused { voter, question, refusal } => {
+            format!("{} refuses its {} ({})", peer(voter), asked(*question), why(*refusal))
+        }
+        Note::VotersChanged(view) => format!("voters are {}", voters(view)),
+        Note::LeaseDiffers { peer: other, lease_ms } => {
+            format!("{} has a lease of {lease_ms} ms", peer(other))
+        }
+        Note::VotersDiffer(other) => format!("{} has other voters", peer(other)),
         Note::Resigning { successor: Some(to), .. } => format!("resigns to {}", peer(to)),
         Note::Resigning { successor: None, .. } => "resigns".to_string(),
     }

@@ -1,6 +1,6 @@
 //! The election itself: the seed's rules 1 to 4.
 
-use super::{Machine, Phase};
+use super::{Machine, Mutation, Phase};
 use crate::election::{
     Action, Body, Epoch, Member, Message, Note, Now, Outcome, Preempt, ProcessId, Rank, Reason, State, Timer,
     Variant,
@@ -13,6 +13,9 @@ impl Machine {
     /// outranks it, the dead coordinator included. `detector`: every process knows from the failure detector who
     /// is alive, so the highest live one announces at once and the others wait for it.
     pub(super) fn contest(&mut self, now: Now) {
+        if self.majority.is_some() {
+            return self.stand(now);
+        }
         let next = self.seen.max(self.epoch).next();
         if self.settings.variant == Variant::Paper {
             return self.elect(now, next);
@@ -99,7 +102,7 @@ impl Machine {
         if self.phase != Phase::Deferring {
             return;
         }
-        if self.fruitless > 0 && self.best_live().is_none() {
+        if self.fruitless > 0 && self.best_live().is_none() && self.majority.is_none() {
             // Still nobody who may lead, and no news worth a line in the log every time.
             return self.arm(Timer::Coordinator, self.settings.coordinator_timeout);
         }
@@ -117,6 +120,9 @@ impl Machine {
     pub(super) fn announcement_missed(&mut self, now: Now) {
         if matches!(self.phase, Phase::Waiting(_)) {
             self.handover_failed(now);
+            if self.majority.is_some() {
+                return self.sound(now);
+            }
             self.elect(now, self.seen.max(self.epoch).next());
         }
     }
@@ -140,7 +146,8 @@ impl Machine {
         let incumbent_lives =
             self.phase == Phase::Following && self.settings.variant == Variant::Detector && !self.leads(from);
         let asks_after_pause = matches!(&self.phase, Phase::Asking(asking) if asking.after_pause);
-        if epoch <= self.epoch || incumbent_lives || asks_after_pause && !self.letter() {
+        let round_known = epoch <= self.epoch && !self.mutant(Mutation::NoDedupe);
+        if round_known || incumbent_lives || asks_after_pause && !self.letter() {
             // A round that is over or that this process takes part in already; or, for the detector variant, no round
             // at all while the leader is alive: the sender may be missing just that leader. Or a message that waited
             // while this process was paused: others have had the time to elect a leader since.
@@ -178,7 +185,7 @@ impl Machine {
     /// `--preempt always`, only a leader does that: others let an incumbent be.
     pub(super) fn bullies(&self, other: Rank) -> bool {
         let contends = self.settings.preempt == Preempt::Always || self.phase.leading();
-        contends && self.rank().outranks(other)
+        contends && self.majority.is_none() && self.rank().outranks(other)
     }
 
     fn outranked_by(&self, id: ProcessId) -> bool {

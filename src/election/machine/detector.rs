@@ -42,11 +42,14 @@ impl Machine {
             self.beats.pop_front();
         }
         self.beats.push_back((self.sequence, now.at));
-        let beat = Body::Heartbeat { sequence: self.sequence, membership: self.roster.version };
+        let renew = self.begin_round(now);
+        let beat =
+            renew.unwrap_or(Body::Heartbeat { sequence: self.sequence, membership: self.roster.version });
         // Silent members that are still connected get it too: that is how one that was paused hears of this leader.
         self.send_each(self.ids(|m| m.linked), &beat);
         self.arm(Timer::Heartbeat, self.settings.heartbeat);
         self.watch_for_better(now);
+        self.round_sent(now);
     }
 
     /// A follower's side of the heartbeat. It counts as a claim, so a lost Coordinator does no harm.
@@ -118,6 +121,8 @@ impl Machine {
     /// Crash evidence about one life of a member.
     pub(super) fn crashed(&mut self, now: Now, id: ProcessId, incarnation: Incarnation) {
         self.link_down(id, incarnation);
+        self.release(now, id, incarnation);
+        self.check_connections(now);
         if self.settings.crash_evidence == CrashEvidence::Off {
             return self.not_asked_any_more(now, id);
         }
@@ -132,6 +137,9 @@ impl Machine {
             return;
         }
         for id in self.ids(|m| m.peer.address == address && !m.linked) {
+            if let Some(incarnation) = self.roster.get(id).map(|m| m.peer.incarnation) {
+                self.release(now, id, incarnation);
+            }
             self.gone(now, id);
         }
     }

@@ -1,9 +1,10 @@
 //! Who leads: rule 5, and how leadership begins, ends and is handed over.
 
-use super::{Machine, Phase};
+use super::{Machine, Mutation, Phase};
 use crate::election::{
     Action, Body, Epoch, Incumbent, Member, Moment, Note, Now, Preempt, ProcessId, Reason, State, Timer,
 };
+use std::time::Duration;
 
 /// A failed handover doubles the delay of the next at most this often.
 const HANDOVER_DOUBLINGS_MAX: u32 = 6;
@@ -76,11 +77,15 @@ impl Machine {
             }
             return;
         }
+        if self.majority.is_some() {
+            return self.announced(now, from, epoch, elected_at_ms);
+        }
         if self.resigned == Some((from, epoch)) {
             // A message from before its farewell that was slower than that: a resigned epoch is never led again.
             return;
         }
-        if epoch < self.epoch || !sender.rank().eligible() {
+        let stale = epoch < self.epoch && !self.mutant(Mutation::StaleLeaderFollowed);
+        if stale || !sender.rank().eligible() {
             return self.answer_stale(from);
         }
         if epoch == self.epoch {
@@ -117,7 +122,13 @@ impl Machine {
     }
 
     /// Follows a leader, or hears from it again.
-    fn follow(&mut self, now: Now, leader: crate::election::Peer, epoch: Epoch, elected_at_ms: Option<u64>) {
+    pub(super) fn follow(
+        &mut self,
+        now: Now,
+        leader: crate::election::Peer,
+        epoch: Epoch,
+        elected_at_ms: Option<u64>,
+    ) {
         let same = epoch == self.epoch && self.leads(leader.id) && self.phase == Phase::Following;
         if !same {
             let reason = if self.leader.is_some() { Reason::Superseded } else { self.loss };
@@ -159,6 +170,8 @@ impl Machine {
         if me {
             self.disarm(Timer::Heartbeat);
             self.disarm(Timer::Preempt);
+            self.disarm(Timer::Lease);
+            self.stopped_leading();
         }
         self.note(Note::Leaderless { former: former.peer, epoch: self.epoch, reason, me, since });
     }
@@ -188,9 +201,14 @@ impl Machine {
             self.set_epoch(epoch);
             self.resigned = Some((from, epoch));
         }
-        if current && !self.phase.leading() {
+        // Freed promises may be granted anew at once, and then this farewell's epoch is over.
+        self.farewell(now, from, epoch, successor);
+        if current && !self.phase.leading() && self.epoch == epoch {
             match successor {
                 // The one who leaves hears it too: it waits for just that.
+                Some(id) if id == self.me.id && self.rank().eligible() && self.majority.is_some() => {
+                    self.take_over(now, epoch);
+                }
                 Some(id) if id == self.me.id && self.rank().eligible() => {
                     self.announce(now, self.seen.next())
                 }
@@ -230,7 +248,7 @@ impl Machine {
         }
     }
 
-    fn resign(&mut self, successor: Option<ProcessId>, leaving: bool) {
+    pub(super) fn resign(&mut self, successor: Option<ProcessId>, leaving: bool) {
         let peer = successor.and_then(|id| self.roster.get(id)).map(|m| m.peer.clone());
         let reason = if leaving { Reason::Resign } else { Reason::Handover };
         self.note(Note::Resigning { successor: peer, reason });
@@ -250,13 +268,13 @@ impl Machine {
                 && !m.peer.revision.is_empty()
                 && m.peer.revision != self.me.revision
         };
-        let eligible = self.roster.iter().filter(|m| m.linked && m.can_lead());
+        let eligible = self.roster.iter().filter(|m| m.linked && m.can_lead() && self.may_succeed(m));
         eligible.max_by_key(|m| (restarted(m), m.peer.rank())).map(|m| m.peer.id)
     }
 
     /// Arms the handover to a member of higher priority, if the operator wants it and there is one.
     pub(super) fn watch_for_better(&mut self, now: Now) {
-        let Preempt::After(delay) = self.settings.preempt else {
+        let Some(delay) = self.preempt_delay() else {
             return;
         };
         if !self.phase.leading() {
@@ -269,21 +287,38 @@ impl Machine {
         self.arm(Timer::Preempt, due.since(now.at));
     }
 
+    /// How long a better process is left waiting; none: for ever, or it takes over by force.
+    fn preempt_delay(&self) -> Option<Duration> {
+        match self.settings.preempt {
+            Preempt::After(delay) => Some(delay),
+            // Nobody takes over by force where voters decide: it is handed over to at once.
+            Preempt::Always if self.majority.is_some() => Some(Duration::ZERO),
+            Preempt::Always | Preempt::Never => None,
+        }
+    }
+
     /// The best member of higher priority. A greater id alone preempts only under `always`.
     fn better(&self) -> Option<&Member> {
-        let priority = self.me.priority;
-        let better = self.roster.iter().filter(|m| m.linked && m.can_lead() && m.peer.priority > priority);
+        let always = self.settings.preempt == Preempt::Always;
+        let outranks = |m: &Member| {
+            if always { m.rank().outranks(self.rank()) } else { m.peer.priority > self.me.priority }
+        };
+        let better =
+            self.roster.iter().filter(|m| m.linked && m.can_lead() && outranks(m) && self.may_succeed(m));
         better.max_by_key(|m| m.peer.rank())
     }
 
     /// The preemption delay is over: the incumbent hands over in one step.
-    pub(super) fn preempt(&mut self) {
+    pub(super) fn preempt(&mut self, now: Now) {
         if !self.phase.leading() {
             return;
         }
         let Some(id) = self.better().map(|m| m.peer.id) else {
             return;
         };
+        if self.majority.is_some() {
+            return self.propose_handover(now, id);
+        }
         self.handing_over = true;
         self.resign(Some(id), false);
         self.wait_for(id);
@@ -291,9 +326,10 @@ impl Machine {
 
     /// The successor of a handover did not lead: the next attempt comes later.
     pub(super) fn handover_failed(&mut self, now: Now) {
-        let Preempt::After(delay) = self.settings.preempt else {
+        let Some(delay) = self.preempt_delay() else {
             return;
         };
+        let delay = if delay.is_zero() { self.settings.coordinator_timeout } else { delay };
         if std::mem::take(&mut self.handing_over) {
             self.handovers_failed = (self.handovers_failed + 1).min(HANDOVER_DOUBLINGS_MAX);
             self.handover_not_before = now.at.plus(delay.saturating_mul(1 << self.handovers_failed));

@@ -39,12 +39,17 @@ impl Machine {
             member.linked = true;
             member.last_heard = Some(now.at);
         }
+        if former_life {
+            self.reborn(now, id);
+        }
         if new {
             self.dirty = true;
             self.note(Note::MemberUp(peer));
             self.broadcast_entry(id);
         }
         if self.phase.leading() {
+            // In this order: it follows nobody who is no voter of its own view.
+            self.tell_view_to(id);
             self.send_claim(id);
             // It needs the list as soon as it follows: this leader may die before its next heartbeat.
             self.send_list(id);
@@ -52,6 +57,8 @@ impl Machine {
         } else {
             self.ask_newcomer(id, new);
         }
+        self.ask_newcomer_to_recover(id);
+        self.voter_connected(id);
         let leader_gone =
             former_life && self.leads(id) || former_tenant.is_some_and(|tenant| self.leads(tenant));
         let waited_for_gone = former_tenant.is_some_and(|tenant| self.phase == Phase::Waiting(tenant));
@@ -237,6 +244,7 @@ impl Machine {
         };
         self.dirty = true;
         self.lists.remove(&id);
+        self.forget_voter(id);
         self.note(Note::MemberGone(member.peer));
         if self.phase.leading() {
             self.bump_version();

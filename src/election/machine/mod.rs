@@ -3,8 +3,8 @@
 //! Call [`Machine::new`] once, then [`Machine::handle`] with [`Event::Start`] and after that with whatever happens; carry
 //! out the actions of each call, in order, before the next. [`Machine::view`] is what may be told to others in
 //! between. The rules are spread over this folder by what they are about: `start` (ask first), `contest` (the seed's
-//! rules 1 to 4), `leadership` (rule 5, farewell, handover), `detector` (heartbeats, silence, crash evidence) and
-//! `membership`.
+//! rules 1 to 4), `leadership` (rule 5, farewell, handover), `detector` (heartbeats, silence, crash evidence),
+//! `membership`, and `majority` (who leads under `--safety majority`).
 //!
 //! Every rule is stated where it is carried out. Invariants are asserted in release builds: a process that breaks one
 //! must end (fail-stop), not go on.
@@ -12,9 +12,11 @@
 mod contest;
 mod detector;
 mod leadership;
+mod majority;
 mod membership;
 mod start;
 
+use super::mutation::Mutation;
 use super::roster::Roster;
 use super::{
     Action, Body, Epoch, Event, Incumbent, MemberView, Message, Moment, Note, Now, Outcome, Peer, ProcessId,
@@ -92,6 +94,11 @@ pub struct Machine {
     handing_over: bool,
     /// When the next one may be tried after that.
     handover_not_before: Moment,
+    /// `--safety majority`.
+    majority: Option<majority::Majority>,
+    /// The clause that a test has left out.
+    #[cfg(test)]
+    mutation: Option<Mutation>,
     dirty: bool,
     actions: Vec<Action>,
 }
@@ -111,6 +118,9 @@ impl Machine {
             leader.chain(r.members.iter().map(|m| m.peer.address)).collect::<Vec<_>>()
         });
         Machine {
+            majority: majority::Majority::new(&settings, record),
+            #[cfg(test)]
+            mutation: None,
             remembered: remembered.collect(),
             own_addresses: BTreeSet::from([me.address]),
             settings,
@@ -153,10 +163,14 @@ impl Machine {
         if self.started && gap > self.settings.failure_timeout {
             self.woke(gap);
         }
+        self.check_lease(now);
         match event {
-            Event::Start => self.start(),
+            Event::Start => self.start(now),
             Event::LinkUp(peer) => self.link_up(now, peer),
-            Event::LinkDown { id, incarnation } => self.link_down(id, incarnation),
+            Event::LinkDown { id, incarnation } => {
+                self.link_down(id, incarnation);
+                self.check_connections(now);
+            }
             Event::Crashed { id, incarnation } => self.crashed(now, id, incarnation),
             Event::Refused(address) => self.refused(now, address),
             Event::Received { from, message } => self.received(now, from, message),
@@ -183,8 +197,12 @@ impl Machine {
 
     fn received(&mut self, now: Now, from: ProcessId, message: Message) {
         let Message { epoch, body } = message;
+        if self.majority.is_some() && body.of_classic() || self.majority.is_none() && body.of_majority() {
+            return;
+        }
         if !epoch.plausible(self.seen)
-            || matches!(self.phase, Phase::Leaving) && !matches!(body, Body::Coordinator { .. })
+            || matches!(self.phase, Phase::Leaving)
+                && !matches!(body, Body::Coordinator { .. } | Body::Contest { .. })
         {
             return;
         }
@@ -208,7 +226,7 @@ impl Machine {
             Body::Resign { successor, leaving } => self.resigned(now, from, epoch, successor, leaving),
             Body::Ask => self.asked(now, from, epoch),
             Body::Tell { leader, entries } => self.told(now, from, epoch, leader, entries),
-            _ => {}
+            body => self.majority_message(now, from, epoch, body),
         }
     }
 
@@ -217,13 +235,18 @@ impl Machine {
             Timer::Margin => self.margin_over(now),
             Timer::Start => self.start_over(now),
             Timer::Announcement => self.announcement_missed(now),
+            Timer::Answer if self.majority.is_some() => self.voters_silent(now),
             Timer::Answer => self.unanswered(now),
             Timer::Coordinator => self.coordinator_missed(now),
             Timer::Silence => self.leader_silent(now),
             Timer::Heartbeat => self.beat(now),
-            Timer::Preempt => self.preempt(),
+            Timer::Preempt => self.preempt(now),
             Timer::Farewell => self.act(Action::Exit),
-            _ => {}
+            // The turn has begun by looking at the lease.
+            Timer::Lease => {}
+            Timer::Retry => self.retry(now),
+            Timer::Recover => self.ask_to_recover(now),
+            Timer::Caution => self.caution_over(now),
         }
     }
 
@@ -273,8 +296,8 @@ impl Machine {
             epoch: self.epoch,
             leader: self.incumbent(),
             members,
-            valid_until: None,
-            voting: None,
+            valid_until: self.valid_until(),
+            voting: self.voting(),
             stands_for: self.settings.failure_timeout,
         }
     }
@@ -297,7 +320,7 @@ impl Machine {
             epoch: self.epoch,
             leader: self.leader.as_ref().map(|l| l.peer.clone()),
             members: self.roster.entries(),
-            vote: None,
+            vote: self.vote_record(),
         }
     }
 
@@ -307,6 +330,7 @@ impl Machine {
             assert!(self.epoch == elected, "invariant 5: a leader's epoch is the one it was elected with");
             assert!(self.leads(self.me.id), "a leader holds itself to be the leader");
             assert!(self.me.rank().eligible(), "priority 0 never leads");
+            assert!(self.leads_by_majority(), "majority: nobody leads without a lease");
         } else {
             assert!(!self.leads(self.me.id), "only a leader holds itself to be the leader");
         }
@@ -339,6 +363,24 @@ impl Machine {
         }
         wanted.retain(|a| !self.own_addresses.contains(a) && !a.ip().is_unspecified());
         wanted
+    }
+
+    /// Whether a test has left this clause out.
+    #[cfg(test)]
+    fn mutant(&self, clause: Mutation) -> bool {
+        self.mutation == Some(clause)
+    }
+
+    #[cfg(not(test))]
+    #[allow(clippy::unused_self)] // As the one for tests.
+    fn mutant(&self, _: Mutation) -> bool {
+        false
+    }
+
+    /// Leaves a clause out, to see that it is missed.
+    #[cfg(test)]
+    pub(crate) fn mutate(&mut self, clause: Mutation) {
+        self.mutation = Some(clause);
     }
 
     fn rank(&self) -> Rank {
@@ -388,12 +430,17 @@ impl Machine {
 
     fn disarm_all(&mut self) {
         for timer in Timer::ALL {
-            self.disarm(timer);
+            if !timer.outlives_phases() {
+                self.disarm(timer);
+            }
         }
     }
 
-    /// Changes what it is in the middle of. No timer survives that: each phase arms its own.
+    /// Changes what it is in the middle of. No timer of a phase survives that: each phase arms its own.
     fn enter(&mut self, phase: Phase) {
+        if phase != Phase::Electing {
+            self.drop_contest();
+        }
         self.disarm_all();
         if !self.phase.contesting() && phase.contesting() {
             self.note(Note::Contesting { reason: self.loss });

@@ -22,10 +22,11 @@ pub(super) struct Asking {
 }
 
 impl Machine {
-    pub(super) fn start(&mut self) {
+    pub(super) fn start(&mut self, now: Now) {
         self.started = true;
         self.note(Note::Asking { paused: None, expect: self.settings.expect });
         self.ask_all(self.settings.expect);
+        self.start_majority(now);
     }
 
     /// This process has not turned for longer than the failure timeout: others may have elected a leader since, and a
@@ -76,7 +77,7 @@ impl Machine {
     /// that epoch: otherwise its messages would be stale for that process for ever.
     pub(super) fn asked(&mut self, now: Now, from: ProcessId, epoch: Epoch) {
         if self.phase.leading() && epoch > self.epoch {
-            self.announce(now, self.seen.next());
+            self.new_term(now);
         }
         if self.leads(from) && epoch >= self.epoch {
             // Who leads does not ask: it was paused, and has stopped leading. A question from before its election says
@@ -120,7 +121,7 @@ impl Machine {
             self.learn(now, entry);
         }
         let named = leader.map(|l| l.peer).filter(|p| p.id != self.me.id);
-        if named.is_some() && self.phase == Phase::Electing {
+        if named.is_some() && self.phase == Phase::Electing && self.majority.is_none() {
             // There is a leader: as good as an Answer. It announces itself anew as soon as it is asked.
             self.defer();
         }
@@ -148,14 +149,23 @@ impl Machine {
     /// A leader hears of a newer epoch. With nobody leading there it announces itself above it; otherwise two leaders
     /// have met, and the one that outranks the other goes on, in a new epoch.
     fn told_of_newer(&mut self, now: Now, leader: Option<Incumbent>) {
-        match leader.map(|l| l.peer).filter(|p| p.id != self.me.id) {
+        match leader.map(|l| l.peer).filter(|p| p.id != self.me.id && self.majority.is_none()) {
             Some(peer) if !self.rank().outranks(peer.rank()) => {
                 self.learn(now, Entry { peer: peer.clone(), state: State::Alive });
                 self.lose_leader(Reason::Superseded);
                 self.ask_all(0);
                 self.ask(peer.id);
             }
-            _ => self.announce(now, self.seen.next()),
+            _ => self.new_term(now),
+        }
+    }
+
+    /// A higher epoch is about: this leader goes on in one above it.
+    fn new_term(&mut self, now: Now) {
+        if self.majority.is_some() {
+            self.sound_for_new_term(now);
+        } else {
+            self.announce(now, self.seen.next());
         }
     }
 

@@ -1,8 +1,10 @@
 //! Tables: a state of the process, a request, and what is answered.
 
+use super::super::Snapshot;
 use super::*;
 use crate::election::{
-    Epoch, Incarnation, Incumbent, MemberView, Moment, Peer, Priority, ProcessId, State, View,
+    Epoch, Incarnation, Incumbent, MemberView, Moment, Peer, Priority, ProcessId, Role, State, View,
+    ViewStamp, VoterView, Voting, Waits,
 };
 use serde_json::{Value, json};
 use std::io::Read;
@@ -68,6 +70,30 @@ fn source(role: Role) -> Fixed {
 fn paused(role: Role) -> Fixed {
     let mut source = source(role);
     source.0.now = source.0.turned.plus(STANDS_FOR + Duration::from_millis(1));
+    source
+}
+
+/// The same with `--safety majority` and voters web-0, web-1 and web-2, web-0 unknown and web-2 dead; its lease, or what it
+/// has promised, is good for 900.6 ms more.
+fn voting(role: Role, waits: Option<Waits>) -> Fixed {
+    let mut source = source(role);
+    let mut view = View::clone(&source.0.view);
+    view.valid_until = view.leader.is_some().then(|| source.0.now.plus(Duration::from_micros(900_600)));
+    let known = VoterView {
+        stamp: ViewStamp { epoch: Epoch(6), version: 2 },
+        voters: ["web-0", "web-1", "web-2"].map(str::to_owned).into(),
+    };
+    let recovering = matches!(waits, Some(Waits::Recovery { .. }));
+    let leases_ms = [(view.me.id, 1500)].into();
+    view.voting = Some(Voting { view: (!recovering).then_some(known), waits, leases_ms });
+    source.0.view = Arc::new(view);
+    source
+}
+
+/// Asked so much later, in microseconds, while the driver turns on.
+fn later(mut source: Fixed, us: u64) -> Fixed {
+    source.0.now = source.0.now.plus(Duration::from_micros(us));
+    source.0.turned = source.0.now;
     source
 }
 
@@ -247,6 +273,83 @@ fn who_is_not_ready_says_why() {
         assert!(message.contains(why), "{message}");
         assert!(!message.contains('\n'), "{message}");
     }
+}
+
+#[test]
+fn a_leader_is_named_for_as_long_as_the_lease_lasts() {
+    for role in [Role::Leading, Role::Following] {
+        for (us, valid_for_ms) in
+            [(0, Some(900)), (600, Some(900)), (601, Some(899)), (900_599, Some(0)), (900_600, None)]
+        {
+            let source = later(voting(role, None), us);
+            let (status, body) = get("/leader", &source);
+            assert_eq!(body["valid_for_ms"], json!(valid_for_ms), "{role:?} {us}");
+            assert_eq!(body["safety"], "majority");
+            let leads = valid_for_ms.is_some() && role == Role::Leading;
+            assert_eq!(body["is_leader"], leads, "{role:?} {us}");
+            assert_eq!(get("/is-leader", &source).0, if leads { 200 } else { 503 }, "{role:?} {us}");
+            assert_eq!(body["leader"].is_null(), valid_for_ms.is_none(), "{role:?} {us}");
+            assert_eq!(status, if valid_for_ms.is_some() { 200 } else { 503 }, "{role:?} {us}");
+            assert_eq!(get("/readyz", &source).0, status, "{role:?} {us}");
+        }
+    }
+    let mut source = voting(Role::Leading, None);
+    source.0.now = source.0.turned.plus(STANDS_FOR + Duration::from_millis(1));
+    let mut view = View::clone(&source.0.view);
+    view.valid_until = Some(source.0.now.plus(STANDS_FOR));
+    source.0.view = Arc::new(view);
+    assert_eq!(
+        get("/leader", &source).0,
+        503,
+        "a driver that stands stops a leader though its lease be long"
+    );
+}
+
+#[test]
+fn who_does_not_vote_yet_says_whom_it_waits_for() {
+    let recovery = Waits::Recovery { missing: vec!["web-0".to_owned(), "web-2".to_owned()] };
+    let caution = Waits::Caution { until: Moment(Duration::from_micros(100_750_900)) };
+    for (source, why) in [
+        (voting(Role::Asking, Some(recovery.clone())), "no record of its votes"),
+        (voting(Role::Asking, Some(recovery)), "it waits for web-0, web-2"),
+        (voting(Role::Following, Some(caution)), "it votes again in 750 ms"),
+        (
+            voting(Role::Contesting, None),
+            "an election is under way and nobody leads yet; 2 of 3 voters are needed; missing: web-0, web-2",
+        ),
+        (voting(Role::Asking, None), "asking its peers who leads, or waiting for them; 2 of 3 voters"),
+        (
+            later(voting(Role::Leading, None), 900_600),
+            "no majority of the voters has renewed its lease in time; 2 of 3",
+        ),
+        (later(voting(Role::Following, None), 900_600), "it has not heard from the leader for a lease"),
+        (voting(Role::Leaving, None), "farewell"),
+    ] {
+        let (status, body) = get("/readyz", &source);
+        let message = body["error"]["message"].as_str().unwrap();
+        assert_eq!(status, 503);
+        assert!(message.contains(why), "{message}");
+    }
+}
+
+#[test]
+fn the_members_of_a_majority_system_vote_or_not() {
+    let body = get("/members", &voting(Role::Leading, None)).1;
+    assert_eq!(body["voters"], json!({"epoch": 6, "version": 2, "names": ["web-0", "web-1", "web-2"]}));
+    let told = |body: &Value| -> Vec<Value> {
+        let members = body["members"].as_array().unwrap();
+        members.iter().map(|m| json!([m["name"], m["voter"], m["lease_ms"]])).collect()
+    };
+    assert_eq!(told(&body), [json!(["web-2", true, null]), json!(["web-1", true, 1500])]);
+
+    let recovery = Some(Waits::Recovery { missing: Vec::new() });
+    let body = get("/members", &voting(Role::Asking, recovery)).1;
+    assert_eq!(body["voters"], Value::Null);
+    assert!(body.as_object().unwrap().contains_key("voters"));
+    assert_eq!(told(&body), [json!(["web-2", null, null]), json!(["web-1", null, 1500])]);
+
+    let classic = get("/members", &source(Role::Leading)).1;
+    assert!(!classic.to_string().contains("vote"), "{classic}");
 }
 
 #[test]

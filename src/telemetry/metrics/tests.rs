@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::election::{
-    Body, Epoch, Incarnation, MemberView, MembershipVersion, Peer, Priority, ProcessId, Role,
+    Ballot, Body, Epoch, Incarnation, MemberView, MembershipVersion, Peer, Priority, ProcessId, Question,
+    Role, Verdict, ViewStamp, VoterView, Voting,
 };
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -65,9 +66,39 @@ fn every_series_exists_from_the_start() {
 }
 
 #[test]
+fn only_a_voter_has_a_lease() {
+    let metrics = Metrics::new("web");
+    let text = metrics.encode(&view(Role::Leading), at(0), at(0));
+    assert!(!text.contains("bellwether_lease") && !text.contains("bellwether_voters"), "{text}");
+
+    let voters = ["web-0", "web-1", "web-2"].map(str::to_owned).into();
+    let known = VoterView { stamp: ViewStamp::default(), voters };
+    let voting = |role, known| View {
+        valid_until: Some(at(2000)),
+        voting: Some(Voting { view: known, waits: None, leases_ms: Default::default() }),
+        ..view(role)
+    };
+    for (role, now, remaining) in [
+        (Role::Leading, 500, "1.5"),
+        (Role::Leading, 2000, "0"),
+        // What a follower has promised is no lease of its own.
+        (Role::Following, 500, "0"),
+    ] {
+        let text = metrics.encode(&voting(role, Some(known.clone())), at(now), at(now));
+        assert_eq!(sample(&text, "bellwether_lease_remaining_seconds"), remaining, "{role:?} at {now}");
+        assert_eq!(sample(&text, "bellwether_voters"), "3");
+    }
+    let text = metrics.encode(&voting(Role::Asking, None), at(0), at(0));
+    assert_eq!(sample(&text, "bellwether_voters"), "0", "it has not recovered");
+}
+
+#[test]
 fn every_message_has_its_series() {
     let (version, entries) = (MembershipVersion::default(), Vec::new());
     let entry = crate::election::Entry { peer: view(Role::Asking).me, state: State::Alive };
+    let (epoch, incarnation, stamp) = (Epoch(8), Incarnation(1), ViewStamp::default());
+    let (question, voters, lease_ms, target) = (Question::Claim, VoterView::default(), 1500, 0);
+    let ballot = Ballot { epoch, incarnation, lease_ms, view: stamp };
     let bodies = [
         Body::Election,
         Body::Answer,
@@ -80,6 +111,16 @@ fn every_message_has_its_series() {
         Body::Resign { successor: None, leaving: true },
         Body::Ask,
         Body::Tell { leader: None, entries },
+        Body::Contest { question, ballot, freed: None },
+        Body::Vote { question, epoch, incarnation, verdict: Verdict::Yes, view: voters.clone() },
+        Body::Withdraw { epoch, incarnation },
+        Body::Renew { sequence: 0, membership: version, lease_ms, view: stamp },
+        Body::Renewed { sequence: 0, membership: version, promised: true, view: stamp, target, lease_ms },
+        Body::Voters { view: voters },
+        Body::Recover { round: 0, incarnation },
+        Body::Recovered { round: 0, incarnation, recollection: None, target },
+        Body::Prepare,
+        Body::Prepared { majority: true },
     ];
     assert!(bodies.iter().all(|body| Body::NAMES.contains(&body.name())));
     assert_eq!(bodies.len(), Body::NAMES.len());

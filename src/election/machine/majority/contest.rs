@@ -1,0 +1,349 @@
+//! The contestant: rules 1 to 3. It sounds the voters, then claims, and leads once a majority has granted.
+
+use super::{Machine, Term};
+use crate::election::machine::{Mutation, Phase};
+use crate::election::{
+    Ballot, Body, Epoch, Incarnation, Moment, Note, Now, Outcome, Process, ProcessId, Question, Reason,
+    Refusal, Timer, Verdict, VoterView,
+};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How often a claim is sent to who has not answered: each time after another answer timeout.
+const SENDINGS_MAX: u32 = 3;
+
+/// What this process has asked the voters, and what they said.
+#[derive(Clone, Debug)]
+pub(super) struct Contest {
+    question: Question,
+    ballot: Ballot,
+    /// Before the first sending: a claim's lease counts from here, also when it is repeated (rule 3).
+    begun: Moment,
+    sendings: u32,
+    votes: BTreeMap<String, Vote>,
+    /// For whom it is sounded: the incumbent that wants to hand over to this process, by its epoch (rule 11).
+    prepares: Option<(ProcessId, Epoch)>,
+}
+
+#[derive(Clone, Debug)]
+struct Vote {
+    voter: ProcessId,
+    verdict: Verdict,
+    view: VoterView,
+    /// When it came: what it says of a promise counts from here.
+    at: Moment,
+}
+
+impl Machine {
+    /// Rule 1: there is no leader. The best-ranked live voter contests at once, the others after an answer timeout; nobody
+    /// does who has promised not to, may not, or has no record yet.
+    pub(in crate::election::machine) fn stand(&mut self, now: Now) {
+        let best = self.best_voter();
+        match best {
+            Some(best) if best != self.me.id && self.may_contest(now) => self.wait_for(best),
+            _ => self.sound(now),
+        }
+    }
+
+    /// The highest live voter that may lead, this process included.
+    fn best_voter(&self) -> Option<ProcessId> {
+        let view = self.majority.as_ref().and_then(|m| m.view.as_ref())?;
+        let others = self.roster.iter().filter(|m| m.can_lead() && view.voters.contains(&m.peer.name));
+        let ranks = others.map(|m| m.peer.rank());
+        ranks.chain(Some(self.rank()).filter(|r| r.eligible() && self.votes())).max().map(|r| r.id)
+    }
+
+    /// Whether it could contest now: it is an eligible voter, and has not promised itself to another.
+    fn may_contest(&self, now: Now) -> bool {
+        let free = self.promised_to_another(now, self.myself()).is_none();
+        self.rank().eligible() && self.votes() && (free || self.mutant(Mutation::OwnGrantExempt))
+    }
+
+    /// Whether it sounds or claims now, for itself.
+    pub(super) fn standing(&self) -> bool {
+        self.phase == Phase::Electing && self.majority.as_ref().is_some_and(|m| m.contest.is_some())
+    }
+
+    /// Rule 2: asks all voters whether they would grant. Nothing changes by that, here or there.
+    pub(in crate::election::machine) fn sound(&mut self, now: Now) {
+        self.lose_leader(Reason::Silence);
+        if !self.may_contest(now) {
+            // Its own promise: it asks when that ends. Otherwise somebody else has to lead.
+            let promise = self.promised_to_another(now, self.myself()).filter(|_| self.votes());
+            self.defer();
+            if let Some(promise) = promise {
+                self.disarm(Timer::Coordinator);
+                self.arm(Timer::Retry, promise.until.since(now.at));
+            }
+            return;
+        }
+        self.enter(Phase::Electing);
+        if self.mutant(Mutation::NoSounding) {
+            return self.stake(now);
+        }
+        self.ask_voters(now, Question::Sounding, None);
+    }
+
+    /// Asks the voters, and this process first.
+    pub(super) fn ask_voters(&mut self, now: Now, question: Question, prepares: Option<(ProcessId, Epoch)>) {
+        let Some(view) = self.majority.as_ref().and_then(|m| m.view.clone()) else { return };
+        let Some(lease_ms) = self.majority.as_ref().map(super::Majority::lease_ms) else { return };
+        let epoch = self.seen.max(self.epoch).next();
+        let ballot = Ballot { epoch, incarnation: self.me.incarnation, lease_ms, view: view.stamp };
+        let freed = prepares.map(|(_, epoch)| epoch);
+        let own = self.verdict(now, self.me.id, ballot, freed);
+        if question == Question::Claim {
+            // Its own grant obeys the rules like any other (rule 3).
+            let granted = matches!(own, Verdict::Yes | Verdict::Conditional);
+            if !granted && !self.mutant(Mutation::OwnGrantExempt) {
+                return self.contest_lost(now);
+            }
+            self.round = Some(epoch);
+            self.grant(now, self.me.id, ballot);
+        }
+        let exempt = question == Question::Claim && self.mutant(Mutation::OwnGrantExempt);
+        let verdict = if exempt { Verdict::Yes } else { own };
+        let vote = Vote { voter: self.me.id, verdict, view, at: now.at };
+        let votes = BTreeMap::from([(self.me.name.clone(), vote)]);
+        if let Some(m) = &mut self.majority {
+            m.contest = Some(Contest { question, ballot, begun: now.at, sendings: 1, votes, prepares });
+        }
+        self.send_voters(&Body::Contest { question, ballot, freed });
+        self.arm(Timer::Answer, self.settings.answer_timeout);
+        self.count(now);
+    }
+
+    /// Rule 3: a majority would grant, so it claims: its own grant is durable before the claim leaves.
+    pub(super) fn stake(&mut self, now: Now) {
+        let epoch = self.seen.max(self.epoch).next();
+        assert!(
+            self.round.is_none_or(|round| round < epoch),
+            "invariant 6: one election per process and epoch"
+        );
+        self.ask_voters(now, Question::Claim, None);
+    }
+
+    /// A voter answers.
+    #[allow(clippy::too_many_arguments)] // The fields of one message.
+    pub(super) fn voted(
+        &mut self,
+        now: Now,
+        from: ProcessId,
+        question: Question,
+        epoch: Epoch,
+        incarnation: Incarnation,
+        verdict: Verdict,
+        view: VoterView,
+    ) {
+        let Some(name) = self.voter(now, from).map(str::to_owned) else { return };
+        let Some(contest) = self.majority.as_mut().and_then(|m| m.contest.as_mut()) else { return };
+        let Ballot { epoch: asked, incarnation: asking, .. } = contest.ballot;
+        if (question, epoch, incarnation) != (contest.question, asked, asking) {
+            return;
+        }
+        let prepares = contest.prepares;
+        contest.votes.insert(name, Vote { voter: from, verdict, view, at: now.at });
+        if let Verdict::No(refusal) = verdict
+            && let Some(voter) = self.roster.get(from).map(|m| m.peer.clone())
+        {
+            self.note(Note::Refused { voter, question, refusal });
+        }
+        if verdict == Verdict::No(Refusal::Stale) && question == Question::Sounding && self.seen >= epoch {
+            // It has told of a higher epoch: sounded anew above that. The epochs seen rise each time, so this ends.
+            return self.ask_voters(now, question, prepares);
+        }
+        self.count(now);
+    }
+
+    /// Whether a majority, or with conditional grants everybody, has said yes: counted in the highest view among those
+    /// that did (rule 9). If so it goes on; if a majority cannot come any more it gives up.
+    fn count(&mut self, now: Now) {
+        let Some(contest) = self.majority.as_ref().and_then(|m| m.contest.as_ref()) else { return };
+        let conditional_counts = self.mutant(Mutation::ConditionalCounts);
+        let by_version = self.mutant(Mutation::ViewsByVersion);
+        let views =
+            contest.votes.values().filter(|vote| !matches!(vote.verdict, Verdict::No(_))).map(|v| &v.view);
+        let Some(own) = self.majority.as_ref().and_then(|m| m.view.as_ref()) else { return };
+        let highest = views.chain([own]).max_by_key(|view| {
+            let stamp = view.stamp;
+            (if by_version { Epoch::ZERO } else { stamp.epoch }, stamp.version)
+        });
+        let Some(view) = highest else { return };
+        let view = if self.mutant(Mutation::CountedInOwnView) { own } else { view };
+        let of_the_view = || contest.votes.iter().filter(|(name, _)| view.voters.contains(*name));
+        let yes = of_the_view()
+            .filter(|(_, v)| {
+                v.verdict == Verdict::Yes || conditional_counts && v.verdict == Verdict::Conditional
+            })
+            .count();
+        let willing = of_the_view().filter(|(_, v)| !matches!(v.verdict, Verdict::No(_))).count();
+        let refused = of_the_view().filter(|(_, v)| matches!(v.verdict, Verdict::No(_))).count();
+        let inside = view.voters.contains(&self.me.name);
+        let won = inside && (yes >= view.majority() || willing == view.voters.len());
+        if won {
+            let (view, begun) = (view.clone(), contest.begun);
+            return match (contest.question, contest.prepares) {
+                (Question::Sounding, Some((incumbent, epoch))) => self.ready_to_take_over(incumbent, epoch),
+                (Question::Sounding, None) => self.sounded(now),
+                (Question::Claim, _) => self.win(now, view, begun),
+            };
+        }
+        // Who has promised itself may yet say yes, as soon as that promise is freed or over.
+        let promised: Vec<Duration> = of_the_view()
+            .filter_map(|(_, vote)| match vote.verdict {
+                Verdict::No(Refusal::Promised { for_ms }) => {
+                    Some(super::lease_of(for_ms).saturating_sub(now.at.since(vote.at)))
+                }
+                _ => None,
+            })
+            .collect();
+        let hopeless = !inside || view.voters.len() - (refused - promised.len()) < view.majority();
+        if hopeless {
+            return self.contest_lost(now);
+        }
+        let sounding = contest.question == Question::Sounding && self.standing();
+        if sounding && willing + promised.len() >= view.majority() {
+            let mut waits = promised;
+            waits.sort_unstable();
+            // So many of them have to end before a majority can be had.
+            let needed = view.majority().saturating_sub(willing).min(waits.len());
+            if let Some(wait) = needed.checked_sub(1).and_then(|last| waits.get(last)) {
+                self.arm(Timer::Retry, *wait);
+            }
+        }
+    }
+
+    /// A sounding got its majority. An incumbent that sounds for a new term stops before it claims.
+    fn sounded(&mut self, now: Now) {
+        if let Some(m) = &mut self.majority {
+            m.contest = None;
+        }
+        if self.phase.leading() {
+            self.lose_leader(Reason::Superseded);
+            self.enter(Phase::Electing);
+        }
+        self.disarm(Timer::Retry);
+        self.stake(now);
+    }
+
+    /// A majority has granted: it leads, unless the claim's lease is over already, and commits the view again under its
+    /// own epoch first (rules 3, 5, 9).
+    fn win(&mut self, now: Now, view: VoterView, begun: Moment) {
+        let Some(m) = &mut self.majority else { return };
+        let Some(contest) = m.contest.take() else { return };
+        let from_now = self.mutant(Mutation::LeaseFromWinning);
+        let no_drift = self.mutant(Mutation::NoDrift);
+        let Some(m) = &mut self.majority else { return };
+        let counted = if no_drift { m.lease } else { m.lease_counted };
+        let lease_until = (if from_now { now.at } else { begun }).plus(counted);
+        if now.at >= lease_until {
+            m.contest = Some(contest);
+            return self.contest_lost(now);
+        }
+        let epoch = contest.ballot.epoch;
+        m.term = Some(Term::new(lease_until));
+        self.announce(now, epoch);
+        self.commit_again(view);
+        self.arm(Timer::Lease, lease_until.since(now.at));
+        self.beat(now);
+    }
+
+    /// Nobody has said anything for the answer timeout.
+    pub(in crate::election::machine) fn voters_silent(&mut self, now: Now) {
+        let retry = self.armed.contains(&Timer::Retry) && self.standing();
+        let restarts = self.mutant(Mutation::RepeatedClaimRestartsLease);
+        let Some(contest) = self.majority.as_mut().and_then(|m| m.contest.as_mut()) else { return };
+        match contest.question {
+            // It asks again when the promises that stand in its way end; whoever frees his before that says so.
+            Question::Sounding if retry => {}
+            Question::Claim if contest.sendings < SENDINGS_MAX => {
+                contest.sendings += 1;
+                if restarts {
+                    contest.begun = now.at;
+                }
+                let ballot = contest.ballot;
+                let answered: Vec<ProcessId> = contest
+                    .votes
+                    .values()
+                    .filter(|vote| !matches!(vote.verdict, Verdict::No(_)) || restarts)
+                    .map(|vote| vote.voter)
+                    .collect();
+                let view = self.majority.as_ref().and_then(|m| m.view.clone()).unwrap_or_default();
+                let mut silent = self.voter_ids(&view);
+                silent.retain(|id| restarts || !answered.contains(id));
+                self.send_each(silent, &Body::Contest { question: Question::Claim, ballot, freed: None });
+                self.arm(Timer::Answer, self.settings.answer_timeout);
+            }
+            _ => self.contest_lost(now),
+        }
+    }
+
+    /// The sounding or claim has failed. Unless promises stood in its way, it yields: for two coordinator timeouts it
+    /// outranks nobody, so that others get their turn (rule 4).
+    pub(super) fn contest_lost(&mut self, now: Now) {
+        let prepares = self.majority.as_ref().and_then(|m| m.contest.as_ref()).and_then(|c| c.prepares);
+        self.drop_contest();
+        if let Some((incumbent, _)) = prepares {
+            return self.send(incumbent, Body::Prepared { majority: false });
+        }
+        if self.phase.leading() {
+            // An incumbent that sounded for a new term goes on in its own.
+            return;
+        }
+        let wait = self.settings.coordinator_timeout.saturating_mul(2);
+        if let Some(m) = &mut self.majority {
+            m.yields_until = now.at.plus(wait);
+        }
+        self.fruitless = self.fruitless.saturating_add(1);
+        self.note(Note::Contested { outcome: Outcome::Unfinished });
+        self.enter(Phase::Deferring);
+        self.arm(Timer::Retry, wait);
+    }
+
+    /// Ends what it has asked. A claim is withdrawn, so that its grants do not block others for a lease (rule 3).
+    pub(in crate::election::machine) fn drop_contest(&mut self) {
+        let Some(contest) = self.majority.as_mut().and_then(|m| m.contest.take()) else { return };
+        self.disarm(Timer::Answer);
+        if contest.question != Question::Claim {
+            return;
+        }
+        let myself: Process = self.myself();
+        let Ballot { epoch, incarnation, .. } = contest.ballot;
+        if let Some(m) = &mut self.majority {
+            m.promise = m.promise.take().filter(|promise| promise.to != myself || promise.epoch > epoch);
+        }
+        if !self.mutant(Mutation::NoWithdrawal) {
+            self.send_voters(&Body::Withdraw { epoch, incarnation });
+        }
+    }
+
+    /// It is time to ask again.
+    pub(in crate::election::machine) fn retry(&mut self, now: Now) {
+        if self.phase == Phase::Electing || self.phase == Phase::Deferring {
+            self.drop_contest();
+            self.stand(now);
+        }
+    }
+
+    /// A voter is connected that was not before. Who has just failed for want of voters need not wait until it has yielded
+    /// long enough.
+    pub(in crate::election::machine) fn voter_connected(&mut self, id: ProcessId) {
+        let Some(view) = self.majority.as_ref().and_then(|m| m.view.as_ref()) else { return };
+        let voter = self.roster.get(id).is_some_and(|member| view.voters.contains(&member.peer.name));
+        if voter && self.phase == Phase::Deferring && self.armed.contains(&Timer::Retry) {
+            self.arm(Timer::Retry, self.settings.heartbeat);
+        }
+    }
+
+    /// An incumbent hears that a voter has a higher epoch than its own, in which nobody leads: that voter cannot follow it.
+    /// It sounds for a new term, once a coordinator timeout at most; only with a majority's yes does its own term end.
+    pub(in crate::election::machine) fn sound_for_new_term(&mut self, now: Now) {
+        let wait = self.settings.coordinator_timeout;
+        let Some(m) = &mut self.majority else { return };
+        let Some(term) = &mut m.term else { return };
+        if m.contest.is_none() && term.sounded.is_none_or(|at| now.at.since(at) >= wait) {
+            term.sounded = Some(now.at);
+            self.ask_voters(now, Question::Sounding, None);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Why a process is not ready: a line for the one who looks at a pod that does not become ready.
+
+use super::Snapshot;
+use crate::election::{Role, State, View, Voting, Waits};
+
+/// What is missing, and in `majority` whom this process waits for.
+pub(super) fn why_not_ready(snapshot: &Snapshot) -> String {
+    let view = &snapshot.view;
+    let silent = snapshot.now.since(snapshot.turned);
+    if silent > view.stands_for {
+        return format!(
+            "the driver has not turned for {} ms (at most {} ms): this process was paused or gets no CPU time, and asks \
+             its peers before it answers",
+            silent.as_millis(),
+            view.stands_for.as_millis(),
+        );
+    }
+    if view.role == Role::Leaving {
+        return "it has said farewell and is about to end".to_owned();
+    }
+    match view.voting.as_ref().and_then(|voting| voting.waits.as_ref()) {
+        Some(Waits::Recovery { missing }) => {
+            return format!(
+                "this voter has no record of its votes (a first start, or a lost disk), and asks the other voters what it \
+                 may have forgotten; it waits for {}",
+                listed(missing)
+            );
+        }
+        Some(Waits::Caution { until }) => {
+            return format!(
+                "this voter was restarted and may have forgotten a promise: it votes again in {} ms, or as soon as it \
+                 hears from a leader",
+                until.since(snapshot.now).as_millis()
+            );
+        }
+        None => {}
+    }
+    let what = match view.role {
+        Role::Asking => "it is asking its peers who leads, or waiting for them",
+        Role::Contesting => "an election is under way and nobody leads yet",
+        Role::Leading if view.voting.is_some() => "no majority of the voters has renewed its lease in time",
+        Role::Following if view.voting.is_some() => "it has not heard from the leader for a lease",
+        Role::Leading | Role::Following | Role::Leaving => "it knows no leader",
+    };
+    match view.voting.as_ref().and_then(|voting| majority_missing(view, voting)) {
+        Some(missing) => format!("{what}; {missing}"),
+        None => what.to_owned(),
+    }
+}
+
+/// Which voters are not there, where those that are make no majority.
+fn majority_missing(view: &View, voting: &Voting) -> Option<String> {
+    let known = voting.view.as_ref()?;
+    let alive = || view.members.iter().filter(|m| m.state == State::Alive).map(|m| m.peer.name.as_str());
+    if known.has_majority(alive()) {
+        return None;
+    }
+    let missing = known.voters.iter().filter(|name| !alive().any(|there| there == *name));
+    let missing: Vec<String> = missing.cloned().collect();
+    Some(format!(
+        "{} of {} voters are needed; missing: {}",
+        known.majority(),
+        known.voters.len(),
+        listed(&missing)
+    ))
+}
+
+fn listed(names: &[String]) -> String {
+    if names.is_empty() { "answers".to_owned() } else { names.join(", ") }
+}
