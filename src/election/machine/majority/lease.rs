@@ -8,7 +8,7 @@ use crate::election::{
 use std::collections::{BTreeMap, VecDeque};
 
 /// What a leader keeps of its term.
-#[derive(Clone, Debug)]
+#[derive(Clone, Hash, Debug)]
 pub(super) struct Term {
     /// Until when it leads, unless a majority renews that.
     pub(super) lease_until: Moment,
@@ -27,7 +27,7 @@ pub(super) struct Term {
 }
 
 /// One round of heartbeats.
-#[derive(Clone, Debug)]
+#[derive(Clone, Hash, Debug)]
 struct Round {
     sequence: u32,
     sent: Moment,
