@@ -1,8 +1,10 @@
 //! The model as stateright takes it: what may happen next in a world, within which bounds, and what must hold.
 
-use super::world::{Rules, World, name};
+use super::world::{Faults, Rules, World, name};
 use bellwether::election::{Epoch, Role, Timer};
 use stateright::{Checker, HasDiscoveries, Model, Path, Property};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// One step.
@@ -38,13 +40,13 @@ pub enum Step {
     Stop(usize),
 }
 
-/// How far is looked.
+/// How far is looked, beside the budget of faults.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Ticks after the first state.
-    pub ticks: u64,
     /// Epochs above those of the first state.
     pub epochs: u64,
+    /// Ticks for which a voter without its record has tried to recover.
+    pub recovery: u64,
 }
 
 /// The worlds that can come of one.
@@ -54,17 +56,28 @@ pub struct Worlds {
     pub bounds: Bounds,
     /// Whether one may be elected where another was, or lead beside it (`classic`).
     pub classic: bool,
-    /// After so many ticks of calm all agree on one leader.
-    pub agreed_after: u64,
+    /// After so many ticks of calm all agree on one leader; none: that is not looked at.
+    pub agreed_after: Option<u64>,
+    /// When to give up.
+    pub until: Option<Instant>,
+    pub gave_up: Arc<AtomicBool>,
+    /// Whether a path is gone again, which takes no heed of the time.
+    pub replay: Arc<AtomicBool>,
 }
 
 pub const TWO_LEADERS: &str = "3: two processes never lead at once";
 pub const SAME_EPOCH: &str = "4: two processes never lead in one epoch";
 pub const INVARIANTS: &str = "1, 2, 5, 6 and what the machine asserts";
 pub const AGREED: &str = "7: in calm all agree on one leader";
-pub const LED: &str = "there is a leader of a later epoch";
 
 impl Worlds {
+    /// What can come of this world with these faults.
+    pub fn of(mut first: World, faults: Faults, bounds: Bounds, classic: bool, agreed_after: Option<u64>) -> Worlds {
+        first.faults = faults;
+        first.calm_max = agreed_after.unwrap_or_default();
+        Worlds { first, bounds, classic, agreed_after, until: None, gave_up: Arc::default(), replay: Arc::default() }
+    }
+
     fn epoch_max(&self) -> u64 {
         let known = self.first.elected.iter().map(|(e, ..)| e.0).max();
         known.unwrap_or(0) + self.bounds.epochs
@@ -73,7 +86,8 @@ impl Worlds {
     fn agreed(&self, world: &World) -> bool {
         let up: Vec<usize> = (0..world.nodes.len()).filter(|k| world.up(*k)).collect();
         let majority = up.len() > world.nodes.len() / 2;
-        if world.calm < self.agreed_after || !(majority || self.classic) || up.is_empty() {
+        let Some(after) = self.agreed_after else { return true };
+        if world.calm < after || !(majority || self.classic) || up.is_empty() {
             return true;
         }
         let leader = world.leader(up[0]);
@@ -92,7 +106,12 @@ impl Model for Worlds {
     }
 
     fn actions(&self, world: &World, steps: &mut Vec<Step>) {
-        steps.extend(steps_of(world));
+        let replay = self.replay.load(Ordering::Relaxed);
+        if !replay && self.until.is_some_and(|until| Instant::now() > until) {
+            self.gave_up.store(true, Ordering::Relaxed);
+        } else {
+            steps.extend(steps_of(world));
+        }
     }
 
     fn next_state(&self, world: &World, step: Step) -> Option<World> {
@@ -101,8 +120,8 @@ impl Model for Worlds {
 
     fn within_boundary(&self, world: &World) -> bool {
         let epochs = world.nodes.iter().filter_map(|n| n.view.as_ref()).map(|v| v.epoch);
-        world.tick <= self.first.tick + self.bounds.ticks
-            && epochs.max().unwrap_or(Epoch::ZERO).0 <= self.epoch_max()
+        epochs.max().unwrap_or(Epoch::ZERO).0 <= self.epoch_max()
+            && world.longest_recovery() <= self.bounds.recovery
     }
 
     fn properties(&self) -> Vec<Property<Worlds>> {
@@ -111,9 +130,6 @@ impl Model for Worlds {
             Property::always(SAME_EPOCH, |_, world: &World| !world.twice),
             Property::always(INVARIANTS, |_, world: &World| world.broken.is_none()),
             Property::always(AGREED, |model: &Worlds, world| model.agreed(world)),
-            Property::sometimes(LED, |model: &Worlds, world: &World| {
-                world.elected.last().map(|(e, ..)| *e) > model.first.elected.last().map(|(e, ..)| *e)
-            }),
         ]
     }
 }
@@ -262,36 +278,55 @@ pub fn settle(mut world: World, ticks: u64) -> World {
 
 /// What a run has found.
 pub struct Found {
-    pub paths: Vec<(&'static str, Path<World, Step>)>,
+    /// What is wrong, or what was looked for, with a shortest way there.
+    pub path: Option<(&'static str, Path<World, Step>)>,
     pub states: usize,
-    pub depth: usize,
     pub complete: bool,
 }
 
-/// Looks at everything within the bounds, and prints how much that was. It ends as soon as it has found something wrong,
-/// or after the time; a run that was not ended by that has seen everything.
-pub fn search(title: &str, model: Worlds, limit: Duration, only: &[&'static str]) -> Found {
+/// Looks at everything within the bounds for one of these, and prints how much that was.
+pub fn search(title: &str, mut model: Worlds, limit: Duration, wanted: &[&'static str]) -> Found {
     let began = Instant::now();
     println!("{title}: {:?}, {:?}", model.bounds, model.first.faults);
-    let until = HasDiscoveries::AnyOf(only.iter().copied().collect());
-    let checker = model.checker().finish_when(until).timeout(limit).spawn_bfs().join();
-    let paths: Vec<_> = checker.discoveries().into_iter().collect();
-    let complete = checker.is_done() && began.elapsed() < limit;
+    model.until = Some(began + limit);
+    let mut found = run(title, &model, wanted, None);
+    // Who came first may have come a long way: look again within less.
+    while let Some((_, path)) = &found.path {
+        let steps = path.clone().into_actions().len();
+        model.until = Some(Instant::now() + limit);
+        let Found { path: Some(shorter), .. } = run(title, &model, wanted, Some(steps)) else { break };
+        found.path = Some(shorter);
+    }
+    found
+}
+
+fn run(title: &str, model: &Worlds, wanted: &[&'static str], depth: Option<usize>) -> Found {
+    let began = Instant::now();
+    let gave_up = model.gave_up.clone();
+    gave_up.store(false, Ordering::Relaxed);
+    model.replay.store(false, Ordering::Relaxed);
+    let until = HasDiscoveries::AnyOf(wanted.iter().copied().collect());
+    // One thread, where a bound on the depth must not depend on who comes first.
+    let checker = model.clone().checker().finish_when(until).threads(if depth.is_some() { 1 } else { 2 });
+    let checker = checker.target_max_depth(depth.unwrap_or_default()).spawn_bfs().join();
+    model.replay.store(true, Ordering::Relaxed);
+    let mut paths: Vec<_> = checker.discoveries().into_iter().filter(|(name, _)| wanted.contains(name)).collect();
+    paths.sort_by_key(|(_, path)| path.clone().into_actions().len());
+    let path = paths.into_iter().next();
+    let complete = !gave_up.load(Ordering::Relaxed) && path.is_none();
     println!(
         "{title}: {} states, {} generated, depth {}, {:.1} s{}",
         checker.unique_state_count(),
         checker.state_count(),
         checker.max_depth(),
         began.elapsed().as_secs_f64(),
-        if complete { ", all of them" } else { ", out of time" },
+        match &path {
+            Some((name, path)) => format!(", {name}: {} steps", path.clone().into_actions().len()),
+            None if complete => ", all of them".to_string(),
+            None => ", out of time".to_string(),
+        },
     );
-    Found { paths, states: checker.unique_state_count(), depth: checker.max_depth(), complete }
-}
-
-impl Found {
-    pub fn path(&self, property: &str) -> Option<&Path<World, Step>> {
-        self.paths.iter().find(|(name, _)| *name == property).map(|(_, path)| path)
-    }
+    Found { path, states: checker.unique_state_count(), complete }
 }
 
 /// A path as people read it: what happened, and how everybody stood after each tick.
@@ -354,7 +389,7 @@ fn standing(world: &World) -> String {
 }
 
 /// A world of these rules in which everybody has just started.
-pub fn fresh(rules: Rules, faults: super::world::Faults) -> World {
+pub fn fresh(rules: Rules, faults: Faults) -> World {
     let mut world = World::new(rules, faults);
     for k in 0..world.nodes.len() {
         world.start(k, false);

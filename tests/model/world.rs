@@ -7,10 +7,10 @@
 //!
 //! Whatever else happens is a fault, and each kind of fault has a budget.
 
-use super::digest::{CLOCK_BEGINS, plain, relative};
+use super::digest::{BEATS_BEGIN, CLOCK_BEGINS, From, plain, relative};
 use bellwether::election::{
     Action, Body, Epoch, Event, Incarnation, Machine, Message, Moment, Now, Peer, Priority, ProcessId,
-    Record, Role, Settings, Timer, View,
+    Record, Role, Settings, Timer, View, Waits,
 };
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
@@ -40,8 +40,10 @@ impl Rules {
         self.settings.len()
     }
 
+    /// Twice the longest lease.
     fn oldest(&self) -> u64 {
-        (2 * self.settings[0].failure_timeout).as_secs()
+        let longest = self.settings.iter().map(|s| s.failure_timeout).max();
+        2 * longest.unwrap_or_default().as_secs()
     }
 }
 
@@ -84,18 +86,22 @@ pub struct Flight {
 #[derive(Clone, Debug)]
 pub struct Node {
     pub machine: Option<Machine>,
-    pub view: Option<View>,
+    pub view: Option<Arc<View>>,
     /// When the driver last turned.
     turned: Moment,
     /// When each armed timer is due.
     timers: BTreeMap<Timer, Moment>,
-    pub record: Option<Record>,
+    pub record: Option<Arc<Record>>,
     pub paused: bool,
     pub life: u64,
+    /// The tick of its start.
+    started: u64,
     /// How many disks were lost here.
     disk: usize,
     /// The latest election that this life began (invariant 6).
     round: Epoch,
+    /// The latest heartbeat that it sent.
+    beat: u32,
     digest: u64,
 }
 
@@ -116,8 +122,9 @@ pub struct World {
     /// Whether each place was seen leading in this tick.
     leads: Vec<bool>,
     pub faults: Faults,
-    /// For how many ticks nothing has gone wrong, up to what anybody asks for.
+    /// For how many ticks nothing has gone wrong, up to `calm_max`, which is what anybody asks for.
     pub calm: u64,
+    pub calm_max: u64,
     /// Who was elected in which epoch.
     pub elected: Vec<(Epoch, ProcessId, u64)>,
     /// Two were elected in the same epoch.
@@ -126,8 +133,10 @@ pub struct World {
     pub broken: Option<Arc<str>>,
 }
 
-/// Ticks of calm are counted up to this.
-pub const CALM_MAX: u64 = 40;
+/// How many heartbeats one life may send.
+const BEATS_A_LIFE: u32 = 1 << 20;
+/// How many ticks after it was sent a late message is lost.
+const LATE_MAX: u64 = 12;
 
 /// The id of the process at place k with its d-th disk: disks don't change who outranks whom.
 fn id(k: usize, disk: usize) -> ProcessId {
@@ -157,8 +166,10 @@ impl World {
             record: None,
             paused: false,
             life: 0,
+            started: 0,
             disk: 0,
             round: Epoch::ZERO,
+            beat: BEATS_BEGIN,
             digest: 0,
         };
         let n = rules.len();
@@ -173,6 +184,7 @@ impl World {
             leads: vec![false; n],
             faults,
             calm: 0,
+            calm_max: 0,
             elected: Vec::new(),
             twice: false,
             broken: None,
@@ -242,12 +254,15 @@ impl World {
             node.disk += 1;
         }
         node.life += 1;
+        node.started = self.tick;
         node.paused = false;
         node.timers.clear();
         node.round = Epoch::ZERO;
+        node.beat = BEATS_BEGIN + (node.life as u32) * BEATS_A_LIFE;
+        let incarnation = Incarnation(u64::from(node.beat) << 33 | node.life);
         let me = Peer {
             id: id(k, node.disk),
-            incarnation: Incarnation(node.life),
+            incarnation,
             name: format!("p{}", k + 1),
             address: SocketAddr::from(([198, 18, 0, k as u8 + 1], 4041)),
             priority: Priority::DEFAULT,
@@ -255,7 +270,7 @@ impl World {
         };
         let settings = self.rules.settings[k].clone();
         let before = node.record.as_ref().map(|r| r.epoch);
-        let machine = Machine::new(settings, "model".to_string(), me, node.record.as_ref());
+        let machine = Machine::new(settings, "model".to_string(), me, node.record.as_deref());
         let epoch = machine.epoch();
         node.machine = Some(machine);
         if before.is_some_and(|before| epoch < before) {
@@ -344,9 +359,10 @@ impl World {
         let quiet = self.cuts.is_empty()
             && (0..self.nodes.len()).all(|k| !self.nodes[k].paused)
             && self.flights.iter().all(|f| !f.late);
-        self.calm = if quiet { (self.calm + 1).min(CALM_MAX) } else { 0 };
+        self.calm = if quiet { (self.calm + 1).min(self.calm_max) } else { 0 };
         self.tick += 1;
         self.turn = 0;
+        self.flights.retain(|f| f.at + LATE_MAX > self.tick);
         for k in 0..self.nodes.len() {
             self.leads[k] = self.leads_now(k);
             self.digest(k);
@@ -361,13 +377,22 @@ impl World {
     /// It was not on time.
     pub fn make_late(&mut self, i: usize) {
         let f = self.flights.remove(i);
-        let late = Flight { late: true, at: 0, message: f.message.clone(), ..*f };
+        let late = Flight { late: true, message: f.message.clone(), ..*f };
         self.put(late);
     }
 
     pub fn set_paused(&mut self, k: usize, paused: bool) {
         Arc::make_mut(&mut self.nodes[k]).paused = paused;
         self.digest(k);
+    }
+
+    /// For how many ticks the one that has tried longest has tried to recover, in vain so far.
+    pub fn longest_recovery(&self) -> u64 {
+        let recovers = |node: &&Arc<Node>| {
+            let waits = node.view.as_ref().and_then(|v| v.voting.as_ref()).and_then(|v| v.waits.as_ref());
+            matches!(waits, Some(Waits::Recovery { .. }))
+        };
+        self.nodes.iter().filter(recovers).map(|node| self.tick - node.started).max().unwrap_or_default()
     }
 
     pub fn stop(&mut self, k: usize) {
@@ -397,7 +422,7 @@ impl World {
         node.turned = now;
         let leads = view.role == Role::Leading;
         let (epoch, me) = (view.epoch, (view.me.id, view.me.incarnation.0));
-        node.view = Some(view);
+        node.view = Some(Arc::new(view));
         self.carry_out(k, actions);
         if leads {
             let others = self.elected.iter().filter(|(e, ..)| *e == epoch);
@@ -419,20 +444,23 @@ impl World {
             let node = Arc::make_mut(&mut self.nodes[k]);
             match action {
                 Action::Persist(record) => {
-                    let before = node.record.replace(record).map_or(Epoch::ZERO, |r| r.epoch);
+                    let before = node.record.replace(Arc::new(record)).map_or(Epoch::ZERO, |r| r.epoch);
                     let back = node.record.as_ref().is_some_and(|r| r.epoch < before);
                     if i > 0 || back {
                         self.breaks("1 or 2: what is made durable comes first, and has no lower epoch");
                     }
                 }
                 Action::Send { to, message, .. } => {
-                    if node.record.as_ref().is_none_or(|r| r.epoch < message.epoch) {
-                        self.breaks("2: a message of an epoch that is not durable");
-                    }
-                    if matches!(message.body, Body::Election) {
-                        begun = Some(message.epoch);
+                    let durable = node.record.as_ref().is_some_and(|r| r.epoch >= message.epoch);
+                    match message.body {
+                        Body::Election => begun = Some(message.epoch),
+                        Body::Heartbeat { sequence, .. } | Body::Renew { sequence, .. } => node.beat = sequence,
+                        _ => {}
                     }
                     self.send(k, to, message);
+                    if !durable {
+                        self.breaks("2: a message of an epoch that is not durable");
+                    }
                 }
                 Action::Arm { timer, after } => {
                     node.timers.insert(timer, now.plus(after));
@@ -484,23 +512,45 @@ impl World {
     }
 
     fn digest(&mut self, k: usize) {
-        let now = self.clock(k).0.as_secs();
-        let oldest = self.rules.oldest();
+        let from = self.measured_from(k);
         let node = Arc::make_mut(&mut self.nodes[k]);
         let flags = (node.turned, node.paused, node.life, node.disk, node.round);
-        node.digest = relative(&(&node.machine, &node.timers, &node.record, flags), now, oldest);
+        node.digest = relative(&(&node.machine, &node.timers, &node.record, flags), from);
+    }
+
+    fn measured_from(&self, k: usize) -> From {
+        From {
+            now: self.clock(k).0.as_secs(),
+            beat: self.nodes[k].beat,
+            oldest: self.rules.oldest(),
+            beats: 2 * LATE_MAX as u32,
+        }
+    }
+
+    /// A message as it counts: heartbeats by how long ago they were sent, which the leader knows.
+    fn flight_digest(&self, f: &Flight) -> u64 {
+        let leader = match f.message.body {
+            Body::HeartbeatAck { .. } | Body::Renewed { .. } => f.to,
+            _ => f.from,
+        };
+        let what = (f.from, f.to, f.life, f.late, f.at + LATE_MAX - self.tick, &f.message);
+        relative(&what, self.measured_from(leader))
     }
 }
 
 impl Hash for World {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.tick, self.turn, self.faults, self.calm, self.twice).hash(state);
+        (self.turn, self.faults, self.calm, self.twice).hash(state);
         (&self.cuts, &self.links, &self.leads, &self.elected, self.broken.is_some()).hash(state);
         for node in &self.nodes {
             state.write_u64(node.digest);
         }
-        for f in &self.flights {
-            (f.from, f.to, f.digest, f.late, f.at.saturating_sub(self.tick)).hash(state);
+        let flights = self.flights.iter().map(|f| self.flight_digest(f));
+        if self.rules.in_order {
+            flights.for_each(|digest| state.write_u64(digest));
+        } else {
+            // They have no order.
+            state.write_u64(flights.fold(0, u64::wrapping_add));
         }
     }
 }
