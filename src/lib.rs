@@ -10,6 +10,7 @@ pub mod election;
 pub mod http;
 pub mod net;
 pub mod node;
+pub mod sim;
 pub mod status;
 pub mod store;
 pub mod telemetry;

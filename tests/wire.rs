@@ -9,8 +9,8 @@ use bellwether::election::{
     VOTERS_MAX, Verdict, ViewStamp, VoterView,
 };
 use bellwether::wire::{
-    DecodeError, FRAME_BYTES_MAX, Frame, HELLO_BYTES_MAX, Hello, REFUSE_TEXT_BYTES_MAX, Refusal, Stamp,
-    VERSION, VERSION_MIN, decode, encode_bye, encode_hello, encode_message, encode_refuse,
+    DecodeError, FRAME_BYTES_MAX, Frame, HELLO_BYTES_MAX, Hello, Level, REFUSE_TEXT_BYTES_MAX, Refusal,
+    Stamp, VERSION, VERSION_MIN, decode, encode_bye, encode_hello, encode_message, encode_refuse,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -26,8 +26,11 @@ fn stamp() -> impl Strategy<Value = Stamp> {
 }
 
 fn hello() -> impl Strategy<Value = Hello> {
-    (any::<u16>(), any::<u16>(), strategies::cluster(), strategies::peer()).prop_map(
-        |(version_min, version_max, cluster, peer)| Hello { version_min, version_max, cluster, peer },
+    (any::<u16>(), any::<u16>(), strategies::cluster(), strategies::peer(), any::<u8>()).prop_map(
+        |(version_min, version_max, cluster, peer, safety)| {
+            let safety = Level::from(safety);
+            Hello { version_min, version_max, cluster, peer, safety }
+        },
     )
 }
 
@@ -134,7 +137,8 @@ proptest! {
         let payload = &bytes[10..];
         let cut = at.index(payload.len() + 1);
         check_sound_frame(&framed(tag_of(&bytes), &payload[..cut]))?;
-        if cut < payload.len() {
+        // A Hello without its last field is that of the first version.
+        if cut < payload.len() - usize::from(tag_of(&bytes) == 1) {
             let result = decode(&framed(tag_of(&bytes), &payload[..cut]), FRAME_BYTES_MAX);
             let failed = matches!(result, Err(DecodeError::Payload { .. }));
             prop_assert!(failed, "{:?}", result);
@@ -238,6 +242,7 @@ fn the_largest_handshake_fits() {
         version_max: u16::MAX,
         cluster: "c".repeat(CLUSTER_BYTES_MAX),
         peer: strategies::largest_peer(),
+        safety: Level::Other(u8::MAX),
     };
     let hello = encode_hello(&hello).unwrap();
     assert!(hello.len() * 2 < HELLO_BYTES_MAX, "{}", hello.len());
@@ -367,7 +372,8 @@ fn what_is_beyond_its_limit_neither_leaves_nor_enters() {
     }
 
     for (peer, error) in peers {
-        let hello = Hello { version_min: 1, version_max: 1, cluster: "web".to_owned(), peer };
+        let safety = Level::Classic;
+        let hello = Hello { version_min: 1, version_max: 1, cluster: "web".to_owned(), peer, safety };
         assert_eq!(encode_hello(&hello), Err(error.clone()));
         let bytes = framed(1, &postcard::to_stdvec(&hello).unwrap());
         let limit = DecodeError::Limit { frame: "hello", source: error };
@@ -622,10 +628,25 @@ fn the_reasons_of_a_refusal_have_their_numbers() {
         Refusal::Version,
         Refusal::Full,
         Refusal::Malformed,
-        Refusal::Other(6),
+        Refusal::Safety,
+        Refusal::Name,
+        Refusal::Other(8),
     ];
     for (number, why) in (1..).zip(numbered) {
         assert_eq!((u16::from(why), Refusal::from(number)), (number, why));
+    }
+}
+
+/// The first version names no level, and has one.
+#[test]
+fn a_hello_without_a_safety_level_is_classic() {
+    let payload = postcard::to_stdvec(&(1_u16, 1_u16, "web", small_peer())).unwrap();
+    let Frame::Hello(hello) = decoded(&framed(1, &payload)) else { panic!("no Hello") };
+    assert_eq!((hello.safety, hello.peer), (Level::Classic, small_peer()));
+    for (number, level) in [(0, Level::Classic), (1, Level::Majority), (2, Level::Other(2))] {
+        let payload = [&payload[..], &[number]].concat();
+        let Frame::Hello(hello) = decoded(&framed(1, &payload)) else { panic!("no Hello") };
+        assert_eq!(hello.safety, level);
     }
 }
 
@@ -636,6 +657,7 @@ fn our_own_versions_agree() {
         version_max: VERSION,
         cluster: "web".to_owned(),
         peer: small_peer(),
+        safety: Level::Classic,
     };
     assert_eq!(hello.negotiate((VERSION_MIN, VERSION)), Some(VERSION));
 }
@@ -725,7 +747,9 @@ fn corpus() -> Vec<(&'static str, Vec<u8>)> {
         Body::Prepare,
         Body::Prepared { majority: true },
     ];
-    let hello = Hello { version_min: 1, version_max: 2, cluster: "web".to_owned(), peer: small_peer() };
+    let safety = Level::Majority;
+    let hello =
+        Hello { version_min: 1, version_max: 2, cluster: "web".to_owned(), peer: small_peer(), safety };
     let mut corpus = vec![
         ("hello", encode_hello(&hello).unwrap()),
         ("refuse", encode_refuse(Refusal::Cluster, "this is cluster web, not api")),

@@ -3,6 +3,7 @@
 
 use super::duration::{parse, parse_positive};
 use super::host_port::{HostPort, host_name};
+use super::sim::{SIM_EXAMPLES, SimFlags};
 use super::voters::{Voters, voters};
 use crate::election::{CrashEvidence, MEMBERS_MAX, Preempt, Priority, Variant};
 use crate::telemetry::log::LogFormat;
@@ -101,6 +102,9 @@ pub enum Command {
     /// Asks a sidecar who leads and who the members are
     #[command(after_long_help = STATUS_EXAMPLES)]
     Status(StatusArgs),
+    /// Simulates clusters with faults, from seeds, and checks what is promised
+    #[command(after_long_help = SIM_EXAMPLES)]
+    Sim(SimFlags),
 }
 
 /// The flags of `run`.
@@ -399,7 +403,7 @@ pub enum Level {
 }
 
 /// Reads a whole number of this range, which must fit into `T`.
-fn whole<T: TryFrom<u64>>(text: &str, range: RangeInclusive<u64>) -> Result<T, String> {
+pub(super) fn whole<T: TryFrom<u64>>(text: &str, range: RangeInclusive<u64>) -> Result<T, String> {
     let number = text.parse().ok().filter(|number| range.contains(number));
     let number = number.and_then(|number| T::try_from(number).ok());
     number.ok_or_else(|| format!("write a whole number from {} to {}", range.start(), range.end()))

@@ -8,6 +8,7 @@ mod duration;
 mod environment;
 mod flags;
 mod host_port;
+mod sim;
 #[cfg(test)]
 mod tests;
 mod voters;
@@ -15,6 +16,7 @@ mod voters;
 pub use crate::telemetry::log::LogFormat;
 pub use flags::{DemoArgs, Output, StatusArgs};
 pub use host_port::{HostError, HostPort};
+pub use sim::{SimArgs, SimTask};
 
 use crate::election::{Priority, Settings};
 use check::{Surroundings, check};
@@ -83,6 +85,8 @@ pub enum Command {
     Demo(DemoArgs),
     /// To ask one.
     Status(StatusArgs),
+    /// To simulate clusters.
+    Sim(SimArgs),
 }
 
 /// Parses the command line and the environment. An exit code: there is nothing to do any more, because help was asked
@@ -102,6 +106,7 @@ pub fn command() -> Result<Command, ExitCode> {
         }
         flags::Command::Demo(args) => Ok(Command::Demo(args)),
         flags::Command::Status(args) => Ok(Command::Status(args)),
+        flags::Command::Sim(flags) => Ok(Command::Sim(flags.into())),
     }
 }
 
@@ -131,7 +136,7 @@ fn help(args: Vec<OsString>, asked: clap::Error) -> clap::Error {
         .about(ABOUT)
         .long_about(LONG_ABOUT)
         .subcommand_required(false)
-        .override_usage("bellwether [run] [OPTIONS]\n       bellwether demo [OPTIONS]\n       bellwether status [OPTIONS]");
+        .override_usage("bellwether [run] [OPTIONS]\n       bellwether demo [OPTIONS]\n       bellwether status [OPTIONS]\n       bellwether sim [OPTIONS]");
     match all.try_get_matches_from(args) {
         Err(help) => help,
         Ok(_) => asked,

@@ -32,6 +32,8 @@ pub use member::{
 };
 pub use message::{Body, Incumbent, Message};
 pub use moment::{Moment, Now};
+#[cfg(test)]
+pub(crate) use mutation::Mutation;
 pub use settings::{CrashEvidence, DRIFT, Preempt, Safety, Settings, Variant};
 pub use timer::Timer;
 pub use view::{MemberView, Role, View, Voting, Waits};

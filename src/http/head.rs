@@ -25,7 +25,7 @@ pub struct Request<'a> {
 /// Why a request is refused before it is looked at. The connection ends with it: where the next request would begin
 /// is not known.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Refusal {
+pub struct Refusal {
     /// The reply's status.
     pub status: u16,
     /// What was wrong, and what is expected.
@@ -37,7 +37,7 @@ fn refusal<T>(status: u16, message: impl Into<String>) -> Result<T, Refusal> {
 }
 
 /// The request at the beginning of `received` and how many bytes it takes; none when it is not complete.
-pub(super) fn parse(received: &[u8]) -> Result<Option<(Request<'_>, usize)>, Refusal> {
+pub fn parse(received: &[u8]) -> Result<Option<(Request<'_>, usize)>, Refusal> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut head = httparse::Request::new(&mut headers);
     let consumed = match head.parse(received) {
@@ -150,7 +150,7 @@ fn names_http(received: &[u8]) -> bool {
 }
 
 /// The refusal of a head that is longer than [`HEAD_BYTES_MAX`].
-pub(super) fn too_large(received: &[u8]) -> Refusal {
+pub fn too_large(received: &[u8]) -> Refusal {
     let (status, what) =
         if received.trim_ascii_start().contains(&b'\n') { (431, "head") } else { (414, "request line") };
     let message = format!("the request's {what} is longer than {HEAD_BYTES_MAX} bytes; send a shorter one");

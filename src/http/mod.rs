@@ -1,11 +1,11 @@
 //! The status API: who leads, over HTTP, as a pure function of a snapshot.
 //!
-//! A [`net::Listener`](crate::net::Listener) owns the connections, and `head` reads requests with httparse;
+//! A [`net::Listener`](crate::net::Listener) owns the connections, and [`head`] reads requests with httparse;
 //! [`routes`] turns a request and a [`Source`] into a response; `reply` has tiny_http encode it. tiny_http never sees a
 //! connection: its own listener can be brought down by one request. No request here has a body or changes anything.
 
 mod bodies;
-mod head;
+pub mod head;
 mod readiness;
 mod reply;
 pub mod routes;

@@ -239,6 +239,7 @@ mod tests {
         let machine = Machine::new(settings.clone(), "c".to_owned(), me.clone(), None);
         let reach = transport::Settings {
             cluster: "c".to_owned(),
+            safety: crate::wire::Level::Classic,
             me,
             dial_timeout: second,
             unacknowledged_max: second,

@@ -16,7 +16,7 @@ use crate::election::{Incarnation, Machine, Peer, ProcessId, Record, Safety};
 use crate::store::Store;
 use crate::telemetry::{self, Direction, Metrics};
 use crate::transport::{self, Transport};
-use crate::{http, net};
+use crate::{http, net, wire};
 use board::Board;
 use driver::{Driver, Input};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -149,6 +149,10 @@ fn sidecar(config: Config) -> Result<(), Failure> {
     let transport = Transport::start(
         transport::Settings {
             cluster: config.cluster.clone(),
+            safety: match config.settings.safety {
+                Safety::Classic => wire::Level::Classic,
+                Safety::Majority { .. } => wire::Level::Majority,
+            },
             me: me.clone(),
             dial_timeout: config.dial_timeout,
             unacknowledged_max: 2 * failure_timeout,

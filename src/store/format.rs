@@ -16,14 +16,17 @@ use crate::election::{
 };
 
 /// The format that this program writes, and the newest that it reads.
-pub(super) const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 1;
 
 const MAGIC: &str = "bellwether record format=";
 const CHECKSUM: &str = " crc32=";
 
+/// The most that is passed on of what serde says, in characters.
+const ERROR_CHARACTERS_MAX: usize = 200;
+
 /// Why the bytes of a file are no record that this program can use.
 #[derive(PartialEq, Eq, Debug)]
-pub(super) enum Unreadable {
+pub enum Unreadable {
     /// A newer program wrote it, in this format.
     Newer(u32),
     /// They are damaged, or something else.
@@ -33,7 +36,7 @@ pub(super) enum Unreadable {
 /// A record as the bytes of its file. The error says which part of the record is beyond its limit.
 // JSON cannot express maps whose keys are no strings, and a `Serialize` may refuse its value; a record has neither.
 #[allow(clippy::expect_used)]
-pub(super) fn to_bytes(record: &Record) -> Result<Vec<u8>, LimitError> {
+pub fn to_bytes(record: &Record) -> Result<Vec<u8>, LimitError> {
     check(record)?;
     let mut json = serde_json::to_string_pretty(record).expect("invariant: every record can be serialised");
     json.push('\n');
@@ -45,7 +48,7 @@ pub(super) fn to_bytes(record: &Record) -> Result<Vec<u8>, LimitError> {
 }
 
 /// The record in the bytes of a file, of which the caller has read no more than one byte beyond [`RECORD_BYTES_MAX`].
-pub(super) fn from_bytes(bytes: &[u8]) -> Result<Record, Unreadable> {
+pub fn from_bytes(bytes: &[u8]) -> Result<Record, Unreadable> {
     let corrupt = |why: &str| Unreadable::Corrupt(why.to_owned());
     if bytes.is_empty() {
         return Err(corrupt("it is empty"));
@@ -77,9 +80,14 @@ pub(super) fn from_bytes(bytes: &[u8]) -> Result<Record, Unreadable> {
         )));
     }
     let record = serde_json::from_slice(json)
-        .map_err(|error| Unreadable::Corrupt(format!("it is not what a record is: {error}")))?;
+        .map_err(|error| Unreadable::Corrupt(format!("it is not what a record is: {}", one_line(&error))))?;
     check(&record).map_err(|error| Unreadable::Corrupt(error.to_string()))?;
     Ok(record)
+}
+
+/// What serde says, in one line that is not long: it quotes what it found, whatever that is.
+fn one_line(error: &serde_json::Error) -> String {
+    error.to_string().replace(char::is_control, " ").chars().take(ERROR_CHARACTERS_MAX).collect()
 }
 
 /// The same limits as for what peers send, except for epochs: one's own may have passed the highest that a message may

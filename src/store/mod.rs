@@ -8,7 +8,7 @@
 //! locked. That one is never removed: a lock on a removed file would exclude nobody.
 
 mod error;
-mod format;
+pub mod format;
 
 pub use error::{Holder, OpenError, SaveError};
 

@@ -1,10 +1,10 @@
 //! The peer port's side of the handshake.
 
 use super::handshake::{Verdict, judge};
-use super::twin::{twin, two_of_one_id};
+use super::twin::{refusal, twin};
 use super::{Inner, serve};
 use crate::net::{Service, Step};
-use crate::wire::{self, Frame, Refusal};
+use crate::wire::{self, Frame};
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -65,12 +65,12 @@ impl Service for Door {
             let Verdict::Welcome(peer) = judge(&inner, &hello, remote) else { return };
             let timeout = Some(inner.settings.dial_timeout);
             if let Some(known) = twin(&inner, &peer) {
-                let text = two_of_one_id(&known, &peer);
+                let (why, text) = refusal(&known, &peer);
                 inner.counts.refused();
                 inner.warn(format_args!("{text}"));
                 if stream.set_write_timeout(timeout).is_ok() {
                     // Best effort: it is refused whether it hears why or not.
-                    let _ = (&stream).write_all(&wire::encode_refuse(Refusal::OwnId, &text));
+                    let _ = (&stream).write_all(&wire::encode_refuse(why, &text));
                 }
                 return;
             }

@@ -1,8 +1,9 @@
 //! Whom one talks to: what either side makes of the other's first frame.
 
 use super::Inner;
+use super::twin::two_of_one_name;
 use crate::election::Peer;
-use crate::wire::{self, Frame, Hello, Refusal};
+use crate::wire::{self, Frame, Hello, Level, Refusal};
 use std::net::SocketAddr;
 
 /// What a Hello is answered with.
@@ -36,6 +37,17 @@ pub(super) fn judge(inner: &Inner, hello: &Hello, remote: SocketAddr) -> Verdict
     if hello.negotiate((wire::VERSION_MIN, wire::VERSION)).is_none() {
         let text = format!("versions {} to {} are spoken here", wire::VERSION_MIN, wire::VERSION);
         return Verdict::Refuse(Refusal::Version, text);
+    }
+    let (ours, theirs) = (inner.settings.safety, hello.safety);
+    if ours != theirs {
+        let text = format!(
+            "--safety is {ours} here, and {theirs} there; all processes of a cluster need the same: give both the same, \
+             with all processes stopped in between, or another --cluster"
+        );
+        return Verdict::Refuse(Refusal::Safety, text);
+    }
+    if ours == Level::Majority && hello.peer.name == me.name {
+        return Verdict::Refuse(Refusal::Name, two_of_one_name(me, &hello.peer));
     }
     let mut peer = hello.peer.clone();
     peer.address = reachable(peer.address, remote);

@@ -55,6 +55,8 @@ const LOG_LINE_EVERY: Duration = Duration::from_secs(10);
 pub struct Settings {
     /// Peers of another cluster are refused.
     pub cluster: String,
+    /// Peers of another level are refused; in `majority` also a second live process of one name.
+    pub safety: wire::Level,
     /// This process. Its address may be unspecified: it is then found out from the route to the first peer.
     pub me: Peer,
     /// How long a dial may take, and the handshake after it as well.
@@ -249,6 +251,7 @@ impl Inner {
             version_max: wire::VERSION,
             cluster: self.settings.cluster.clone(),
             peer,
+            safety: self.settings.safety,
         };
         // Config bounds every text in it; an empty Hello is refused by the other side as damaged.
         wire::encode_hello(&hello).unwrap_or_default()

@@ -3,7 +3,7 @@
 use super::dial::{Answer, dial};
 use super::serve::hand_over;
 use super::table::Dialled;
-use super::twin::{say_bye, twin, two_of_one_id};
+use super::twin::{refusal, say_bye, twin};
 use super::{Inner, Report};
 use crate::election::ProcessId;
 use crate::net::boottime;
@@ -49,7 +49,7 @@ pub(super) fn begin(inner: &Arc<Inner>, address: SocketAddr) {
             Ok(Answer::Peer { peer, stream, rest }) => match twin(&job, &peer) {
                 None => hand_over(&job, *peer, stream, rest),
                 Some(known) => {
-                    job.warn(format_args!("{}", two_of_one_id(&known, &peer)));
+                    job.warn(format_args!("{}", refusal(&known, &peer).1));
                     say_bye(&stream);
                     Dialled::Hopeless
                 }

@@ -124,6 +124,12 @@ impl Table {
         links.filter(|l| l.peer.incarnation != incarnation).cloned().collect()
     }
 
+    /// The links of other processes of this peer's name: one each.
+    pub(super) fn namesakes(&self, peer: &Peer) -> Vec<Arc<Link>> {
+        let others = self.links.iter().filter(|(id, _)| **id != peer.id);
+        others.filter_map(|(_, links)| links.last()).filter(|l| l.peer.name == peer.name).cloned().collect()
+    }
+
     /// Begins to gather evidence about one life of a peer; false if somebody does already.
     pub(super) fn probe(&mut self, id: ProcessId, incarnation: Incarnation) -> bool {
         !self.closed && self.probing.insert((id, incarnation.0))

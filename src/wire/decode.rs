@@ -1,7 +1,8 @@
 //! Bytes to frames. The bytes are a stranger's: nothing in them is believed before it is checked.
 
 use super::{
-    Frame, HEADER_BYTES, Hello, LENGTH_BYTES, REFUSE_TEXT_BYTES_MAX, Refusal, Stamp, VERSION, checksum, tag,
+    Frame, HEADER_BYTES, Hello, LENGTH_BYTES, Level, REFUSE_TEXT_BYTES_MAX, Refusal, Stamp, VERSION,
+    checksum, tag,
 };
 use crate::election::{
     Body, Entry, Epoch, LimitError, MEMBERS_MAX, MembershipVersion, Message, ProcessId, Recollection,
@@ -172,7 +173,9 @@ fn payload(tag: u16, payload: &[u8]) -> Result<Frame, DecodeError> {
 }
 
 fn hello(mut fields: Reader<'_>) -> Result<Frame, DecodeError> {
-    let hello: Hello = fields.take()?;
+    let (version_min, version_max, cluster, peer) = fields.take()?;
+    let safety = if fields.rest.is_empty() { Level::Classic } else { fields.take()? };
+    let hello = Hello { version_min, version_max, cluster, peer, safety };
     fields.allow(check_cluster(&hello.cluster))?;
     fields.allow(hello.peer.check())?;
     Ok(Frame::Hello(hello))

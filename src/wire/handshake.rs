@@ -2,9 +2,52 @@
 
 use crate::election::Peer;
 use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The safety level of a process, as the other side has to know it: in one cluster all have the same.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(from = "u8", into = "u8")]
+pub enum Level {
+    /// `--safety classic`; also whoever names none, as the first version did.
+    Classic,
+    /// `--safety majority`.
+    Majority,
+    /// One that a newer version has and this one doesn't, by its number.
+    Other(u8),
+}
+
+impl From<u8> for Level {
+    fn from(number: u8) -> Level {
+        match number {
+            0 => Level::Classic,
+            1 => Level::Majority,
+            other => Level::Other(other),
+        }
+    }
+}
+
+impl From<Level> for u8 {
+    fn from(level: Level) -> u8 {
+        match level {
+            Level::Classic => 0,
+            Level::Majority => 1,
+            Level::Other(number) => number,
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Level::Classic => f.write_str("classic"),
+            Level::Majority => f.write_str("majority"),
+            Level::Other(number) => write!(f, "of a newer version (number {number})"),
+        }
+    }
+}
 
 /// Who this is, and what it speaks. Both sides of a new connection send one first.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Hello {
     /// The oldest version of the protocol that the sender speaks.
     pub version_min: u16,
@@ -14,6 +57,8 @@ pub struct Hello {
     pub cluster: String,
     /// The sender.
     pub peer: Peer,
+    /// What it was given as `--safety`.
+    pub safety: Level,
 }
 
 impl Hello {
@@ -40,6 +85,10 @@ pub enum Refusal {
     Full,
     /// What arrived was not a Hello.
     Malformed,
+    /// The sender has another safety level.
+    Safety,
+    /// `majority`: another live process has the sender's name, and with it its vote.
+    Name,
     /// A reason that a newer version has and this one doesn't, by its number. Its text says more.
     Other(u16),
 }
@@ -52,6 +101,8 @@ impl From<u16> for Refusal {
             3 => Refusal::Version,
             4 => Refusal::Full,
             5 => Refusal::Malformed,
+            6 => Refusal::Safety,
+            7 => Refusal::Name,
             other => Refusal::Other(other),
         }
     }
@@ -65,6 +116,8 @@ impl From<Refusal> for u16 {
             Refusal::Version => 3,
             Refusal::Full => 4,
             Refusal::Malformed => 5,
+            Refusal::Safety => 6,
+            Refusal::Name => 7,
             Refusal::Other(number) => number,
         }
     }

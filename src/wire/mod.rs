@@ -14,7 +14,8 @@
 //! - A field is only ever added **at the end of a payload**. Bytes after the fields that this version knows are
 //!   ignored. Structures that stand inside a payload (a member, a stamp) are never changed: a changed one needs a new
 //!   tag, sent only where [`Hello::negotiate`] found a version that has it.
-//! - Hello, Refuse and Bye keep their layout for good, since they are read before a version is agreed upon.
+//! - Hello, Refuse and Bye keep their layout for good, since they are read before a version is agreed upon. A field that a
+//!   Hello lacks at its end has the value that says what its sender does: the first version knew no safety level.
 //! - The limits below are part of the format: a receiver refuses what is beyond them. Raising one needs a new version.
 //!
 //! What leaves is checked by the same rules as what arrives ([`Message::check`](crate::election::Message::check)), so
@@ -30,7 +31,7 @@ mod tag;
 
 pub use decode::{DecodeError, decode};
 pub use encode::{encode_bye, encode_hello, encode_message, encode_refuse};
-pub use handshake::{Hello, Refusal};
+pub use handshake::{Hello, Level, Refusal};
 
 use crate::election::{Message, Priority, ProcessId};
 use serde::{Deserialize, Serialize};

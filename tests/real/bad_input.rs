@@ -47,7 +47,9 @@ fn hello(version_min: u16, version_max: u16, cluster: &str) -> Vec<u8> {
         priority: Priority(0),
         revision: String::new(),
     };
-    wire::encode_hello(&Hello { version_min, version_max, cluster: cluster.to_owned(), peer }).unwrap()
+    let safety = wire::Level::Classic;
+    let cluster = cluster.to_owned();
+    wire::encode_hello(&Hello { version_min, version_max, cluster, peer, safety }).unwrap()
 }
 
 /// What the peer port says to this, until it closes the connection.

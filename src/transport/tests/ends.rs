@@ -125,6 +125,7 @@ fn a_broken_link_whose_end_is_not_known_yet_holds_nobody_up() {
     let (sender, reports) = std::sync::mpsc::sync_channel(0);
     let settings = Settings {
         cluster: "c".to_owned(),
+        safety: Level::Classic,
         me: peer(1, 1, address),
         dial_timeout: Duration::from_millis(500),
         unacknowledged_max: Duration::from_secs(3),

@@ -4,7 +4,7 @@ mod ends;
 
 use super::*;
 use crate::election::{Body, Epoch, Priority};
-use crate::wire::{Frame, Hello, Refusal};
+use crate::wire::{Frame, Hello, Level, Refusal};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -58,6 +58,15 @@ fn side(number: u128, cluster: &str) -> Side {
 
 /// One that says that it is reached at this address, with its port.
 fn side_that_says(number: u128, cluster: &str, ip: Ipv4Addr) -> Side {
+    side_of(number, cluster, ip, Level::Classic)
+}
+
+/// One that counts votes.
+fn voter(number: u128) -> Side {
+    side_of(number, "c", Ipv4Addr::LOCALHOST, Level::Majority)
+}
+
+fn side_of(number: u128, cluster: &str, ip: Ipv4Addr, safety: Level) -> Side {
     let listener = TcpListener::bind(loopback(0)).unwrap();
     let address = listener.local_addr().unwrap();
     let (sender, reports) = channel();
@@ -65,6 +74,7 @@ fn side_that_says(number: u128, cluster: &str, ip: Ipv4Addr) -> Side {
     let counts = Arc::new(Counted { refused: AtomicU32::new(0), unknown: AtomicU32::new(0) });
     let settings = Settings {
         cluster: cluster.to_owned(),
+        safety,
         me: peer(number, 1, SocketAddr::from((ip, address.port()))),
         dial_timeout: Duration::from_millis(500),
         unacknowledged_max: Duration::from_secs(3),
@@ -124,7 +134,13 @@ fn hello(cluster: &str, from: Peer) -> Hello {
         version_max: wire::VERSION,
         cluster: cluster.to_owned(),
         peer: from,
+        safety: Level::Classic,
     }
+}
+
+/// What a voter says first.
+fn voters_hello(from: Peer) -> Vec<u8> {
+    wire::encode_hello(&Hello { safety: Level::Majority, ..hello("c", from) }).unwrap()
 }
 
 /// Connects by hand, says this, and hands out the connection.
@@ -190,6 +206,67 @@ fn another_cluster_our_own_id_and_unknown_versions_are_refused_and_told_why() {
         assert_eq!(stream.read(&mut [0]).unwrap(), 0, "the connection ends");
     }
     assert_eq!(a.counts.refused.load(Ordering::Relaxed), 3);
+}
+
+#[test]
+fn another_safety_level_is_refused_on_either_side() {
+    let (a, b) = (side(1, "c"), voter(2));
+    let them = |level| Hello { safety: level, ..hello("c", peer(3, 7, loopback(9))) };
+    for (to, safety, words) in [
+        (&a, Level::Majority, ["--safety is classic here, and majority there", "another --cluster"]),
+        (&b, Level::Classic, ["--safety is majority here, and classic there", "another --cluster"]),
+        (
+            &b,
+            Level::Other(9),
+            ["majority here, and of a newer version (number 9) there", "another --cluster"],
+        ),
+    ] {
+        let mut stream = connect(to.address, &wire::encode_hello(&them(safety)).unwrap());
+        let Frame::Refuse { why, text } = frame(&mut stream) else { panic!("not refused") };
+        assert_eq!(why, Refusal::Safety);
+        assert!(words.iter().all(|word| text.contains(word)), "{text}");
+    }
+    // And whoever is dialled by this process: no link comes of it.
+    let before = b.counts.refused.load(Ordering::Relaxed);
+    a.dial(b.address);
+    let began = Instant::now();
+    while b.counts.refused.load(Ordering::Relaxed) == before {
+        assert!(began.elapsed() < PATIENCE, "never dialled");
+        std::thread::yield_now();
+    }
+    assert!(a.transport.inner.table().links(ProcessId(Uuid::from_u128(2))).is_empty());
+}
+
+/// The name of a voter is its vote. Both sides of a dial look.
+#[test]
+fn of_two_live_processes_with_one_name_the_newer_is_refused_where_votes_are_counted() {
+    let (a, b) = (voter(1), voter(2));
+    a.dial(b.address);
+    a.opened();
+    let namesake = |number| Peer { name: "p2".to_owned(), ..peer(number, 7, loopback(9)) };
+    let refused = |first: &[u8]| match frame(&mut connect(a.address, first)) {
+        Frame::Refuse { why, text } => Some((why, text)),
+        _ => None,
+    };
+    let (why, text) = refused(&voters_hello(namesake(3))).expect("it is refused");
+    assert_eq!(why, Refusal::Name);
+    let there = format!("a live process at {} has this name too", b.address);
+    assert!(text.contains(&there) && text.contains("another --name"), "{text}");
+    // This process's own name is taken as well.
+    let own = Peer { name: "p1".to_owned(), ..peer(3, 7, loopback(9)) };
+    assert_eq!(refused(&voters_hello(own)).expect("it is refused").0, Refusal::Name);
+    // The one that was first is gone: its name is free, whatever this side still has of its link.
+    let second = Peer { address: b.address, ..namesake(4) };
+    assert_eq!(refused(&voters_hello(second)), None, "it listens where the other one did");
+    b.transport.close();
+    a.closed();
+    assert_eq!(refused(&voters_hello(namesake(5))), None);
+
+    let c = side(1, "c");
+    let _first = greeted(c.address, namesake(3));
+    c.opened();
+    let _second = greeted(c.address, namesake(4));
+    c.opened();
 }
 
 #[test]

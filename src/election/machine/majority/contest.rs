@@ -279,7 +279,8 @@ impl Machine {
     }
 
     /// The sounding or claim has failed. Unless promises stood in its way, it yields: for two coordinator timeouts it
-    /// outranks nobody, so that others get their turn (rule 4).
+    /// outranks nobody, so that others get their turn (rule 4). It asks again after one of them: were its own next attempt
+    /// at the end of its yielding, processes that failed together would refuse each other together again, for ever.
     pub(super) fn contest_lost(&mut self, now: Now) {
         let prepares = self.majority.as_ref().and_then(|m| m.contest.as_ref()).and_then(|c| c.prepares);
         self.drop_contest();
@@ -290,9 +291,9 @@ impl Machine {
             // An incumbent that sounded for a new term goes on in its own.
             return;
         }
-        let wait = self.settings.coordinator_timeout.saturating_mul(2);
+        let wait = self.settings.coordinator_timeout;
         if let Some(m) = &mut self.majority {
-            m.yields_until = now.at.plus(wait);
+            m.yields_until = now.at.plus(wait.saturating_mul(2));
         }
         self.fruitless = true;
         self.note(Note::Contested { outcome: Outcome::Unfinished });

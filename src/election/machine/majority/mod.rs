@@ -23,6 +23,8 @@ mod contest;
 mod handover;
 mod lease;
 mod recovery;
+#[cfg(test)]
+mod tests;
 mod view_change;
 mod voter;
 

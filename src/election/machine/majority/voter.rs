@@ -130,6 +130,9 @@ impl Machine {
         // Who was paused asks first, and outranks nobody until it knows what happened since.
         let busy = match &self.phase {
             Phase::Leading(_) | Phase::Leaving => true,
+            // An incumbent that sounds for a new term, because of one voter that is ahead: whoever is content with it does
+            // not contest it.
+            Phase::Following => self.leads(who),
             Phase::Asking(asking) => asking.after_pause,
             _ => false,
         };

@@ -1,0 +1,145 @@
+//! The flags of `bellwether sim`.
+
+use super::flags::whole;
+use crate::election::CrashEvidence;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+pub const SIM_EXAMPLES: &str = "\
+Examples:
+  bellwether sim --seeds 1..1000 --n 3 --safety majority --swarm
+  bellwether sim --n 3 --safety majority --swarm --replay 42
+  bellwether sim --n 3 --safety majority --swarm --minimise 42
+
+Exit codes:
+  0  no rule was broken
+  1  a rule was broken: the seed and a command that replays it were printed
+  2  bad configuration";
+
+/// The flags as they are given.
+#[derive(clap::Args, Clone, Debug)]
+pub struct SimFlags {
+    /// Runs these seeds, the first and the last one included
+    #[arg(long, value_name = "A..B", default_value = "1..100", value_parser = seeds)]
+    pub seeds: (u64, u64),
+
+    /// Shows the run of one seed, line by line
+    #[arg(long, value_name = "SEED", conflicts_with_all = ["seeds", "minimise"])]
+    pub replay: Option<u64>,
+
+    /// Leaves out faults of a seed that breaks a rule, as many as can be, and shows what is left
+    #[arg(long, value_name = "SEED", conflicts_with = "seeds")]
+    pub minimise: Option<u64>,
+
+    /// How many processes: 3, 5 or 7
+    #[arg(long = "n", value_name = "N", default_value = "3",
+        value_parser = PossibleValuesParser::new(["3", "5", "7"]).try_map(|n| n.parse::<usize>()))]
+    pub n: usize,
+
+    /// What is promised, and so what is looked at: `classic` or `majority`
+    #[arg(long, value_name = "LEVEL", default_value = "majority", action = clap::ArgAction::Set,
+        value_parser = PossibleValuesParser::new(["classic", "majority"]).map(|level| level == "majority"))]
+    pub safety: bool,
+
+    /// Each seed draws its own mix of faults, half of the kinds
+    #[arg(long)]
+    pub swarm: bool,
+
+    /// What refused connections prove: `off`, `suspect` or `release`; without it each seed draws `off` or `suspect`
+    #[arg(long, value_name = "WHAT",
+        value_parser = PossibleValuesParser::new(["off", "suspect", "release"]).map(|what| evidence(&what)))]
+    pub crash_evidence: Option<CrashEvidence>,
+}
+
+/// What `bellwether sim` is asked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SimArgs {
+    /// What to do.
+    pub task: SimTask,
+    /// How many processes; from 3 to 7.
+    pub n: usize,
+    /// Whether the runs are about `--safety majority`, or else `classic`.
+    pub majority: bool,
+    /// Whether each seed draws its own mix of faults.
+    pub swarm: bool,
+    /// What crash evidence proves in all runs; none: drawn.
+    pub crash_evidence: Option<CrashEvidence>,
+}
+
+/// What to do with which seeds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SimTask {
+    /// Run them.
+    Seeds {
+        /// From this one.
+        first: u64,
+        /// To this one, which is not lower.
+        last: u64,
+    },
+    /// Show the run of one.
+    Replay(u64),
+    /// Make it smaller.
+    Minimise(u64),
+}
+
+impl SimArgs {
+    /// The flags that make another run with these arguments the same, without the task.
+    pub fn flags(&self) -> String {
+        let safety = if self.majority { "majority" } else { "classic" };
+        let swarm = if self.swarm { " --swarm" } else { "" };
+        let evidence = match self.crash_evidence {
+            None => "",
+            Some(CrashEvidence::Off) => " --crash-evidence off",
+            Some(CrashEvidence::Suspect) => " --crash-evidence suspect",
+            Some(CrashEvidence::Release) => " --crash-evidence release",
+        };
+        format!("--n {} --safety {safety}{swarm}{evidence}", self.n)
+    }
+}
+
+impl From<SimFlags> for SimArgs {
+    fn from(flags: SimFlags) -> SimArgs {
+        let task = match (flags.replay, flags.minimise) {
+            (Some(seed), _) => SimTask::Replay(seed),
+            (_, Some(seed)) => SimTask::Minimise(seed),
+            _ => SimTask::Seeds { first: flags.seeds.0, last: flags.seeds.1 },
+        };
+        SimArgs {
+            task,
+            n: flags.n,
+            majority: flags.safety,
+            swarm: flags.swarm,
+            crash_evidence: flags.crash_evidence,
+        }
+    }
+}
+
+fn evidence(text: &str) -> CrashEvidence {
+    match text {
+        "off" => CrashEvidence::Off,
+        "release" => CrashEvidence::Release,
+        _ => CrashEvidence::Suspect,
+    }
+}
+
+/// Reads `A..B`. The highest seed leaves room for counting on.
+fn seeds(text: &str) -> Result<(u64, u64), String> {
+    let complaint = || "write two whole numbers, such as 1..1000, the first one not greater".to_owned();
+    let (first, last) = text.split_once("..").ok_or_else(complaint)?;
+    let range = 0..=u64::MAX / 2;
+    let (first, last) = (whole(first, range.clone())?, whole(last, range)?);
+    if first <= last { Ok((first, last)) } else { Err(complaint()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_are_two_numbers_in_order() {
+        assert_eq!(seeds("1..10"), Ok((1, 10)));
+        assert_eq!(seeds("7..7"), Ok((7, 7)));
+        for bad in ["", "1", "1..", "..1", "2..1", "1...2", "-1..2", "1..18446744073709551615"] {
+            assert!(seeds(bad).is_err(), "{bad}");
+        }
+    }
+}

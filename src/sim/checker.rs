@@ -1,0 +1,183 @@
+//! What must hold, looked at whenever it could have ceased to.
+
+use super::clock::{MS, Ns};
+use super::process::{Life, Process};
+use crate::election::{Body, Epoch, Message, Question, Record, Role, Verdict, View};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// Which rule was broken. The numbers are those of the invariants in ARCHITECTURE.md and design.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Rule {
+    /// 3: two processes answer at one instant that they lead.
+    TwoLeaders,
+    /// 4: two processes lead in one epoch.
+    EpochTwice,
+    /// 1: an epoch went back.
+    EpochBack,
+    /// 2: something left that depends on a record that is not durable.
+    NotDurable,
+    /// 6: a second election in one epoch.
+    SecondElection,
+    /// Rule 6 of majority: a resigned or lapsed epoch is led again.
+    LedAgain,
+    /// The machine found its own state broken.
+    Assertion,
+    /// 7: no agreement on a leader within the bound, or it does not last.
+    NoAgreement,
+    /// More happens than a run has room for.
+    TooMuch,
+}
+
+/// A broken rule.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Violation {
+    /// When, in nanoseconds of global time.
+    pub(super) at: Ns,
+    /// Which.
+    pub rule: Rule,
+    /// How.
+    pub what: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} at {}.{:03} s: {}", self.rule, self.at / (1000 * MS), self.at / MS % 1000, self.what)
+    }
+}
+
+/// Remembers of a run what later moments are compared with.
+#[derive(Debug)]
+pub(super) struct Checker {
+    majority: bool,
+    pub(super) violation: Option<Violation>,
+    /// Who led in each epoch. Bounded by the elections of a run.
+    leaders: BTreeMap<Epoch, Life>,
+    /// The highest epoch that each disk has seen leave, by place and disk.
+    sent: BTreeMap<(usize, u32), Epoch>,
+    /// The highest epoch that each life has led in and leads no more.
+    over: BTreeMap<Life, Epoch>,
+    /// Which elections each life has begun.
+    elections: BTreeSet<(Life, Epoch)>,
+    /// Classic: how often one began to lead while another led.
+    pub(super) two_leaders: u64,
+}
+
+impl Checker {
+    pub(super) fn new(majority: bool) -> Checker {
+        Checker {
+            majority,
+            violation: None,
+            leaders: BTreeMap::new(),
+            sent: BTreeMap::new(),
+            over: BTreeMap::new(),
+            elections: BTreeSet::new(),
+            two_leaders: 0,
+        }
+    }
+
+    /// The first broken rule counts.
+    pub(super) fn broken(&mut self, at: Ns, rule: Rule, what: String) {
+        self.violation.get_or_insert(Violation { at, rule, what });
+    }
+
+    /// A process starts, in this epoch.
+    pub(super) fn started(&mut self, now: Ns, process: &Process, epoch: Epoch) {
+        let sent = self.sent.get(&(process.place, process.disks)).copied().unwrap_or_default();
+        if epoch < sent {
+            let what =
+                format!("p-{} starts in epoch {epoch}, and has sent messages of epoch {sent}", process.place);
+            self.broken(now, Rule::EpochBack, what);
+        }
+    }
+
+    /// A record becomes durable.
+    pub(super) fn durable(&mut self, now: Ns, process: &Process, record: &Record) {
+        let before = process.disk.record.as_ref().map_or(Epoch::ZERO, |record| record.epoch);
+        if record.epoch < before {
+            let what = format!("p-{} writes epoch {} over epoch {before}", process.place, record.epoch);
+            self.broken(now, Rule::EpochBack, what);
+        }
+    }
+
+    /// A message leaves.
+    pub(super) fn sent(&mut self, now: Ns, process: &Process, message: &Message) {
+        let place = process.place;
+        let durable = process.disk.record.as_ref();
+        let epoch = durable.map_or(Epoch::ZERO, |record| record.epoch);
+        if durable.is_none() || message.epoch > epoch {
+            let what = format!(
+                "p-{place} sends {} of epoch {}, and epoch {epoch} is durable",
+                message.body.name(),
+                message.epoch
+            );
+            self.broken(now, Rule::NotDurable, what);
+        }
+        if let Body::Vote {
+            question: Question::Claim,
+            epoch,
+            verdict: Verdict::Yes | Verdict::Conditional,
+            ..
+        } = &message.body
+        {
+            let granted = durable.filter(|r| r.epoch == *epoch).and_then(|r| r.vote.as_ref()?.granted_to);
+            if granted.is_none() {
+                let what = format!("p-{place} grants epoch {epoch}, and no such grant is durable");
+                self.broken(now, Rule::NotDurable, what);
+            }
+        }
+        let sent = self.sent.entry((place, process.disks)).or_default();
+        *sent = message.epoch.max(*sent);
+    }
+
+    /// A process begins an election of this epoch (invariant 6).
+    pub(super) fn election(&mut self, now: Ns, process: &Process, epoch: Epoch) {
+        if !self.elections.insert((process.life(), epoch)) {
+            let what = format!("p-{} begins a second election in epoch {epoch}", process.place);
+            self.broken(now, Rule::SecondElection, what);
+        }
+    }
+
+    /// A process shows HTTP another view than the one it still has.
+    pub(super) fn published(&mut self, now: Ns, process: &Process, view: &View) {
+        if !self.majority {
+            return;
+        }
+        let (place, life) = (process.place, process.life());
+        if let Some(before) = process.view.as_ref().filter(|before| before.role == Role::Leading) {
+            let lapsed = before.valid_until.is_none_or(|until| until <= process.turned);
+            if view.role != Role::Leading || view.epoch != before.epoch || lapsed {
+                let over = self.over.entry(life).or_default();
+                *over = before.epoch.max(*over);
+            }
+        }
+        if view.role != Role::Leading {
+            return;
+        }
+        if self.over.get(&life).is_some_and(|over| view.epoch <= *over) {
+            let what = format!("p-{place} leads epoch {} again, which was over", view.epoch);
+            self.broken(now, Rule::LedAgain, what);
+        }
+        let leader = *self.leaders.entry(view.epoch).or_insert(life);
+        if leader != life {
+            let what = format!("p-{place} leads epoch {}, in which p-{} has led", view.epoch, leader.place);
+            self.broken(now, Rule::EpochTwice, what);
+        }
+    }
+
+    /// Two processes answer that they lead; one of them began to just now, or not.
+    pub(super) fn two_leaders(&mut self, now: Ns, one: &Process, other: &Process, began: bool) {
+        self.two_leaders += u64::from(began);
+        if self.majority {
+            let epoch = |p: &Process| p.view.as_ref().map_or(Epoch::ZERO, |view| view.epoch);
+            let what = format!(
+                "p-{} (epoch {}) and p-{} (epoch {}) answer that they lead",
+                one.place,
+                epoch(one),
+                other.place,
+                epoch(other)
+            );
+            self.broken(now, Rule::TwoLeaders, what);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Name resolution as one process meets it: right, stale, partial, or without an answer.
+
+use super::clock::Ns;
+use core::net::SocketAddr;
+use std::collections::BTreeSet;
+
+/// What is wrong with the answers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum DnsFault {
+    /// They are those of when the fault began.
+    Stale,
+    /// Only these places are in them, by bits.
+    Partial(u8),
+    /// There is none.
+    Empty,
+}
+
+/// What one process is told.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Dns {
+    fault: Option<(DnsFault, Ns)>,
+    last: BTreeSet<SocketAddr>,
+}
+
+impl Dns {
+    /// Goes wrong until then.
+    pub(super) fn fail(&mut self, fault: DnsFault, until: Ns) {
+        self.fault = Some((fault, until));
+    }
+
+    pub(super) fn heal(&mut self) {
+        self.fault = None;
+    }
+
+    /// The answer to a look-up, by places and their addresses that the name server publishes; none: no answer that names
+    /// anybody, which the machine never hears of.
+    pub(super) fn look_up(
+        &mut self,
+        now: Ns,
+        published: &[(usize, SocketAddr)],
+    ) -> Option<BTreeSet<SocketAddr>> {
+        let addresses: BTreeSet<SocketAddr> = match self.fault.filter(|(_, until)| now < *until) {
+            None => {
+                self.last = published.iter().map(|(_, address)| *address).collect();
+                self.last.clone()
+            }
+            Some((DnsFault::Stale, _)) => self.last.clone(),
+            Some((DnsFault::Partial(places), _)) => {
+                let named = published.iter().filter(|(place, _)| places >> place & 1 == 1);
+                named.map(|(_, address)| *address).collect()
+            }
+            Some((DnsFault::Empty, _)) => BTreeSet::new(),
+        };
+        Some(addresses).filter(|addresses| !addresses.is_empty())
+    }
+}

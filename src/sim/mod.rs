@@ -1,0 +1,73 @@
+//! `bellwether sim`: whole clusters in one process and in virtual time, from a seed.
+//!
+//! It drives [`Machine`](crate::election::Machine) unchanged, in place of the driver, the transport, the store and
+//! discovery. A seed is drawn into a plan of faults (`draw`, `plan`), the plan is run (`world`, with `network`,
+//! `process`, `disk`, `dns` and `clock`), the rules are looked at all the time (`checker`), and at the end all faults
+//! stop and the cluster has to agree on a leader within a bound (`run`). The same seed and flags give the same run,
+//! to the byte of its trace. `sweep` runs many seeds, `minimise` makes a failing plan smaller.
+
+mod air;
+mod checker;
+mod clock;
+mod disk;
+mod dns;
+mod draw;
+mod faults;
+mod minimise;
+mod network;
+mod plan;
+mod process;
+mod queue;
+mod run;
+mod sweep;
+mod trace;
+mod words;
+mod world;
+
+#[cfg(test)]
+mod tests;
+
+pub use checker::{Rule, Violation};
+pub use sweep::{Totals, sweep};
+
+use crate::config::{SimArgs, SimTask};
+use std::io::{Write, stdout};
+use std::process::ExitCode;
+use trace::Trace;
+
+/// Does what the command line asks for. The exit code is 1 if a rule was broken, and 0 otherwise.
+pub fn run(args: &SimArgs) -> ExitCode {
+    sweep::say_the_seed_of_a_panic(args);
+    let mut out = stdout().lock();
+    // Who does not read on has read enough; the exit code still says what was found.
+    let broken = match args.task {
+        SimTask::Seeds { first, last } => {
+            let totals = sweep(args, first, last, |line| drop(writeln!(out, "{line}")));
+            drop(write!(out, "{totals}"));
+            totals.violations > 0
+        }
+        SimTask::Replay(seed) => {
+            let outcome = sweep::of_seed(seed, || run::run(draw::draw(seed, args), Trace::kept()));
+            drop(writeln!(out, "{}", outcome.lines.join("\n")));
+            outcome.violation.is_some()
+        }
+        SimTask::Minimise(seed) => sweep::of_seed(seed, || minimised(args, seed, &mut out)),
+    };
+    ExitCode::from(u8::from(broken))
+}
+
+/// Prints the smallest plan that breaks the rule which this seed breaks, and its trace.
+fn minimised(args: &SimArgs, seed: u64, out: &mut impl Write) -> bool {
+    let plan = draw::draw(seed, args);
+    let Some(violation) = run::run(plan.clone(), Trace::default()).violation else {
+        drop(writeln!(out, "seed {seed} breaks no rule: there is nothing to minimise"));
+        return false;
+    };
+    let before = plan.faults.len();
+    let (plan, runs) = minimise::minimise(plan, violation.rule, |plan| run::run(plan, Trace::default()));
+    let left = plan.faults.len();
+    let outcome = run::run(plan, Trace::kept());
+    drop(writeln!(out, "{}", outcome.lines.join("\n")));
+    drop(writeln!(out, "seed {seed}: {left} of {before} faults are enough ({runs} runs)"));
+    true
+}

@@ -1,0 +1,43 @@
+//! A run as data: who starts when with what, and every fault with its moment, drawn from the seed before anything runs. So a
+//! failing run is made smaller by leaving faults out.
+
+use super::clock::Ns;
+use super::faults::Fault;
+use crate::election::{Priority, Safety, Settings};
+
+/// One place of a run.
+#[derive(Clone, Debug)]
+pub(super) struct Draft {
+    pub(super) settings: Settings,
+    pub(super) priority: Priority,
+    pub(super) revision: String,
+    /// What its clock shows at the start of the run.
+    pub(super) clock_ns: Ns,
+    pub(super) ppm: i32,
+    /// None: it is started by a fault, if at all.
+    pub(super) starts_at: Option<Ns>,
+}
+
+/// A run.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) seed: u64,
+    pub(super) places: Vec<Draft>,
+    /// A message's way takes this long, and up to `jitter` longer.
+    pub(super) delay: Ns,
+    pub(super) jitter: Ns,
+    /// How long a connection lives without an acknowledgement of what was sent.
+    pub(super) link_timeout: Ns,
+    pub(super) faults: Vec<Fault>,
+    /// When the faults end.
+    pub(super) chaos: Ns,
+    /// Who stays dead after that, by bits.
+    pub(super) dead: u8,
+}
+
+impl Plan {
+    /// Whether the run is about `--safety majority`.
+    pub(super) fn majority(&self) -> bool {
+        self.places.iter().any(|place| place.settings.safety != Safety::Classic)
+    }
+}

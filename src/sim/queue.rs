@@ -1,0 +1,123 @@
+//! What is due when: the one place where time passes.
+
+use super::clock::Ns;
+use super::process::Life;
+use crate::election::{Message, Timer};
+use core::net::SocketAddr;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Something that is due.
+#[derive(Debug)]
+pub(super) enum Item {
+    /// A fault of the plan begins.
+    Fault(usize),
+    /// Its time is over.
+    FaultOver(usize),
+    /// A process is started (again), with what its disk holds.
+    Start(usize),
+    /// A message arrives.
+    Deliver {
+        /// Who sent it.
+        from: Life,
+        /// For whom.
+        to: Life,
+        /// What.
+        message: Box<Message>,
+    },
+    /// An end of a connection learns that it is closed, on purpose or not.
+    Closed {
+        /// Who learns it.
+        at: Life,
+        /// Whose connection it was.
+        of: Life,
+        /// Announced (Bye), or else evidence is gathered.
+        deliberate: bool,
+    },
+    /// The fresh dial after an unannounced close has come to its end.
+    Evidence {
+        /// Who dialled.
+        at: Life,
+        /// Whose connection had closed.
+        of: Life,
+    },
+    /// What an end sent has not been acknowledged for too long.
+    Unacknowledged {
+        /// Who sent.
+        at: Life,
+        /// To whom.
+        of: Life,
+        /// Which span of silence.
+        token: u32,
+    },
+    /// A dial has come to its end.
+    Dialled(Life, SocketAddr),
+    /// A process looks for addresses to dial again.
+    Seek(Life),
+    /// A timer of a process may be due.
+    Timer(Life, Timer),
+    /// A process may not have turned for too long.
+    Turn(Life),
+    /// A process looks up its peers.
+    Refresh(Life),
+    /// A pause, or a slow step of the driver, may be over.
+    Resume(Life),
+}
+
+#[derive(Debug)]
+struct Due {
+    at: Ns,
+    sequence: u64,
+    item: Item,
+}
+
+impl PartialEq for Due {
+    fn eq(&self, other: &Due) -> bool {
+        (self.at, self.sequence) == (other.at, other.sequence)
+    }
+}
+
+impl Eq for Due {}
+
+impl PartialOrd for Due {
+    fn partial_cmp(&self, other: &Due) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Due {
+    fn cmp(&self, other: &Due) -> std::cmp::Ordering {
+        (self.at, self.sequence).cmp(&(other.at, other.sequence))
+    }
+}
+
+/// All that is due, the earliest first, and of the same moment in the order of being put in. What may wait in it is bounded
+/// by the length of a run: one in which more has happened than [`ITEMS_MAX`] ends as a violation.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    heap: BinaryHeap<Reverse<Due>>,
+    sequence: u64,
+}
+
+/// The most items of one run. A run of seven processes has some 20,000.
+pub(super) const ITEMS_MAX: u64 = 2_000_000;
+
+impl Queue {
+    pub(super) fn put(&mut self, at: Ns, item: Item) {
+        self.sequence += 1;
+        self.heap.push(Reverse(Due { at, sequence: self.sequence, item }));
+    }
+
+    /// The next item, unless it is due after `end`.
+    pub(super) fn next(&mut self, end: Ns) -> Option<(Ns, Item)> {
+        if self.heap.peek()?.0.at > end {
+            return None;
+        }
+        self.heap.pop().map(|Reverse(due)| (due.at, due.item))
+    }
+
+    /// How many items there have been.
+    pub(super) fn items(&self) -> u64 {
+        self.sequence
+    }
+}

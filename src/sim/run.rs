@@ -1,0 +1,155 @@
+//! One run in two phases: faults with the safety rules looked at all the time, and then a healed core that has to agree on
+//! one leader within a bound.
+
+use super::checker::{Rule, Violation};
+use super::clock::{MS, Ns, ns};
+use super::faults::Counts;
+use super::network::REDIAL_LONGEST;
+use super::plan::Plan;
+use super::process::{Process, place_of};
+use super::trace::Trace;
+use super::world::{REFRESH_LONGEST, World};
+use crate::election::{Epoch, Preempt, Role};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// How often agreement is looked at.
+const LOOK_EVERY: Ns = 50 * MS;
+/// How long agreement has to last.
+pub(super) const STAYS: Ns = 3_000 * MS;
+
+/// What came of a run.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) violation: Option<Violation>,
+    pub(super) counts: Counts,
+    /// How often one began to lead while another led: what `classic` allows.
+    pub(super) two_leaders: u64,
+    /// How long after the faults all agreed for good.
+    pub(super) agreed_after: Ns,
+    pub(super) lines: Vec<String>,
+}
+
+/// Runs a plan.
+pub(super) fn run(plan: Plan, trace: Trace) -> Outcome {
+    run_world(World::new(plan, trace))
+}
+
+pub(super) fn run_world(mut world: World) -> Outcome {
+    let agreed_after = catch_unwind(AssertUnwindSafe(|| both_phases(&mut world)));
+    if let Err(panic) = &agreed_after {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words");
+        let now = world.now;
+        world.checker.broken(now, Rule::Assertion, text.to_owned());
+    }
+    if let Some(violation) = &world.checker.violation {
+        world.trace.line(violation.at, &format!("VIOLATION: {violation}"));
+    }
+    Outcome {
+        violation: world.checker.violation,
+        counts: world.counts,
+        two_leaders: world.checker.two_leaders,
+        agreed_after: agreed_after.unwrap_or(0),
+        lines: world.trace.lines,
+    }
+}
+
+fn both_phases(world: &mut World) -> Ns {
+    world.run_until(world.plan.chaos);
+    if world.checker.violation.is_some() {
+        return 0;
+    }
+    world.heal();
+    let healed = world.now;
+    let bound = bound(&world.plan);
+    agree(world, bound).map_or(0, |at| at - healed)
+}
+
+/// Runs until all agree and have done so for a while, or says that they don't. When they began to agree.
+pub(super) fn agree(world: &mut World, bound: Ns) -> Option<Ns> {
+    let begin = world.now;
+    let mut since = None;
+    while world.checker.violation.is_none() {
+        let agreed = agreed(world);
+        since = match (since, agreed) {
+            (Some((at, known)), Some(leader)) if known == leader => Some((at, leader)),
+            (_, agreed) => agreed.map(|leader| (world.now, leader)),
+        };
+        if let Some((at, _)) = since.filter(|(at, _)| world.now >= at + STAYS) {
+            return Some(at);
+        }
+        // Who has agreed in time has the time to stay so.
+        if since.is_none_or(|(at, _)| at > begin + bound) && world.now > begin + bound {
+            let what = format!("no lasting agreement within {} ms: {}", bound / MS, standing(world));
+            world.checker.broken(world.now, Rule::NoAgreement, what);
+            return None;
+        }
+        world.run_until(world.now + LOOK_EVERY);
+    }
+    None
+}
+
+/// By when a healed cluster agrees. Each part is what the settings let the process with the worst luck wait for, one after
+/// the other.
+pub(super) fn bound(plan: &Plan) -> Ns {
+    let settings = plan.places.iter().map(|place| &place.settings);
+    settings
+        .map(|s| {
+            let lease = ns(s.failure_timeout);
+            let (answer, coordinator) = (ns(s.answer_timeout), ns(s.coordinator_timeout));
+            // Found by name, dialled; the last one to be started starts and asks.
+            let connected = REFRESH_LONGEST + REDIAL_LONGEST + 100 * MS * plan.places.len() as Ns;
+            let asked = ns(s.stable_margin).max(ns(s.start_timeout));
+            // A dead connection or leader is noticed; a promise to it ends; a restarted voter waits, or recovers first.
+            let waited = plan.link_timeout.min(2 * lease) + 3 * lease;
+            // Two rounds of the election fail because of what came before, and each makes who lost yield.
+            let elected = 3 * (answer + 2 * coordinator);
+            let preempted = match s.preempt {
+                Preempt::After(delay) => ns(delay) + elected,
+                Preempt::Always | Preempt::Never => elected,
+            };
+            connected + asked + waited + elected + preempted
+        })
+        .max()
+        .unwrap_or(0)
+}
+
+/// The one leader that all name who run, and its epoch, if it answers that it leads.
+pub(super) fn agreed(world: &World) -> Option<(usize, Epoch)> {
+    let leader = world.procs.iter().find(|p| p.leads(world.now))?;
+    let epoch = leader.machine.as_ref()?.epoch();
+    let names_it = |p: &Process| match &p.machine {
+        Some(machine) if p.place != leader.place => {
+            let view = machine.view();
+            machine.epoch() == epoch
+                && view.role == Role::Following
+                && view
+                    .leader(p.clock.moment(world.now), p.turned)
+                    .is_some_and(|named| place_of(named.peer.id) == leader.place)
+        }
+        _ => true,
+    };
+    world.procs.iter().all(names_it).then_some((leader.place, epoch))
+}
+
+/// Who does what, for the message of a failure.
+fn standing(world: &World) -> String {
+    let each = world.procs.iter().map(|p| match &p.machine {
+        None => format!("p-{} is down", p.place),
+        Some(machine) => {
+            let view = machine.view();
+            let leader = view.leader(p.clock.moment(world.now), p.turned);
+            let leader = leader.map_or_else(|| "-".to_owned(), |l| format!("p-{}", place_of(l.peer.id)));
+            let waits = view.voting.as_ref().and_then(|voting| voting.waits.as_ref());
+            let waits =
+                waits.map_or_else(String::new, |waits| format!(", waits: {}", super::words::waits(waits)));
+            format!(
+                "p-{} is {}, epoch {}, leader {leader}{waits}",
+                p.place,
+                view.role.name(),
+                machine.epoch()
+            )
+        }
+    });
+    each.collect::<Vec<_>>().join("; ")
+}

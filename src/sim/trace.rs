@@ -1,0 +1,84 @@
+//! What happened in a run, as lines that people read.
+
+use super::clock::{MS, Ns};
+use super::process::place_of;
+use super::words;
+use crate::election::{Body, Event, Message, Note, ProcessId};
+
+/// The most lines that are kept; a run has some thousands.
+const LINES_MAX: usize = 200_000;
+
+/// The lines so far, if they are wanted: a run that nobody reads formats nothing.
+#[derive(Debug, Default)]
+pub(super) struct Trace {
+    on: bool,
+    pub(super) lines: Vec<String>,
+}
+
+impl Trace {
+    /// A trace that is kept.
+    pub(super) fn kept() -> Trace {
+        Trace { on: true, lines: Vec::new() }
+    }
+
+    /// Whether lines are wanted.
+    pub(super) fn on(&self) -> bool {
+        self.on
+    }
+
+    pub(super) fn line(&mut self, now: Ns, text: &str) {
+        if self.on && self.lines.len() < LINES_MAX {
+            self.lines.push(format!("{:>3}.{:06}  {text}", now / (1000 * MS), now / 1000 % 1_000_000));
+        }
+    }
+
+    /// A machine is told something. Messages that arrive are shown where they leave and where they arrive, heartbeats and
+    /// the mere passing of time not at all.
+    pub(super) fn event(&mut self, now: Ns, place: usize, event: &Event) {
+        let text = match event {
+            Event::Received { message, .. } if quiet(message) => return,
+            Event::Turn | Event::Start => return,
+            Event::Received { from, message } => {
+                format!("p-{place} <- p-{}  {}", place_of(*from), words::said(message))
+            }
+            Event::Timer(timer) => format!("p-{place}         {timer:?} timer"),
+            Event::LinkUp(peer) => format!("p-{place}         linked with p-{}", place_of(peer.id)),
+            Event::LinkDown { id, .. } => format!("p-{place}         link with p-{} closed", place_of(*id)),
+            Event::Crashed { id, incarnation } => {
+                format!("p-{place}         evidence that p-{} life {} crashed", place_of(*id), incarnation.0)
+            }
+            Event::Refused(address) => format!("p-{place}         refused at {address}"),
+            Event::Candidates(found) => format!("p-{place}         finds {} addresses", found.len()),
+            Event::ReachedSelf(_) => format!("p-{place}         reached itself"),
+            Event::Advertise(address) => format!("p-{place}         is at {address}"),
+            Event::Stop => format!("p-{place}         is told to stop"),
+        };
+        if matches!(event, Event::Timer(crate::election::Timer::Heartbeat)) {
+            return;
+        }
+        self.line(now, &text);
+    }
+
+    pub(super) fn sent(&mut self, now: Ns, place: usize, to: ProcessId, message: &Message) {
+        if !quiet(message) {
+            self.line(now, &format!("p-{place} -> p-{}  {}", place_of(to), words::said(message)));
+        }
+    }
+
+    pub(super) fn noted(&mut self, now: Ns, place: usize, note: &Note) {
+        self.line(now, &format!("p-{place}         * {}", words::told(note)));
+    }
+}
+
+/// Messages of which there are too many to read.
+fn quiet(message: &Message) -> bool {
+    matches!(
+        message.body,
+        Body::Heartbeat { .. }
+            | Body::HeartbeatAck { .. }
+            | Body::Renew { .. }
+            | Body::Renewed { .. }
+            | Body::Recover { .. }
+            | Body::Recovered { .. }
+    )
+}

@@ -1,0 +1,525 @@
+//! A world of machines in virtual time: it feeds them one event at a time and carries out their actions, as the driver
+//! does (`node::driver`). Everything in it follows from the plan alone.
+
+use super::checker::{Checker, Rule};
+use super::clock::{Clock, MS, Ns};
+use super::disk::{CrashPoint, Written};
+use super::faults::Counts;
+use super::network::Network;
+use super::plan::Plan;
+use super::process::{Busy, Fate, INBOX_MAX, Input, Life, Process};
+use super::queue::{ITEMS_MAX, Item, Queue};
+use super::trace::Trace;
+use crate::election::{Action, Body, Event, Machine, Note, Now, Role, Timer, View};
+
+/// As in the driver: the longest time between two turns is this part of the failure timeout.
+const TURNS_A_TIMEOUT: u32 = 6;
+/// Between two look-ups, and while a process is alone.
+const REFRESH: Ns = 5_000 * MS;
+const REFRESH_ALONE: Ns = 1_000 * MS;
+
+/// The longest time between two look-ups.
+pub(super) const REFRESH_LONGEST: Ns = REFRESH;
+
+/// What a test breaks on purpose in how actions are carried out.
+#[cfg(test)]
+#[allow(dead_code)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Sabotage {
+    /// Messages leave before what they depend on is durable.
+    SendBeforePersist,
+    /// Nothing is ever made durable.
+    NeverPersist,
+}
+
+pub(super) struct World {
+    pub(super) now: Ns,
+    pub(super) queue: Queue,
+    pub(super) random: fastrand::Rng,
+    pub(super) procs: Vec<Process>,
+    pub(super) net: Network,
+    pub(super) plan: Plan,
+    pub(super) counts: Counts,
+    pub(super) checker: Checker,
+    pub(super) trace: Trace,
+    /// The faults are over.
+    pub(super) healed: bool,
+    #[cfg(test)]
+    pub(super) sabotage: Option<Sabotage>,
+    #[cfg(test)]
+    pub(super) mutation: Option<crate::election::Mutation>,
+}
+
+impl World {
+    /// All places of the plan, with nobody started yet.
+    pub(super) fn new(plan: Plan, trace: Trace) -> World {
+        let mut random = fastrand::Rng::with_seed(plan.seed ^ 0x6e65_7477_6f72_6b21);
+        let mut queue = Queue::default();
+        let mut procs = Vec::with_capacity(plan.places.len());
+        for (place, draft) in plan.places.iter().enumerate() {
+            let clock = Clock::new(draft.clock_ns, draft.ppm);
+            let mut process = Process::new(place, draft.settings.clone(), random.u32(..), clock);
+            process.priority = draft.priority;
+            process.revision.clone_from(&draft.revision);
+            if let Some(at) = draft.starts_at {
+                process.starting = true;
+                queue.put(at, Item::Start(place));
+            }
+            procs.push(process);
+        }
+        for (number, fault) in plan.faults.iter().enumerate() {
+            queue.put(fault.at, Item::Fault(number));
+        }
+        let net = Network::new(plan.delay, plan.jitter, plan.link_timeout);
+        let checker = Checker::new(plan.majority());
+        World {
+            now: 0,
+            queue,
+            random,
+            procs,
+            net,
+            plan,
+            counts: Counts::default(),
+            checker,
+            trace,
+            healed: false,
+            #[cfg(test)]
+            sabotage: None,
+            #[cfg(test)]
+            mutation: None,
+        }
+    }
+
+    /// Lets time pass until then, or until a rule is broken.
+    pub(super) fn run_until(&mut self, end: Ns) {
+        while self.checker.violation.is_none() {
+            let Some((at, item)) = self.queue.next(end) else {
+                self.now = end;
+                return;
+            };
+            self.now = at;
+            self.step(item);
+            if self.queue.items() > ITEMS_MAX {
+                self.checker.broken(at, Rule::TooMuch, "more happens than the run has room for".to_owned());
+            }
+        }
+    }
+
+    fn step(&mut self, item: Item) {
+        match item {
+            Item::Fault(number) => self.inject(number),
+            Item::FaultOver(number) => self.fault_over(number),
+            Item::Start(place) => self.start(place),
+            Item::Deliver { from, to, message } => self.deliver(from, to, *message),
+            Item::Closed { at, of, deliberate } => self.closed(at, of, deliberate),
+            Item::Evidence { at, of } => self.evidence(at, of),
+            Item::Unacknowledged { at, of, token } => self.unacknowledged(at, of, token),
+            Item::Dialled(life, address) => self.dialled(life, address),
+            Item::Seek(life) => {
+                if self.procs[life.place].lives(life) {
+                    self.procs[life.place].seeks_at = None;
+                    self.seek(life.place);
+                }
+            }
+            Item::Timer(life, timer) => self.timer_due(life, timer),
+            Item::Turn(life) => self.turn_due(life),
+            Item::Refresh(life) => self.refresh(life),
+            Item::Resume(life) => self.resume(life),
+        }
+    }
+
+    /// Starts a process with what its disk holds.
+    fn start(&mut self, place: usize) {
+        let process = &mut self.procs[place];
+        process.starting = false;
+        if process.runs() || process.stays_down {
+            return;
+        }
+        process.vanished = false;
+        process.fate = Fate::default();
+        process.begin();
+        let life = process.life();
+        let record = process.disk.record.as_ref();
+        let me = process.peer();
+        assert!(record.is_none_or(|record| record.id == me.id), "an id is kept with its disk");
+        let machine = Machine::new(process.settings.clone(), "sim".to_owned(), me, record);
+        #[cfg(test)]
+        let mut machine = machine;
+        #[cfg(test)]
+        if let Some(clause) = self.mutation {
+            machine.mutate(clause);
+        }
+        process.fed = process.clock.local(self.now);
+        process.turned = process.clock.moment(self.now);
+        process.view = Some(machine.view());
+        self.checker.started(self.now, process, machine.epoch());
+        process.machine = Some(machine);
+        if self.trace.on() {
+            let disk = if self.procs[place].disk.record.is_some() { "its record" } else { "no record" };
+            self.trace.line(self.now, &format!("+ p-{place} starts with {disk}, life {}", life.start));
+        }
+        self.queue.put(self.now, Item::Refresh(life));
+        self.queue.put(self.now, Item::Turn(life));
+        self.feed(place, Event::Start);
+    }
+
+    /// The process ends with no word, at once.
+    pub(super) fn crash(&mut self, place: usize, deliberate: bool) {
+        let process = &mut self.procs[place];
+        let life = process.life();
+        let fate = process.fate;
+        let loses = fate.disk_lost && self.may_lose_disk(place);
+        let process = &mut self.procs[place];
+        process.end();
+        process.vanished = fate.host_gone;
+        process.disk.crash = None;
+        process.disk.failing = None;
+        if loses {
+            process.lose_disk();
+            self.counts.disk_lost();
+        }
+        if fate.moves {
+            process.addresses = process.addresses.wrapping_add(1);
+        }
+        if self.trace.on() {
+            let how = if deliberate { "exits" } else { "crashes" };
+            let host = if fate.host_gone { ", and its host is gone" } else { "" };
+            let disk = if loses { ", and its disk is lost" } else { "" };
+            self.trace.line(self.now, &format!("+ p-{place} {how}{host}{disk}"));
+        }
+        self.hang_up(life, deliberate);
+        let process = &mut self.procs[place];
+        if !process.stays_down && !std::mem::replace(&mut process.starting, true) {
+            self.queue.put(self.now + fate.down, Item::Start(place));
+        }
+    }
+
+    /// Something for a process's driver, which may be held up.
+    pub(super) fn input(&mut self, life: Life, input: Input) {
+        let process = &mut self.procs[life.place];
+        if !process.lives(life) {
+            return;
+        }
+        if process.held_up() {
+            if process.inbox.len() < INBOX_MAX {
+                process.inbox.push_back(input);
+            }
+            return;
+        }
+        self.take(life.place, input);
+    }
+
+    /// The driver takes an input: the transport's book decides what is an event.
+    fn take(&mut self, place: usize, input: Input) {
+        let event = match input {
+            Input::Message(from, message) => {
+                if self.net.book[place][from.place] != Some(from.start) {
+                    return;
+                }
+                let from = self.procs[from.place].id_at(from.start);
+                Event::Received { from, message }
+            }
+            Input::Event(event) => match self.booked(place, event) {
+                Some(event) => event,
+                None => return,
+            },
+        };
+        self.feed(place, event);
+    }
+
+    fn booked(&mut self, place: usize, event: Event) -> Option<Event> {
+        let (id, incarnation) = match &event {
+            Event::LinkUp(peer) => {
+                let start = u32::try_from(peer.incarnation.0).ok();
+                self.net.book[place][super::process::place_of(peer.id)] = start;
+                return Some(event);
+            }
+            Event::LinkDown { id, incarnation } | Event::Crashed { id, incarnation } => (*id, *incarnation),
+            _ => return Some(event),
+        };
+        let other = super::process::place_of(id);
+        let start = u32::try_from(incarnation.0).ok();
+        let further = self.net.connected_with(place, other) == start;
+        if !further && self.net.book[place][other] == start {
+            self.net.book[place][other] = None;
+        }
+        let blip = further && matches!(event, Event::LinkDown { .. });
+        Some(event).filter(|_| !blip)
+    }
+
+    /// One turn of a process's driver.
+    fn feed(&mut self, place: usize, event: Event) {
+        let process = &mut self.procs[place];
+        let Some(machine) = &mut process.machine else { return };
+        let at = process.clock.moment(self.now);
+        process.fed = process.clock.local(self.now);
+        if self.trace.on() {
+            self.trace.event(self.now, place, &event);
+        }
+        let wall_ms = process.clock.wall_ms + self.now / MS;
+        let mut actions = machine.handle(Now { at, wall_ms }, event);
+        let led = process.view.as_ref().is_some_and(|view| view.role == Role::Leading);
+        let noted = led || actions.iter().any(|action| matches!(action, Action::Note(_)));
+        let view = noted.then(|| machine.view());
+        let record = match actions.first() {
+            Some(Action::Persist(_)) => match actions.remove(0) {
+                Action::Persist(record) => Some(record),
+                _ => None,
+            },
+            _ => None,
+        };
+        #[cfg(test)]
+        let (record, actions) = self.sabotaged(place, record, actions);
+        let process = &mut self.procs[place];
+        let mut takes = 0;
+        let mut crash_after = None;
+        if let Some(record) = &record {
+            match process.disk.crash.take() {
+                Some(CrashPoint::BeforeWrite) => return self.crash(place, false),
+                Some(CrashPoint::AfterWrite(actions)) => crash_after = Some(actions),
+                None => {}
+            }
+            match process.disk.write(self.now, record) {
+                Written::After(time) => takes = time,
+                Written::Failed { damaged } => {
+                    process.fate.disk_lost |= damaged;
+                    return self.crash(place, false);
+                }
+            }
+        }
+        let stall = process.stall.take();
+        let mut busy = Busy { until: self.now + takes, record, view, turned: Some(at), rest: actions };
+        if let Some(actions) = crash_after {
+            busy.rest.truncate(actions.into());
+            self.finish(place, busy);
+            if self.procs[place].runs() {
+                self.crash(place, false);
+            }
+            return;
+        }
+        match stall {
+            None if takes == 0 => return self.finish(place, busy),
+            None => {}
+            Some(stall) if stall.before_view => busy.until += stall.takes,
+            Some(stall) => {
+                let shown = Busy {
+                    until: self.now,
+                    record: busy.record.take(),
+                    view: busy.view.take(),
+                    turned: busy.turned.take(),
+                    rest: Vec::new(),
+                };
+                self.finish(place, shown);
+                busy.until += stall.takes;
+            }
+        }
+        let process = &mut self.procs[place];
+        self.queue.put(busy.until, Item::Resume(process.life()));
+        process.busy = Some(busy);
+    }
+
+    #[cfg(test)]
+    fn sabotaged(
+        &mut self,
+        place: usize,
+        record: Option<crate::election::Record>,
+        actions: Vec<Action>,
+    ) -> (Option<crate::election::Record>, Vec<Action>) {
+        match self.sabotage {
+            Some(Sabotage::SendBeforePersist) if record.is_some() => {
+                let (sends, rest) = actions.into_iter().partition(|a| matches!(a, Action::Send { .. }));
+                self.carry_out(place, sends);
+                (record, rest)
+            }
+            Some(Sabotage::NeverPersist) => (None, actions),
+            _ => (record, actions),
+        }
+    }
+
+    /// The rest of a turn: what was written is durable, HTTP sees the new view, and the actions are carried out.
+    fn finish(&mut self, place: usize, busy: Busy) {
+        let process = &mut self.procs[place];
+        if let Some(record) = busy.record {
+            self.checker.durable(self.now, process, &record);
+            process.disk.finish(record);
+        }
+        if let Some(turned) = busy.turned {
+            process.turned = turned;
+            let shown = busy.view;
+            self.publish(place, shown);
+        }
+        self.carry_out(place, busy.rest);
+    }
+
+    fn publish(&mut self, place: usize, view: Option<View>) {
+        let process = &mut self.procs[place];
+        let led = process.view.as_ref().is_some_and(|view| view.role == Role::Leading);
+        if view.is_none() && !led {
+            return;
+        }
+        let answered = process.leads(self.now);
+        if let Some(view) = view {
+            self.checker.published(self.now, process, &view);
+            process.view = Some(view);
+        }
+        if !self.procs[place].leads(self.now) {
+            return;
+        }
+        for other in 0..self.procs.len() {
+            if other != place && self.procs[other].leads(self.now) {
+                let (one, two) = (&self.procs[place], &self.procs[other]);
+                self.checker.two_leaders(self.now, one, two, !answered);
+            }
+        }
+    }
+
+    fn carry_out(&mut self, place: usize, actions: Vec<Action>) {
+        let mut election = None;
+        for action in actions {
+            match action {
+                // Persist comes first in its batch, or never.
+                Action::Persist(_) => {
+                    let what = format!("p-{place} writes in the middle of a batch");
+                    self.checker.broken(self.now, Rule::NotDurable, what);
+                }
+                Action::Send { to, address, message } => {
+                    if message.body == Body::Election
+                        && election.replace(message.epoch) != Some(message.epoch)
+                    {
+                        self.checker.election(self.now, &self.procs[place], message.epoch);
+                    }
+                    self.checker.sent(self.now, &self.procs[place], &message);
+                    if self.trace.on() {
+                        self.trace.sent(self.now, place, to, &message);
+                    }
+                    self.send(place, to, address, message);
+                }
+                Action::Seek(addresses) => self.sought(place, &addresses),
+                Action::Arm { timer, after } => self.arm(place, timer, super::clock::ns(after)),
+                Action::Disarm(timer) => self.procs[place].timers[timer as usize] = None,
+                Action::Note(note) => {
+                    if let Note::Leader { me: true, .. } = note {
+                        self.counts.elections += 1;
+                    }
+                    if self.trace.on() {
+                        self.trace.noted(self.now, place, &note);
+                    }
+                }
+                Action::Exit => return self.crash(place, true),
+            }
+        }
+    }
+
+    /// Counted from the beginning of the turn.
+    fn arm(&mut self, place: usize, timer: Timer, after: Ns) {
+        let process = &mut self.procs[place];
+        let due = process.fed + after;
+        process.timers[timer as usize] = Some(due);
+        let at = process.clock.global(self.now, due);
+        self.queue.put(at, Item::Timer(process.life(), timer));
+    }
+
+    fn timer_due(&mut self, life: Life, timer: Timer) {
+        let process = &mut self.procs[life.place];
+        let due = process.timers[timer as usize];
+        if process.lives(life)
+            && !process.held_up()
+            && due.is_some_and(|due| due <= process.clock.local(self.now))
+        {
+            process.timers[timer as usize] = None;
+            self.feed(life.place, Event::Timer(timer));
+        }
+    }
+
+    /// Timers run on a clock whose rate has changed.
+    pub(super) fn rearm(&mut self, place: usize) {
+        let process = &self.procs[place];
+        for timer in Timer::ALL {
+            if let Some(due) = process.timers[timer as usize] {
+                let at = process.clock.global(self.now, due);
+                self.queue.put(at, Item::Timer(process.life(), timer));
+            }
+        }
+    }
+
+    fn turn_due(&mut self, life: Life) {
+        let process = &self.procs[life.place];
+        if !process.lives(life) {
+            return;
+        }
+        let every = super::clock::ns(process.settings.failure_timeout / TURNS_A_TIMEOUT);
+        let due = process.fed + every;
+        if due <= process.clock.local(self.now) && !process.held_up() {
+            self.feed(life.place, Event::Turn);
+            return self.queue.put(self.now + every, Item::Turn(life));
+        }
+        let at = process.clock.global(self.now, due).max(self.now + MS);
+        self.queue.put(at, Item::Turn(life));
+    }
+
+    /// A process looks up its peers.
+    fn refresh(&mut self, life: Life) {
+        let process = &self.procs[life.place];
+        if !process.lives(life) {
+            return;
+        }
+        let alone = process.machine.as_ref().is_some_and(Machine::alone);
+        self.queue.put(self.now + if alone { REFRESH_ALONE } else { REFRESH }, Item::Refresh(life));
+        if self.procs[life.place].paused() {
+            return;
+        }
+        // A pod's address is published from its creation on, also while its process is down.
+        let published: Vec<_> = self
+            .procs
+            .iter()
+            .filter(|p| p.runs() || p.starting && p.starts > 0 && !p.vanished)
+            .map(|p| (p.place, p.address()))
+            .collect();
+        if let Some(found) = self.procs[life.place].dns.look_up(self.now, &published) {
+            self.input(life, Input::Event(Event::Candidates(found)));
+        }
+        if self.procs[life.place].lives(life) {
+            self.close_idle(life.place);
+        }
+    }
+
+    /// A pause or a slow step is over: first what has waited longest is done, then what came in, then the timers.
+    fn resume(&mut self, life: Life) {
+        let process = &mut self.procs[life.place];
+        if !process.lives(life) || process.paused_until > self.now {
+            return;
+        }
+        process.paused_until = 0;
+        match process.busy.take() {
+            Some(busy) if busy.until > self.now => {
+                process.busy = Some(busy);
+                return;
+            }
+            Some(busy) => self.finish(life.place, busy),
+            None => {}
+        }
+        while self.procs[life.place].lives(life) && !self.procs[life.place].held_up() {
+            let Some(input) = self.procs[life.place].inbox.pop_front() else { break };
+            self.take(life.place, input);
+        }
+        let mut armed: Vec<(Ns, Timer)> = Timer::ALL
+            .into_iter()
+            .filter_map(|t| Some((self.procs[life.place].timers[t as usize]?, t)))
+            .collect();
+        armed.sort_by_key(|(due, _)| *due);
+        for (_, timer) in armed {
+            self.timer_due(life, timer);
+        }
+        self.seek(life.place);
+    }
+
+    /// Whether so many voters keep their records, were this one's lost, that the promise of majority covers it.
+    fn may_lose_disk(&self, place: usize) -> bool {
+        let remembers = |p: &Process| p.disk.record.as_ref().is_some_and(|record| record.vote.is_some());
+        if !self.plan.majority() || !remembers(&self.procs[place]) {
+            return true;
+        }
+        let without = self.procs.iter().filter(|p| p.place == place || !remembers(p)).count();
+        2 * without < self.procs.len()
+    }
+}

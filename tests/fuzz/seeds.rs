@@ -1,0 +1,278 @@
+//! The inputs that fuzzing begins with, by file name: of each kind a sound one, and what is hostile in a way of its own.
+
+use bellwether::election::{
+    Ballot, Body, Entry, Epoch, Incarnation, Incumbent, MembershipVersion, Message, NAME_BYTES_MAX, Peer,
+    Priority, Process, ProcessId, Question, Recollection, Record, Refusal, State, VOTERS_MAX, Verdict,
+    ViewStamp, VoteRecord, VoterView,
+};
+use bellwether::store::format::to_bytes;
+use bellwether::wire::{Hello, Level, Refusal as Reason, Stamp, encode_hello, encode_message, encode_refuse};
+use std::path::Path;
+use uuid::Uuid;
+
+type Seeds = Vec<(String, Vec<u8>)>;
+
+fn named<const N: usize>(seeds: [(&str, Vec<u8>); N]) -> Seeds {
+    seeds.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect()
+}
+
+fn peer() -> Peer {
+    Peer {
+        id: ProcessId(Uuid::from_u128(0x0011_2233_4455_4677_8899_aabb_ccdd_eeff)),
+        incarnation: Incarnation(7),
+        name: "web-0".to_owned(),
+        address: "198.18.0.1:4041".parse().unwrap(),
+        priority: Priority::DEFAULT,
+        revision: "5d9f".to_owned(),
+    }
+}
+
+fn entries() -> Vec<Entry> {
+    let other = Peer {
+        id: ProcessId(Uuid::from_u128(1)),
+        name: "web-1".to_owned(),
+        address: "[2001:db8::1]:4041".parse().unwrap(),
+        ..peer()
+    };
+    vec![Entry { peer: peer(), state: State::Alive }, Entry { peer: other, state: State::Failed }]
+}
+
+fn view(voters: usize) -> VoterView {
+    let stamp = ViewStamp { epoch: Epoch(299), version: 2 };
+    VoterView { stamp, voters: (0..voters).map(|k| format!("web-{k}")).collect() }
+}
+
+/// A frame with a right length and a right checksum, whatever is in it.
+fn framed(tag: u16, payload: &[u8]) -> Vec<u8> {
+    let summed = [&tag.to_le_bytes()[..], payload].concat();
+    let length = (payload.len() + 6) as u32;
+    let checksum = crc32fast::hash(&summed);
+    [&length.to_le_bytes()[..], &summed[..2], &checksum.to_le_bytes(), payload].concat()
+}
+
+/// The frames of `tests/wire.golden`, by name.
+fn golden() -> Seeds {
+    let text =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wire.golden")).unwrap();
+    let lines = text.lines().map(|line| line.split_once(' ').unwrap());
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+    lines
+        .map(|(name, hex)| (format!("golden_{name}"), hex.as_bytes().chunks(2).map(byte).collect()))
+        .collect()
+}
+
+/// A payload's beginning, as every message has it.
+fn start() -> Vec<u8> {
+    let stamp = Stamp { cluster: "web".to_owned(), id: peer().id, priority: Priority::DEFAULT };
+    postcard::to_stdvec(&(stamp, Epoch(300))).unwrap()
+}
+
+pub fn frames() -> Seeds {
+    let stamp = Stamp { cluster: "web".to_owned(), id: peer().id, priority: Priority::DEFAULT };
+    let (epoch, incarnation) = (Epoch(301), Incarnation(7));
+    let question = Question::Claim;
+    let ballot = Ballot { epoch, incarnation, lease_ms: 1500, view: view(3).stamp };
+    let membership = MembershipVersion { epoch: Epoch(300), version: 5 };
+    let vote = |verdict, voters| Body::Vote { question, epoch, incarnation, verdict, view: view(voters) };
+    let recollection = Recollection { view: view(5), lease_longest_ms: 1500 };
+    let bodies = [
+        ("sounding", Body::Contest { question: Question::Sounding, ballot, freed: Some(Epoch(300)) }),
+        ("claim", Body::Contest { question, ballot, freed: None }),
+        ("vote_yes", vote(Verdict::Yes, 3)),
+        ("vote_conditional", vote(Verdict::Conditional, VOTERS_MAX)),
+        ("vote_no", vote(Verdict::No(Refusal::Promised { for_ms: 700 }), 3)),
+        ("withdraw", Body::Withdraw { epoch, incarnation }),
+        ("renew", Body::Renew { sequence: 70_000, membership, lease_ms: 1500, view: view(3).stamp }),
+        (
+            "renewed",
+            Body::Renewed {
+                sequence: 70_000,
+                membership,
+                promised: true,
+                view: view(3).stamp,
+                target: u64::MAX,
+                lease_ms: 1500,
+            },
+        ),
+        ("voters", Body::Voters { view: view(3) }),
+        ("recover", Body::Recover { round: 2, incarnation }),
+        (
+            "recovered",
+            Body::Recovered { round: 2, incarnation, recollection: Some(recollection), target: u64::MAX },
+        ),
+        ("recovered_nothing", Body::Recovered { round: 2, incarnation, recollection: None, target: 1 }),
+        ("prepare", Body::Prepare),
+        ("prepared", Body::Prepared { majority: true }),
+        (
+            "tell",
+            Body::Tell {
+                leader: Some(Incumbent { peer: peer(), elected_at_ms: 1_793_534_400_000 }),
+                entries: entries(),
+            },
+        ),
+        ("tell_nobody", Body::Tell { leader: None, entries: vec![] }),
+        ("leave_without_version", Body::Leave { version: None, id: peer().id }),
+    ];
+    let mut seeds = golden();
+    for (name, body) in bodies {
+        let message = Message { epoch: Epoch(300), body };
+        seeds.push((name.to_owned(), encode_message(&stamp, &message).unwrap()));
+    }
+    let with = |tag, rest: &[u8]| framed(tag, &[&start()[..], rest].concat());
+    let huge = postcard::to_stdvec(&u64::MAX).unwrap();
+    let too_many = postcard::to_stdvec(&(membership, vec![&entries()[0]; 3], 257_u64)).unwrap();
+    seeds.extend(named([
+        ("hostile_huge_list", with(21, &[&[0, 0][..], &huge].concat())),
+        ("hostile_huge_set", with(32, &[&[0, 0][..], &huge].concat())),
+        ("hostile_set_with_doubles", with(32, &[1, 1, 3, 1, b'b', 1, b'a', 1, b'b'])),
+        ("hostile_empty_set", with(32, &[1, 1, 0])),
+        ("hostile_huge_text", framed(25, &[&huge[..], b"web"].concat())),
+        ("hostile_text_not_utf8", framed(25, &[&[1, 0xff][..], &start()].concat())),
+        ("hostile_control_character", framed(2, &[1, 2, b'a', 7])),
+        ("hostile_long_number", with(18, &[0xff; 11])),
+        ("hostile_number_in_more_bytes", with(18, &[0x81, 0x80, 0x00])),
+        ("unknown_tag", framed(999, b"of a newer version")),
+        ("field_added_behind", with(21, &too_many)),
+        ("no_payload", framed(19, &[])),
+        ("announces_too_much", u32::MAX.to_le_bytes().to_vec()),
+        ("announces_too_little", vec![5, 0, 0, 0, 0]),
+        ("two", [with(16, &[]), with(17, &[])].concat()),
+    ]));
+    seeds
+}
+
+pub fn handshakes() -> Seeds {
+    let hello = |name: &str, versions: (u16, u16), address: &str| {
+        let peer = Peer { name: name.to_owned(), address: address.parse().unwrap(), ..peer() };
+        let hello = Hello {
+            version_min: versions.0,
+            version_max: versions.1,
+            cluster: "web".to_owned(),
+            peer,
+            safety: Level::Classic,
+        };
+        encode_hello(&hello).unwrap()
+    };
+    let usual = hello("web-0", (1, 1), "198.18.0.1:4041");
+    let damaged: Vec<u8> = usual.iter().enumerate().map(|(k, byte)| byte ^ u8::from(k == 20)).collect();
+    named([
+        ("hello", usual.clone()),
+        ("hello_without_address", hello("web-0", (1, 3), "[::]:4041")),
+        ("hello_mapped_address", hello("web-0", (0, u16::MAX), "[::ffff:198.18.0.1]:0")),
+        ("hello_of_the_future", hello("web-0", (2, 9), "198.18.0.1:4041")),
+        ("hello_of_no_version", hello("web-0", (3, 1), "198.18.0.1:4041")),
+        ("hello_longest", hello(&"\"".repeat(NAME_BYTES_MAX), (1, 1), "198.18.0.1:4041")),
+        ("hello_and_more", [&usual[..], &framed(25, &start())].concat()),
+        ("hello_begun", usual[..17].to_vec()),
+        ("hello_damaged", damaged),
+        ("hello_padded_beyond_the_limit", framed(1, &[&usual[10..], &[0; 1024]].concat())),
+        ("refuse", encode_refuse(Reason::Cluster, "this is cluster \"web\", not \"api\"")),
+        ("refuse_newer_reason", encode_refuse(Reason::Other(99), "é".repeat(200).as_str())),
+        ("refuse_control_character", framed(2, &[1, 4, b'a', b'\r', b'\n', b'b'])),
+        ("message_first", framed(25, &start())),
+        ("unknown_first", framed(4, b"of a newer version")),
+        ("http", b"GET /leader HTTP/1.1\r\nHost: web:4041\r\n\r\n".to_vec()),
+        ("tls", b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x03\x03".to_vec()),
+        ("zeros", vec![0; 64]),
+    ])
+}
+
+pub fn http_heads() -> Seeds {
+    let get = |headers: &str| format!("GET /leader HTTP/1.1\r\nHost: a\r\n{headers}\r\n").into_bytes();
+    let text = |text: &str| text.as_bytes().to_vec();
+    named([
+        ("leader", get("")),
+        ("usual", get("User-Agent: curl/8.5.0\r\nAccept: */*\r\n")),
+        ("query", text("GET /is-leader?standby=204?x HTTP/1.1\r\nHost: a\r\n\r\n")),
+        ("absolute", text("GET http://a:4040/leader?x HTTP/1.1\r\nHost: a\r\n\r\n")),
+        ("absolute_without_path", text("HEAD HTTPS://a?x=/y HTTP/1.1\r\nHost: a\r\n\r\n")),
+        ("options", text("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n")),
+        ("connect", text("CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n")),
+        ("version_1_0", text("GET / HTTP/1.0\r\n\r\n")),
+        ("version_1_0_kept", text("GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n")),
+        ("close", get("Connection: TE , close\r\nTE: trailers\r\n")),
+        ("two", [get(""), get("Connection: keep-alive\r\n")].concat()),
+        ("lines_end_in_lf", text("\n\r\nGET /epoch HTTP/1.1\nHost: a\n\n")),
+        ("expect", get("Expect: 100-continue\r\nContent-Length: 0\r\n")),
+        ("begun", text("GET /metrics HTTP/1.1\r\nHo")),
+        ("hostile_length", get("Content-Length: 9000000000000000\r\n")),
+        ("hostile_lengths", get("Content-Length: 0\r\ncontent-length: 7\r\n\r\nGET / H")),
+        ("hostile_length_list", get("Content-Length: 0, 0\r\n")),
+        ("hostile_chunked", get("Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n")),
+        ("hostile_chunked_hidden", get("Transfer-Encoding : chunked\r\n")),
+        ("hostile_chunked_folded", get("A: b\r\n Transfer-Encoding: chunked\r\n")),
+        ("hostile_lone_cr", get("A: b\rTransfer-Encoding: chunked\r\n")),
+        ("hostile_hosts", get("host: b\r\n")),
+        ("hostile_no_host", text("GET / HTTP/1.1\r\n\r\n")),
+        ("hostile_zero", get("A: b\0c\r\n")),
+        ("hostile_version", text("GET / HTTP/2.0\r\n\r\n")),
+        ("hostile_preface", text("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")),
+        ("hostile_method", text("BREW / HTTP/1.1\r\nHost: a\r\n\r\n")),
+        ("hostile_target", text("GET /\u{e9}\"<> HTTP/1.1\r\nHost: \u{fc}\r\n\r\n")),
+        ("hostile_target_split", text("GET /a b HTTP/1.1\r\nHost: a\r\n\r\n")),
+        ("hostile_headers", get(&"a: b\r\n".repeat(64))),
+        ("most_headers", get(&"a: b\r\n".repeat(63))),
+        ("tls", text("\x16\x03\x01\x02\x00\x01\x00\x01")),
+    ])
+}
+
+pub fn records() -> Seeds {
+    let small = Record {
+        cluster: "web".to_owned(),
+        id: peer().id,
+        epoch: Epoch(300),
+        leader: None,
+        members: vec![],
+        vote: None,
+    };
+    let full = Record { leader: Some(peer()), members: entries(), ..small.clone() };
+    let vote = VoteRecord {
+        name: "web-0".to_owned(),
+        granted_to: Some(Process { id: peer().id, incarnation: Incarnation(7) }),
+        view: view(3),
+        lease_longest_ms: 1500,
+    };
+    let voter = Record { vote: Some(vote), ..full.clone() };
+    let summed = |json: &str| {
+        let checksum = crc32fast::hash(json.as_bytes());
+        format!("bellwether record format=1 crc32={checksum:08x}\n{json}").into_bytes()
+    };
+    let compact = serde_json::to_string(&voter).unwrap();
+    let bytes = to_bytes(&full).unwrap();
+    let flipped: Vec<u8> = bytes.iter().enumerate().map(|(k, byte)| byte ^ u8::from(k == 100) << 3).collect();
+    let newer = [&b"bellwether record format=2 crc32=00000000\n"[..], compact.as_bytes()].concat();
+    named([
+        ("small", to_bytes(&small).unwrap()),
+        ("full", bytes.clone()),
+        ("voter", to_bytes(&voter).unwrap()),
+        ("compact", summed(&compact)),
+        ("highest_epoch", to_bytes(&Record { epoch: Epoch(u64::MAX), ..small }).unwrap()),
+        ("field_of_a_newer_version", summed(&compact.replacen('{', "{\"more\":[{}],", 1))),
+        ("field_twice", summed(&compact.replacen('{', "{\"epoch\":7,", 1))),
+        ("field_missing", summed(&compact.replacen("\"epoch\":300,", "", 1))),
+        ("negative_epoch", summed(&compact.replacen(":300,", ":-1,", 1))),
+        ("great_epoch", summed(&compact.replacen(":300,", ":18446744073709551616,", 1))),
+        ("epoch_as_text", summed(&compact.replacen(":300,", ":\"300\",", 1))),
+        ("control_character", summed(&compact.replacen("\"web\"", "\"w\\u0007b\"", 1))),
+        ("lone_surrogate", summed(&compact.replacen("\"web\"", "\"w\\ud800b\"", 1))),
+        ("unknown_state", summed(&compact.replacen("\"Alive\"", "\"A\\nlive\"", 1))),
+        ("no_voters", summed(&compact.replacen("[\"web-0\",\"web-1\",\"web-2\"]", "[]", 1))),
+        ("many_voters", summed(&compact.replacen("\"web-1\"", &many(VOTERS_MAX), 1))),
+        ("deep", summed(&"[".repeat(200))),
+        ("empty", vec![]),
+        ("cut_off", bytes[..bytes.len() / 2].to_vec()),
+        ("cut_off_in_its_first_line", bytes[..30].to_vec()),
+        ("flipped", flipped),
+        ("newer", newer),
+        ("format_0", b"bellwether record format=0 crc32=00000000\n".to_vec()),
+        ("great_format", b"bellwether record format=99999999999".to_vec()),
+        ("json_alone", compact.into_bytes()),
+        ("zeros", vec![0; 64]),
+    ])
+}
+
+/// So many names of voters, as JSON.
+fn many(voters: usize) -> String {
+    let names: Vec<String> = (0..voters).map(|k| format!("\"v{k}\"")).collect();
+    names.join(",")
+}
