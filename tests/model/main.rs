@@ -110,14 +110,30 @@ fn majority_pause() {
 }
 
 #[test]
-fn debug_grow() {
-    let mut world = settle(fresh(majority(3), Faults::default()), 40);
-    let mut last = String::new();
-    for _ in 0..60 {
-        world = settle(world, 1);
-        let text = format!("{:?} {:?}", world.nodes.iter().map(|n| &n.machine).collect::<Vec<_>>(), 0);
-        println!("{} {:x} {}", world.tick, digest::plain(&world), text.len());
-        last = text[..1].to_string();
+#[ignore]
+fn explore() {
+    let v = |name: &str, default: u64| std::env::var(name).ok().map_or(default, |v| v.parse().unwrap());
+    let faults = Faults {
+        crashes: v("C", 0) as u8, wipes: v("W", 0) as u8, losses: v("L", 0) as u8, delays: v("D", 0) as u8,
+        cuts: v("X", 0) as u8, pauses: v("P", 0) as u8, stops: v("S", 0) as u8,
+    };
+    let mut rules = if v("CLASSIC", 0) > 0 { rules(v("N", 3) as usize, Safety::Classic) } else { majority(v("N", 3) as usize) };
+    rules.evidence = v("EV", 0) > 0;
+    rules.in_order = v("INORDER", 0) > 0;
+    if let Ok(rates) = std::env::var("RATES") {
+        rules.rates = rates.split(',').map(|r| r.parse().unwrap()).collect();
     }
-    println!("{last}");
+    for s in &mut rules.settings {
+        if v("RELEASE", 0) > 0 { s.crash_evidence = CrashEvidence::Release; }
+        if v("LEASE", 0) > 0 { s.failure_timeout = ticks(v("LEASE", 0)); }
+        if v("ANSWER", 0) > 0 { s.answer_timeout = ticks(v("ANSWER", 0)); s.coordinator_timeout = ticks(v("ANSWER", 0) + 1); }
+    }
+    let first = settle(fresh(rules, Faults::default()), v("SETTLE", 40));
+    let bounds = Bounds { epochs: v("E", 2), recovery: v("R", 14) };
+    let calm = Some(v("CALM", 0)).filter(|c| *c > 0);
+    let model = Worlds::of(first, faults, bounds, v("CLASSIC", 0) > 0, calm);
+    let found = search("explore", model, Duration::from_secs(v("LIMIT", 100)), &[TWO_LEADERS, SAME_EPOCH, INVARIANTS, AGREED]);
+    if let Some((property, path)) = &found.path {
+        println!("{property}\n{}", told(path));
+    }
 }
