@@ -47,6 +47,8 @@ pub struct Bounds {
     pub epochs: u64,
     /// Ticks for which a voter without its record has tried to recover.
     pub recovery: u64,
+    /// Ticks for which a process is paused.
+    pub pause: u64,
 }
 
 /// The worlds that can come of one.
@@ -122,6 +124,7 @@ impl Model for Worlds {
         let epochs = world.nodes.iter().filter_map(|n| n.view.as_ref()).map(|v| v.epoch);
         epochs.max().unwrap_or(Epoch::ZERO).0 <= self.epoch_max()
             && world.longest_recovery() <= self.bounds.recovery
+            && world.longest_pause() <= self.bounds.pause
     }
 
     fn properties(&self) -> Vec<Property<Worlds>> {

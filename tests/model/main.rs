@@ -50,7 +50,7 @@ const LIMIT: Duration = Duration::from_secs(100);
 #[test]
 fn classic_has_two_leaders_in_a_partition() {
     let first = settle(fresh(rules(3, Safety::Classic), Faults::default()), 30);
-    let bounds = Bounds { epochs: 2, recovery: 0 };
+    let bounds = Bounds { epochs: 2, recovery: 0, pause: 8 };
     let model = Worlds::of(first, Faults { cuts: 1, ..Faults::default() }, bounds, true, None);
     let found = search("classic, a partition", model, LIMIT, &[TWO_LEADERS]);
     let (_, path) = found.path.expect("the model does not see the two leaders of a partition");
@@ -70,13 +70,13 @@ fn holds(title: &str, model: Worlds, properties: &[&'static str]) {
 fn classic_keeps_its_invariants() {
     let first = settle(fresh(rules(3, Safety::Classic), Faults::default()), 30);
     let faults = Faults { crashes: 1, losses: 1, ..Faults::default() };
-    let bounds = Bounds { epochs: 3, recovery: 0 };
+    let bounds = Bounds { epochs: 3, recovery: 0, pause: 8 };
     holds("classic, faults", Worlds::of(first, faults, bounds, true, None), &[INVARIANTS]);
 }
 
 fn try_majority(title: &str, n: usize, faults: Faults) {
     let first = settle(fresh(majority(n), Faults::default()), 40);
-    let bounds = Bounds { epochs: 2, recovery: 14 };
+    let bounds = Bounds { epochs: 2, recovery: 14, pause: 8 };
     holds(title, Worlds::of(first, faults, bounds, false, None), &[TWO_LEADERS, SAME_EPOCH, INVARIANTS]);
 }
 
@@ -129,7 +129,7 @@ fn explore() {
         if v("ANSWER", 0) > 0 { s.answer_timeout = ticks(v("ANSWER", 0)); s.coordinator_timeout = ticks(v("ANSWER", 0) + 1); }
     }
     let first = settle(fresh(rules, Faults::default()), v("SETTLE", 40));
-    let bounds = Bounds { epochs: v("E", 2), recovery: v("R", 14) };
+    let bounds = Bounds { epochs: v("E", 2), recovery: v("R", 14), pause: v("PM", 8) };
     let calm = Some(v("CALM", 0)).filter(|c| *c > 0);
     let model = Worlds::of(first, faults, bounds, v("CLASSIC", 0) > 0, calm);
     let found = search("explore", model, Duration::from_secs(v("LIMIT", 100)), &[TWO_LEADERS, SAME_EPOCH, INVARIANTS, AGREED]);

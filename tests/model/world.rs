@@ -113,7 +113,8 @@ pub struct World {
     /// Whose turn it is in this tick; all have had theirs when it is the number of processes.
     pub turn: usize,
     pub nodes: Vec<Arc<Node>>,
-    /// Sorted by receiver, sender, and digest; or, where they stay in order, by receiver and sender.
+    /// Sorted by receiver and sender, the late ones last; where they need not stay in order, by digest, so that equal
+    /// ones are neighbours.
     pub flights: Vec<Arc<Flight>>,
     /// Pairs that cannot reach each other, the lower place first.
     pub cuts: Vec<(usize, usize)>,
@@ -238,8 +239,8 @@ impl World {
         let first_of_its_kind = here.filter(|(i, f)| {
             let before = i.checked_sub(1).map(|j| &self.flights[j]);
             !before.is_some_and(|b| {
-                let same_pair = (b.to, b.from) == (f.to, f.from);
-                same_pair && (self.rules.in_order || (b.digest, b.late) == (f.digest, f.late) && b.at == f.at)
+                let same_queue = (b.to, b.from, b.late) == (f.to, f.from, f.late);
+                same_queue && (self.rules.in_order && !f.late || (b.digest, b.at) == (f.digest, f.at))
             })
         });
         first_of_its_kind.map(|(i, _)| i)
@@ -386,6 +387,13 @@ impl World {
         self.digest(k);
     }
 
+    /// For how many ticks a process has been paused.
+    pub fn longest_pause(&self) -> u64 {
+        let paused = (0..self.nodes.len()).filter(|k| self.nodes[*k].paused);
+        let pause = |k: usize| self.clock(k).since(self.nodes[k].turned).as_secs() / self.rules.rates[k];
+        paused.map(pause).max().unwrap_or_default()
+    }
+
     /// For how many ticks the one that has tried longest has tried to recover, in vain so far.
     pub fn longest_recovery(&self) -> u64 {
         let recovers = |node: &&Arc<Node>| {
@@ -500,8 +508,8 @@ impl World {
 
     fn put(&mut self, flight: Flight) {
         let key = |f: &Flight| {
-            let free = if self.rules.in_order { (0, false, 0) } else { (f.digest, f.late, f.at) };
-            (f.to, f.from, free)
+            let free = if self.rules.in_order && !f.late { (0, 0) } else { (f.digest, f.at) };
+            (f.to, f.from, f.late, free)
         };
         let at = self.flights.partition_point(|f| key(f) <= key(&flight));
         self.flights.insert(at, Arc::new(flight));
