@@ -7,6 +7,7 @@
 //! to the byte of its trace. `sweep` runs many seeds, `minimise` makes a failing plan smaller.
 
 mod air;
+mod alarms;
 mod checker;
 mod clock;
 mod disk;

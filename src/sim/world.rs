@@ -10,10 +10,10 @@ use super::plan::Plan;
 use super::process::{Busy, Fate, INBOX_MAX, Input, Life, Process};
 use super::queue::{ITEMS_MAX, Item, Queue};
 use super::trace::Trace;
-use crate::election::{Action, Body, Event, Machine, Note, Now, Role, Timer, View};
+use crate::election::{Action, Body, Event, Machine, Note, Now, Role, View};
 
 /// As in the driver: the longest time between two turns is this part of the failure timeout.
-const TURNS_A_TIMEOUT: u32 = 6;
+pub(super) const TURNS_A_TIMEOUT: u32 = 6;
 /// Between two look-ups, and while a process is alone.
 const REFRESH: Ns = 5_000 * MS;
 const REFRESH_ALONE: Ns = 1_000 * MS;
@@ -210,7 +210,7 @@ impl World {
     }
 
     /// The driver takes an input: the transport's book decides what is an event.
-    fn take(&mut self, place: usize, input: Input) {
+    pub(super) fn take(&mut self, place: usize, input: Input) {
         let event = match input {
             Input::Message(from, message) => {
                 if self.net.book[place][from.place] != Some(from.start) {
@@ -248,7 +248,7 @@ impl World {
     }
 
     /// One turn of a process's driver.
-    fn feed(&mut self, place: usize, event: Event) {
+    pub(super) fn feed(&mut self, place: usize, event: Event) {
         let process = &mut self.procs[place];
         let Some(machine) = &mut process.machine else { return };
         let at = process.clock.moment(self.now);
@@ -337,7 +337,7 @@ impl World {
     }
 
     /// The rest of a turn: what was written is durable, HTTP sees the new view, and the actions are carried out.
-    fn finish(&mut self, place: usize, busy: Busy) {
+    pub(super) fn finish(&mut self, place: usize, busy: Busy) {
         let process = &mut self.procs[place];
         if let Some(record) = busy.record {
             self.checker.durable(self.now, process, &record);
@@ -410,53 +410,6 @@ impl World {
         }
     }
 
-    /// Counted from the beginning of the turn.
-    fn arm(&mut self, place: usize, timer: Timer, after: Ns) {
-        let process = &mut self.procs[place];
-        let due = process.fed + after;
-        process.timers[timer as usize] = Some(due);
-        let at = process.clock.global(self.now, due);
-        self.queue.put(at, Item::Timer(process.life(), timer));
-    }
-
-    fn timer_due(&mut self, life: Life, timer: Timer) {
-        let process = &mut self.procs[life.place];
-        let due = process.timers[timer as usize];
-        if process.lives(life)
-            && !process.held_up()
-            && due.is_some_and(|due| due <= process.clock.local(self.now))
-        {
-            process.timers[timer as usize] = None;
-            self.feed(life.place, Event::Timer(timer));
-        }
-    }
-
-    /// Timers run on a clock whose rate has changed.
-    pub(super) fn rearm(&mut self, place: usize) {
-        let process = &self.procs[place];
-        for timer in Timer::ALL {
-            if let Some(due) = process.timers[timer as usize] {
-                let at = process.clock.global(self.now, due);
-                self.queue.put(at, Item::Timer(process.life(), timer));
-            }
-        }
-    }
-
-    fn turn_due(&mut self, life: Life) {
-        let process = &self.procs[life.place];
-        if !process.lives(life) {
-            return;
-        }
-        let every = super::clock::ns(process.settings.failure_timeout / TURNS_A_TIMEOUT);
-        let due = process.fed + every;
-        if due <= process.clock.local(self.now) && !process.held_up() {
-            self.feed(life.place, Event::Turn);
-            return self.queue.put(self.now + every, Item::Turn(life));
-        }
-        let at = process.clock.global(self.now, due).max(self.now + MS);
-        self.queue.put(at, Item::Turn(life));
-    }
-
     /// A process looks up its peers.
     fn refresh(&mut self, life: Life) {
         let process = &self.procs[life.place];
@@ -481,36 +434,6 @@ impl World {
         if self.procs[life.place].lives(life) {
             self.close_idle(life.place);
         }
-    }
-
-    /// A pause or a slow step is over: first what has waited longest is done, then what came in, then the timers.
-    fn resume(&mut self, life: Life) {
-        let process = &mut self.procs[life.place];
-        if !process.lives(life) || process.paused_until > self.now {
-            return;
-        }
-        process.paused_until = 0;
-        match process.busy.take() {
-            Some(busy) if busy.until > self.now => {
-                process.busy = Some(busy);
-                return;
-            }
-            Some(busy) => self.finish(life.place, busy),
-            None => {}
-        }
-        while self.procs[life.place].lives(life) && !self.procs[life.place].held_up() {
-            let Some(input) = self.procs[life.place].inbox.pop_front() else { break };
-            self.take(life.place, input);
-        }
-        let mut armed: Vec<(Ns, Timer)> = Timer::ALL
-            .into_iter()
-            .filter_map(|t| Some((self.procs[life.place].timers[t as usize]?, t)))
-            .collect();
-        armed.sort_by_key(|(due, _)| *due);
-        for (_, timer) in armed {
-            self.timer_due(life, timer);
-        }
-        self.seek(life.place);
     }
 
     /// Whether so many voters keep their records, were this one's lost, that the promise of majority covers it.

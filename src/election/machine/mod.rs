@@ -14,6 +14,7 @@ mod detector;
 mod leadership;
 mod majority;
 mod membership;
+mod mutant;
 mod start;
 
 use super::mutation::Mutation;
@@ -365,24 +366,6 @@ impl Machine {
         }
         wanted.retain(|a| !self.own_addresses.contains(a) && !a.ip().is_unspecified());
         wanted
-    }
-
-    /// Whether a test has left this clause out.
-    #[cfg(test)]
-    fn mutant(&self, clause: Mutation) -> bool {
-        self.mutation == Some(clause)
-    }
-
-    #[cfg(not(test))]
-    #[allow(clippy::unused_self)] // As the one for tests.
-    fn mutant(&self, _: Mutation) -> bool {
-        false
-    }
-
-    /// Leaves a clause out, to see that it is missed.
-    #[cfg(test)]
-    pub(crate) fn mutate(&mut self, clause: Mutation) {
-        self.mutation = Some(clause);
     }
 
     fn rank(&self) -> Rank {
