@@ -1,8 +1,9 @@
 //! The model as stateright takes it: what may happen next in a world, within which bounds, and what must hold.
 
-use super::world::{Faults, Rules, World, name};
+use super::world::{Faults, LATE_MAX, Rules, World, name};
 use bellwether::election::{Epoch, Role, Timer};
 use stateright::{Checker, HasDiscoveries, Model, Path, Property};
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -96,6 +97,21 @@ impl Worlds {
         leader.is_some()
             && up.iter().all(|k| world.leader(*k) == leader)
             && up.iter().filter(|k| world.leads_now(**k)).count() == 1
+    }
+}
+
+/// Says what bounds the search.
+impl fmt::Display for Worlds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let World { rules, faults, .. } = &self.first;
+        let Bounds { epochs, recovery, pause } = self.bounds;
+        let order = if rules.in_order { "in order" } else { "in any order" };
+        write!(f, "n = {}, messages {order}, {faults}; at most {epochs} more epochs, ", rules.len())?;
+        write!(f, "{recovery} ticks of recovery, {pause} of pause, {LATE_MAX} of delay")?;
+        match self.agreed_after {
+            Some(calm) => write!(f, "; agreed after {calm} ticks of calm"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -250,9 +266,9 @@ pub fn take(world: &World, step: Step) -> World {
         Step::Heal => next.heal(),
         Step::Pause(k) => {
             next.faults.pauses -= 1;
-            next.set_paused(k, true);
+            next.pause(k);
         }
-        Step::Resume(k) => next.set_paused(k, false),
+        Step::Resume(k) => next.resume(k),
         Step::Stop(k) => {
             next.faults.stops -= 1;
             next.stop(k);
@@ -283,14 +299,14 @@ pub fn settle(mut world: World, ticks: u64) -> World {
 pub struct Found {
     /// What is wrong, or what was looked for, with a shortest way there.
     pub path: Option<(&'static str, Path<World, Step>)>,
-    pub states: usize,
+    /// Whether that was everything within the bounds.
     pub complete: bool,
 }
 
 /// Looks at everything within the bounds for one of these, and prints how much that was.
 pub fn search(title: &str, mut model: Worlds, limit: Duration, wanted: &[&'static str]) -> Found {
     let began = Instant::now();
-    println!("{title}: {:?}, {:?}", model.bounds, model.first.faults);
+    println!("{title}: {model}");
     model.until = Some(began + limit);
     let mut found = run(title, &model, wanted, None);
     // Who came first may have come a long way: look again within less.
@@ -329,7 +345,7 @@ fn run(title: &str, model: &Worlds, wanted: &[&'static str], depth: Option<usize
             None => ", out of time".to_string(),
         },
     );
-    Found { path, states: checker.unique_state_count(), complete }
+    Found { path, complete }
 }
 
 /// A path as people read it: what happened, and how everybody stood after each tick.

@@ -13,6 +13,7 @@ use bellwether::election::{
     Record, Role, Settings, Timer, View, Waits,
 };
 use std::collections::BTreeMap;
+use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -33,6 +34,23 @@ pub struct Rules {
     pub evidence: bool,
     /// Whether messages of one process to another arrive in their order.
     pub in_order: bool,
+}
+
+/// Says which there are.
+impl fmt::Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = [
+            (self.crashes, "crash"),
+            (self.wipes, "lost disk"),
+            (self.losses, "loss"),
+            (self.delays, "delay"),
+            (self.cuts, "cut"),
+            (self.pauses, "pause"),
+            (self.stops, "stop"),
+        ];
+        let some: Vec<_> = all.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+        f.write_str(&some.join(", "))
+    }
 }
 
 impl Rules {
@@ -105,6 +123,14 @@ pub struct Node {
     digest: u64,
 }
 
+impl Node {
+    /// Whether it has lost its record and not recovered yet.
+    fn recovers(&self) -> bool {
+        let waits = self.view.as_ref().and_then(|v| v.voting.as_ref()).and_then(|v| v.waits.as_ref());
+        matches!(waits, Some(Waits::Recovery { .. }))
+    }
+}
+
 /// A state of the model.
 #[derive(Clone, Debug)]
 pub struct World {
@@ -137,7 +163,7 @@ pub struct World {
 /// How many heartbeats one life may send.
 const BEATS_A_LIFE: u32 = 1 << 20;
 /// How many ticks after it was sent a late message is lost.
-const LATE_MAX: u64 = 12;
+pub const LATE_MAX: u64 = 12;
 
 /// The id of the process at place k with its d-th disk: disks don't change who outranks whom.
 fn id(k: usize, disk: usize) -> ProcessId {
@@ -278,16 +304,22 @@ impl World {
             self.breaks("1: an epoch went back over a restart");
         }
         self.feed(k, Event::Start);
-        for other in 0..self.nodes.len() {
-            if other != k && self.up(other) && !self.is_cut(k, other) {
-                self.connect(k, other);
-            }
+        self.connect_all(k);
+    }
+
+    fn connect_all(&mut self, k: usize) {
+        for other in (0..self.nodes.len()).filter(|other| *other != k) {
+            self.connect(k, other);
         }
     }
 
-    /// Opens a link between two processes, unless there is one. What former lives have sent does not arrive any more.
-    pub fn connect(&mut self, a: usize, b: usize) {
+    /// Opens a link between two processes that run and can reach each other, unless there is one. What former lives have
+    /// sent does not arrive any more.
+    fn connect(&mut self, a: usize, b: usize) {
         let (a, b) = (a.min(b), a.max(b));
+        if !self.runs(a) || !self.runs(b) || self.is_cut(a, b) {
+            return;
+        }
         let lives = (self.nodes[a].life, self.nodes[b].life);
         if self.links.insert((a, b), lives) == Some(lives) {
             return;
@@ -298,7 +330,7 @@ impl World {
         });
         for (one, other) in [(a, b), (b, a)] {
             let peer = self.nodes[other].machine.as_ref().map(|m| m.me().clone());
-            if let (Some(peer), true) = (peer, self.up(one)) {
+            if let Some(peer) = peer {
                 self.feed(one, Event::LinkUp(peer));
             }
         }
@@ -344,9 +376,7 @@ impl World {
     /// All reach all again. Who has another life since then is introduced.
     pub fn heal(&mut self) {
         for (a, b) in std::mem::take(&mut self.cuts) {
-            if self.up(a) && self.up(b) {
-                self.connect(a, b);
-            }
+            self.connect(a, b);
         }
     }
 
@@ -382,8 +412,15 @@ impl World {
         self.put(late);
     }
 
-    pub fn set_paused(&mut self, k: usize, paused: bool) {
-        Arc::make_mut(&mut self.nodes[k]).paused = paused;
+    pub fn pause(&mut self, k: usize) {
+        Arc::make_mut(&mut self.nodes[k]).paused = true;
+        self.digest(k);
+    }
+
+    /// It runs again, and meets whoever has another life since.
+    pub fn resume(&mut self, k: usize) {
+        Arc::make_mut(&mut self.nodes[k]).paused = false;
+        self.connect_all(k);
         self.digest(k);
     }
 
@@ -396,11 +433,8 @@ impl World {
 
     /// For how many ticks the one that has tried longest has tried to recover, in vain so far.
     pub fn longest_recovery(&self) -> u64 {
-        let recovers = |node: &&Arc<Node>| {
-            let waits = node.view.as_ref().and_then(|v| v.voting.as_ref()).and_then(|v| v.waits.as_ref());
-            matches!(waits, Some(Waits::Recovery { .. }))
-        };
-        self.nodes.iter().filter(recovers).map(|node| self.tick - node.started).max().unwrap_or_default()
+        let recovering = self.nodes.iter().filter(|node| node.recovers());
+        recovering.map(|node| self.tick - node.started).max().unwrap_or_default()
     }
 
     pub fn stop(&mut self, k: usize) {
@@ -521,8 +555,9 @@ impl World {
 
     fn digest(&mut self, k: usize) {
         let from = self.measured_from(k);
+        let recovers = self.nodes[k].recovers().then(|| self.tick - self.nodes[k].started);
         let node = Arc::make_mut(&mut self.nodes[k]);
-        let flags = (node.turned, node.paused, node.life, node.disk, node.round);
+        let flags = (node.turned, node.paused, node.life, node.disk, node.round, recovers);
         node.digest = relative(&(&node.machine, &node.timers, &node.record, flags), from);
     }
 
