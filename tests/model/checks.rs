@@ -75,10 +75,24 @@ pub const AGREED: &str = "7: in calm all agree on one leader";
 
 impl Worlds {
     /// What can come of this world with these faults.
-    pub fn of(mut first: World, faults: Faults, bounds: Bounds, classic: bool, agreed_after: Option<u64>) -> Worlds {
+    pub fn of(
+        mut first: World,
+        faults: Faults,
+        bounds: Bounds,
+        classic: bool,
+        agreed_after: Option<u64>,
+    ) -> Worlds {
         first.faults = faults;
         first.calm_max = agreed_after.unwrap_or_default();
-        Worlds { first, bounds, classic, agreed_after, until: None, gave_up: Arc::default(), replay: Arc::default() }
+        Worlds {
+            first,
+            bounds,
+            classic,
+            agreed_after,
+            until: None,
+            gave_up: Arc::default(),
+            replay: Arc::default(),
+        }
     }
 
     fn epoch_max(&self) -> u64 {
@@ -329,7 +343,8 @@ fn run(title: &str, model: &Worlds, wanted: &[&'static str], depth: Option<usize
     let checker = model.clone().checker().finish_when(until).threads(if depth.is_some() { 1 } else { 2 });
     let checker = checker.target_max_depth(depth.unwrap_or_default()).spawn_bfs().join();
     model.replay.store(true, Ordering::Relaxed);
-    let mut paths: Vec<_> = checker.discoveries().into_iter().filter(|(name, _)| wanted.contains(name)).collect();
+    let mut paths: Vec<_> =
+        checker.discoveries().into_iter().filter(|(name, _)| wanted.contains(name)).collect();
     paths.sort_by_key(|(_, path)| path.clone().into_actions().len());
     let path = paths.into_iter().next();
     let complete = !gave_up.load(Ordering::Relaxed) && path.is_none();
@@ -398,7 +413,9 @@ fn standing(world: &World) -> String {
             let role = match view.role {
                 Role::Leading if world.leads_now(k) => "LEADS".to_string(),
                 Role::Leading => "led".to_string(),
-                Role::Following => view.leader.as_ref().map_or("?".into(), |l| format!("after {}", name(l.peer.id))),
+                Role::Following => {
+                    view.leader.as_ref().map_or("?".into(), |l| format!("after {}", name(l.peer.id)))
+                }
                 role => role.name().to_string(),
             };
             format!("{} {role} e{}", p(k), view.epoch)

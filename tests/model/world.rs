@@ -48,7 +48,8 @@ impl fmt::Display for Faults {
             (self.pauses, "pause"),
             (self.stops, "stop"),
         ];
-        let some: Vec<_> = all.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+        let some: Vec<_> =
+            all.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
         f.write_str(&some.join(", "))
     }
 }
@@ -496,7 +497,9 @@ impl World {
                     let durable = node.record.as_ref().is_some_and(|r| r.epoch >= message.epoch);
                     match message.body {
                         Body::Election => begun = Some(message.epoch),
-                        Body::Heartbeat { sequence, .. } | Body::Renew { sequence, .. } => node.beat = sequence,
+                        Body::Heartbeat { sequence, .. } | Body::Renew { sequence, .. } => {
+                            node.beat = sequence
+                        }
                         _ => {}
                     }
                     self.send(k, to, message);
