@@ -71,6 +71,8 @@ pub struct Worlds {
 pub const TWO_LEADERS: &str = "3: two processes never lead at once";
 pub const SAME_EPOCH: &str = "4: two processes never lead in one epoch";
 pub const INVARIANTS: &str = "1, 2, 5, 6 and what the machine asserts";
+/// Nor is anything beyond the bound on epochs left out where this holds.
+pub const FEW_EPOCHS: &str = "epochs do not rise for ever";
 pub const AGREED: &str = "7: in calm all agree on one leader";
 
 impl Worlds {
@@ -151,8 +153,7 @@ impl Model for Worlds {
     }
 
     fn within_boundary(&self, world: &World) -> bool {
-        let epochs = world.nodes.iter().filter_map(|n| n.view.as_ref()).map(|v| v.epoch);
-        epochs.max().unwrap_or(Epoch::ZERO).0 <= self.epoch_max()
+        highest(world) <= self.epoch_max()
             && world.longest_recovery() <= self.bounds.recovery
             && world.longest_pause() <= self.bounds.pause
     }
@@ -162,9 +163,16 @@ impl Model for Worlds {
             Property::always(TWO_LEADERS, |_, world: &World| world.leaders().count() < 2),
             Property::always(SAME_EPOCH, |_, world: &World| !world.twice),
             Property::always(INVARIANTS, |_, world: &World| world.broken.is_none()),
+            Property::always(FEW_EPOCHS, |model: &Worlds, world| highest(world) < model.epoch_max()),
             Property::always(AGREED, |model: &Worlds, world| model.agreed(world)),
         ]
     }
+}
+
+/// The highest epoch of any process that is up.
+fn highest(world: &World) -> u64 {
+    let epochs = world.nodes.iter().filter_map(|n| n.view.as_ref()).map(|v| v.epoch);
+    epochs.max().unwrap_or(Epoch::ZERO).0
 }
 
 /// Everything that may happen next.
