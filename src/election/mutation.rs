@@ -3,7 +3,7 @@
 //! A build that is not for tests has none of them: [`Machine::mutant`](super::Machine) is then always false.
 
 /// One clause, left out or turned round.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[cfg_attr(not(test), allow(dead_code))]
 pub(crate) enum Mutation {
     /// Rule 2: it claims without sounding.

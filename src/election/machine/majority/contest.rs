@@ -13,7 +13,7 @@ use std::time::Duration;
 const SENDINGS_MAX: u32 = 3;
 
 /// What this process has asked the voters, and what they said.
-#[derive(Clone, Debug)]
+#[derive(Clone, Hash, Debug)]
 pub(super) struct Contest {
     question: Question,
     ballot: Ballot,
@@ -25,7 +25,7 @@ pub(super) struct Contest {
     prepares: Option<(ProcessId, Epoch)>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Hash, Debug)]
 struct Vote {
     voter: ProcessId,
     verdict: Verdict,
@@ -301,7 +301,7 @@ impl Machine {
         if let Some(m) = &mut self.majority {
             m.yields_until = now.at.plus(wait.saturating_mul(2));
         }
-        self.fruitless = self.fruitless.saturating_add(1);
+        self.fruitless = true;
         self.note(Note::Contested { outcome: Outcome::Unfinished });
         self.enter(Phase::Deferring);
         self.arm(Timer::Retry, wait);

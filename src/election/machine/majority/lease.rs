@@ -6,7 +6,7 @@ use crate::election::{Body, CrashEvidence, Epoch, Now, ProcessId, Reason, Timer,
 use std::collections::{BTreeMap, VecDeque};
 
 /// What a leader keeps of its term.
-#[derive(Clone, Debug)]
+#[derive(Clone, Hash, Debug)]
 pub(super) struct Term {
     /// Until when it leads, unless a majority renews that.
     pub(super) lease_until: Moment,
@@ -25,7 +25,7 @@ pub(super) struct Term {
 }
 
 /// One round of heartbeats.
-#[derive(Clone, Debug)]
+#[derive(Clone, Hash, Debug)]
 struct Round {
     sequence: u32,
     sent: Moment,

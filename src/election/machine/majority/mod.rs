@@ -42,7 +42,7 @@ use std::time::Duration;
 use voter::{Pending, Promise};
 
 /// What a process in `majority` keeps beside what every process keeps.
-#[derive(Clone, Debug)]
+#[derive(Clone, Hash, Debug)]
 pub(super) struct Majority {
     /// The `--voters` of this process, and what stands for them in messages.
     target: BTreeSet<String>,

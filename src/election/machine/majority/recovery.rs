@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 const ROUNDS_MAX: usize = 16;
 
 /// How far it has come.
-#[derive(Clone, Debug)]
+#[derive(Clone, Hash, Debug)]
 pub(super) struct Recovery {
     started: Moment,
     round: u32,
@@ -21,7 +21,7 @@ pub(super) struct Recovery {
     answers: BTreeMap<String, Answer>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Hash, Debug)]
 struct Answer {
     /// It was given after this moment.
     asked: Moment,

@@ -9,7 +9,7 @@ use crate::election::{
 };
 
 /// "I grant nobody else until then." Volatile: a restart waits it out instead (rule 7).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Hash, Debug)]
 pub(super) struct Promise {
     /// To whom.
     pub(super) to: Process,
@@ -20,7 +20,7 @@ pub(super) struct Promise {
 }
 
 /// What a contestant asked, while a promise to another stands in its way.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Hash, Debug)]
 pub(super) struct Pending {
     question: Question,
     ballot: Ballot,
