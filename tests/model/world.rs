@@ -186,7 +186,7 @@ pub fn name(id: ProcessId) -> String {
 impl World {
     /// Nobody runs.
     pub fn new(rules: Rules, faults: Faults) -> World {
-        let down = Node {
+        let down = Arc::new(Node {
             machine: None,
             view: None,
             turned: Moment::default(),
@@ -199,13 +199,13 @@ impl World {
             round: Epoch::ZERO,
             beat: BEATS_BEGIN,
             digest: 0,
-        };
+        });
         let n = rules.len();
         World {
             rules: Arc::new(rules),
             tick: 0,
             turn: n,
-            nodes: vec![Arc::new(down); n],
+            nodes: vec![down; n],
             flights: Vec::new(),
             cuts: Vec::new(),
             links: BTreeMap::new(),
