@@ -2,10 +2,25 @@
 //!
 //! A build that is not for tests has none of them: [`Machine::mutant`](super::Machine) is then always false.
 
-/// One clause, left out or turned round.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[cfg_attr(not(test), allow(dead_code))]
-pub(crate) enum Mutation {
+/// Declares the clauses, and for tests the list of all of them.
+macro_rules! clauses {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// One clause, left out or turned round.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        #[cfg_attr(not(test), allow(dead_code))]
+        pub(crate) enum Mutation {
+            $($(#[$doc])* $name,)*
+        }
+
+        #[cfg(test)]
+        impl Mutation {
+            /// All of them.
+            pub(crate) const ALL: &[Mutation] = &[$(Mutation::$name,)*];
+        }
+    };
+}
+
+clauses! {
     /// Rule 2: it claims without sounding.
     NoSounding,
     /// Rule 3: the lease of a claim counts from its last repetition.

@@ -19,6 +19,8 @@ struct Promise {
     epoch: Epoch,
     /// On the voter's clock.
     until: Ns,
+    /// It counts only if all voters have promised (rule 7).
+    conditional: bool,
     /// Which life made it: a later one may have forgotten it, and is cautious instead.
     by: u32,
 }
@@ -72,7 +74,7 @@ impl Votes {
                 // A restarted claimant is cautious: its own yes is conditional, and what it has forgotten binds it so.
                 let own = self.promises.get(&from.place).is_some_and(|promise| promise.by == from.starts);
                 let kept = if own { self.keeps(from, me, what) } else { None };
-                self.promise(from, me, ballot.epoch);
+                self.promise(from, me, ballot.epoch, false);
                 kept
             }
             Body::Vote { question: Question::Claim, epoch, incarnation, verdict, .. } => {
@@ -83,7 +85,7 @@ impl Votes {
                     Verdict::Conditional => None,
                     Verdict::No(_) => return None,
                 };
-                self.promise(from, to, *epoch);
+                self.promise(from, to, *epoch, *verdict == Verdict::Conditional);
                 let first = *self.granted.entry((from.place, from.disks, *epoch)).or_insert(to);
                 let twice = || (Rule::GrantedTwice, format!("{}, which another was granted", what()));
                 kept.or_else(|| (first != to).then(twice))
@@ -93,12 +95,12 @@ impl Votes {
                 None
             }
             Body::Renew { .. } => {
-                self.promise(from, me, message.epoch);
+                self.promise(from, me, message.epoch, false);
                 None
             }
             Body::Renewed { promised: true, .. } => {
                 if let Some(leader) = self.hears.get(&from.place).copied().filter(|leader| leader.id == to) {
-                    self.promise(from, leader, message.epoch);
+                    self.promise(from, leader, message.epoch, false);
                 }
                 None
             }
@@ -125,11 +127,11 @@ impl Votes {
     }
 
     /// A promise of one lease from the beginning of the voter's turn; never for less long than before.
-    fn promise(&mut self, voter: &Place, to: Process, epoch: Epoch) {
+    fn promise(&mut self, voter: &Place, to: Process, epoch: Epoch, conditional: bool) {
         let until = voter.fed + ns(voter.settings.failure_timeout);
         let known = self.promises.get(&voter.place).filter(|known| known.to == to).map(|known| known.until);
         let until = known.map_or(until, |known| known.max(until));
-        self.promises.insert(voter.place, Promise { to, epoch, until, by: voter.starts });
+        self.promises.insert(voter.place, Promise { to, epoch, until, conditional, by: voter.starts });
     }
 
     fn free(&mut self, voter: usize, which: impl Fn(&Promise) -> bool) {
@@ -220,11 +222,17 @@ impl Votes {
             let Some(voters) = view.voting.as_ref().and_then(|voting| voting.view.as_ref()) else {
                 return false;
             };
-            let promised = places.iter().filter(|p| voters.voters.contains(&p.name)).filter(|p| {
-                let promise = self.promises.get(&p.place).filter(|promise| promise.to == me);
-                p.place == place || promise.is_some_and(|promise| p.clock.global(now, promise.until) >= ends)
-            });
-            promised.count() >= voters.majority()
+            let (mut yes, mut conditional) = (0, 0);
+            for voter in places.iter().filter(|p| voters.voters.contains(&p.name)) {
+                let promise = self.promises.get(&voter.place).filter(|promise| promise.to == me);
+                let holds = |promise: &Promise| voter.clock.global(now, promise.until) >= ends;
+                match promise.filter(|promise| holds(promise)) {
+                    Some(promise) if promise.conditional => conditional += 1,
+                    None if voter.place != place => {}
+                    _ => yes += 1,
+                }
+            }
+            yes >= voters.majority() || yes + conditional == voters.voters.len()
         };
         // A lease may have been extended by the view that was changed in the same turn.
         let ok = covered(view) || before.is_some_and(covered);

@@ -1,13 +1,21 @@
 //! Tests of the simulator, and of the machine by means of it.
 
+mod cut_off;
 mod mutants;
+mod partitions;
+mod rollout;
+mod simulator;
 
+use super::clock::{MS, Ns};
 use super::draw::draw;
+use super::plan::{Draft, Plan};
 use super::run::{Outcome, run_world};
 use super::trace::Trace;
 use super::world::{Sabotage, World};
 use crate::config::{SimArgs, SimTask};
-use crate::election::Mutation;
+use crate::election::{Mutation, Preempt, Priority, Safety, Settings};
+
+const SECOND: Ns = 1000 * MS;
 
 /// Arguments for these many processes, each seed with its own mix of faults.
 fn args(n: usize, majority: bool) -> SimArgs {
@@ -15,10 +23,74 @@ fn args(n: usize, majority: bool) -> SimArgs {
     SimArgs { task, n, majority, swarm: true, crash_evidence: None }
 }
 
-/// Runs a seed with something broken on purpose.
-fn run_broken(seed: u64, args: &SimArgs, clause: Option<Mutation>, sabotage: Option<Sabotage>) -> Outcome {
-    let mut world = World::new(draw(seed, args), Trace::default());
+/// A world of this seed's plan, with something broken on purpose.
+fn broken(plan: Plan, clause: Option<Mutation>, sabotage: Option<Sabotage>) -> World {
+    let mut world = World::new(plan, Trace::default());
     world.mutation = clause;
     world.sabotage = sabotage;
-    run_world(world)
+    world
+}
+
+/// Runs a seed with something broken on purpose.
+fn run_broken(seed: u64, args: &SimArgs, clause: Option<Mutation>, sabotage: Option<Sabotage>) -> Outcome {
+    run_world(broken(draw(seed, args), clause, sabotage))
+}
+
+/// `n` voters with even clocks and nothing that goes wrong; the seed decides how they rank.
+fn peaceful(seed: u64, n: usize) -> Plan {
+    let voters = (0..n).map(|place| format!("p-{place}")).collect();
+    let settings = Settings {
+        safety: Safety::Majority { voters },
+        preempt: Preempt::Never,
+        expect: n,
+        ..Settings::default()
+    };
+    let place = |place: usize| Draft {
+        settings: settings.clone(),
+        priority: Priority::DEFAULT,
+        revision: "a".to_owned(),
+        clock_ns: SECOND,
+        ppm: 0,
+        starts_at: Some(10 * MS * place as Ns),
+    };
+    Plan {
+        seed,
+        n,
+        places: (0..n).map(place).collect(),
+        delay: MS,
+        jitter: 0,
+        link_timeout: 3 * SECOND,
+        faults: Vec::new(),
+        chaos: Ns::MAX,
+        dead: 0,
+    }
+}
+
+/// Who answers now that it leads.
+fn leaders(world: &World) -> Vec<usize> {
+    world.procs.iter().filter(|p| p.leads(world.now)).map(|p| p.place).collect()
+}
+
+/// Lets five seconds pass, by when all voters vote without conditions and one of them leads.
+fn settled(world: &mut World) -> usize {
+    world.run_until(5 * SECOND);
+    let found = leaders(world);
+    assert_eq!(found.len(), 1, "seed {}: {found:?}", world.plan.seed);
+    found[0]
+}
+
+/// From now on nothing passes between these.
+fn cut(world: &mut World, between: impl Fn(usize, usize) -> bool) {
+    for a in 0..world.procs.len() {
+        for b in 0..world.procs.len() {
+            if a != b && (between(a, b) || between(b, a)) {
+                world.net.air[a][b].holding += 1;
+            }
+        }
+    }
+}
+
+/// No rule was broken.
+fn sound(world: &World) {
+    assert_eq!(world.checker.violation, None, "seed {}", world.plan.seed);
 }

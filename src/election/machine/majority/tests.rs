@@ -2,9 +2,11 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::election::machine::{Machine, Mutation};
+use crate::election::voters::fingerprint;
 use crate::election::{
     Action, Ballot, Body, Epoch, Event, Incarnation, MembershipVersion, Message, Moment, Now, Peer, Priority,
-    ProcessId, Question, Record, Refusal, Safety, Settings, Timer, Verdict, ViewStamp, VoteRecord, VoterView,
+    ProcessId, Question, Recollection, Record, Refusal, Safety, Settings, Timer, Verdict, ViewStamp,
+    VoteRecord, VoterView,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -27,7 +29,7 @@ fn voters() -> BTreeSet<String> {
     (1..=3).map(|k| format!("p{k}")).collect()
 }
 
-/// p1 with a record of epoch 4, linked with p2 and p3.
+/// p1, linked with p2 and p3; with a record of epoch 4, or without one.
 struct Voter {
     machine: Machine,
     now: Duration,
@@ -35,7 +37,6 @@ struct Voter {
 
 impl Voter {
     fn new(leaves_out: Option<Mutation>) -> Voter {
-        let settings = Settings { safety: Safety::Majority { voters: voters() }, ..Settings::default() };
         let stamp = ViewStamp { epoch: Epoch(4), version: 0 };
         let vote = VoteRecord {
             name: "p1".to_owned(),
@@ -51,7 +52,12 @@ impl Voter {
             members: Vec::new(),
             vote: Some(vote),
         };
-        let mut machine = Machine::new(settings, "c".to_owned(), peer(1), Some(&record));
+        Voter::with(leaves_out, voters(), Some(&record))
+    }
+
+    fn with(leaves_out: Option<Mutation>, voters: BTreeSet<String>, record: Option<&Record>) -> Voter {
+        let settings = Settings { safety: Safety::Majority { voters }, ..Settings::default() };
+        let mut machine = Machine::new(settings, "c".to_owned(), peer(1), record);
         if let Some(clause) = leaves_out {
             machine.mutate(clause);
         }
@@ -219,4 +225,179 @@ fn a_leader_by_a_later_view_that_this_voter_has_missed_is_asked_for_it() {
         let asks = |action: &Action| matches!(action, Action::Send { to, message: Message { body: Body::Ask, .. }, .. } if *to == peer(4).id);
         assert_eq!(sent.iter().any(asks), asked, "{view:?}");
     }
+}
+
+#[test]
+fn a_withdrawal_frees_what_was_promised_for_its_epoch_and_not_for_a_later_one() {
+    for (leaves_out, after) in [
+        (None, Verdict::No(Refusal::Promised { for_ms: 1500 })),
+        (Some(Mutation::WithdrawalFreesAny), Verdict::Yes),
+    ] {
+        let mut voter = settled(leaves_out);
+        voter.claim(2, 5);
+        voter.hear(2, 5, Body::Withdraw { epoch: Epoch(4), incarnation: Incarnation(2) });
+        assert_eq!(voter.claim(3, 6), Some(after), "{leaves_out:?}");
+    }
+    let mut voter = settled(None);
+    voter.claim(2, 5);
+    voter.hear(2, 5, Body::Withdraw { epoch: Epoch(5), incarnation: Incarnation(2) });
+    assert_eq!(voter.claim(3, 6), Some(Verdict::Yes));
+}
+
+#[test]
+fn the_successor_in_a_farewell_is_outranked_by_nobody() {
+    for (leaves_out, verdict) in
+        [(None, Verdict::Yes), (Some(Mutation::SuccessorNotFavoured), Verdict::No(Refusal::Outranked))]
+    {
+        let mut voter = settled(leaves_out);
+        voter.feed(Event::LinkUp(Peer { priority: Priority(50), ..peer(2) }));
+        assert_eq!(voter.claim(2, 5), Some(Verdict::No(Refusal::Outranked)), "{leaves_out:?}");
+        voter.hear(3, 5, Body::Resign { successor: Some(peer(2).id), leaving: true });
+        assert_eq!(voter.claim(2, 6), Some(verdict), "{leaves_out:?}");
+    }
+}
+
+#[test]
+fn another_life_has_no_right_to_what_was_granted_to_the_former() {
+    for (leaves_out, verdict) in
+        [(None, Verdict::No(Refusal::Stale)), (Some(Mutation::IncarnationIgnored), Verdict::Yes)]
+    {
+        let mut voter = settled(leaves_out);
+        voter.claim(2, 5);
+        voter.feed(Event::LinkUp(Peer { incarnation: Incarnation(22), ..peer(2) }));
+        assert_eq!(voter.ask(2, Question::Claim, 5, 22), Some(verdict), "{leaves_out:?}");
+    }
+}
+
+/// The questions among what is sent.
+fn asked(sent: &[Action]) -> Vec<(Question, u64)> {
+    let question = |action: &Action| match action {
+        Action::Send { message: Message { body: Body::Contest { question, ballot, .. }, .. }, .. } => {
+            Some((*question, ballot.epoch.0))
+        }
+        _ => None,
+    };
+    let mut asked: Vec<_> = sent.iter().filter_map(question).collect();
+    asked.dedup();
+    asked
+}
+
+impl Voter {
+    fn yes(&mut self, from: u8, question: Question, epoch: u64, view: &VoterView) -> Vec<Action> {
+        let (verdict, view) = (Verdict::Yes, view.clone());
+        let epoch = Epoch(epoch);
+        self.hear(from, 4, Body::Vote { question, epoch, incarnation: Incarnation(1), verdict, view })
+    }
+
+    /// Sounds epoch 5.
+    fn sound(&mut self) {
+        self.feed(Event::Timer(Timer::Margin));
+        assert_eq!(asked(&self.feed(Event::Timer(Timer::Announcement))), [(Question::Sounding, 5)]);
+    }
+}
+
+fn view(epoch: u64, voters: BTreeSet<String>) -> VoterView {
+    VoterView { stamp: ViewStamp { epoch: Epoch(epoch), version: 0 }, voters }
+}
+
+#[test]
+fn a_majority_is_counted_in_the_highest_view_among_the_grants() {
+    let five = (1..=5).map(|k| format!("p{k}")).collect();
+    for (leaves_out, highest, claims) in [
+        (None, view(4, voters()), true),
+        (None, view(5, five), false),
+        (Some(Mutation::CountedInOwnView), view(5, (1..=5).map(|k| format!("p{k}")).collect()), true),
+    ] {
+        let mut voter = settled(leaves_out);
+        voter.sound();
+        let sent = voter.yes(2, Question::Sounding, 5, &highest);
+        assert_eq!(!asked(&sent).is_empty(), claims, "{leaves_out:?} {highest:?}");
+    }
+}
+
+#[test]
+fn a_grant_voids_the_voters_own_claim() {
+    for leaves_out in [None, Some(Mutation::OwnClaimSurvivesGrant)] {
+        let mut voter = settled(leaves_out);
+        voter.sound();
+        let sent = voter.yes(2, Question::Sounding, 5, &view(4, voters()));
+        assert_eq!(asked(&sent), [(Question::Claim, 5)]);
+        // Its own promise is over, and no timer has ended the claim.
+        voter.pass(1500);
+        let ballot = Ballot {
+            epoch: Epoch(6),
+            incarnation: Incarnation(3),
+            lease_ms: 1500,
+            view: ViewStamp { epoch: Epoch(4), version: 0 },
+        };
+        let sent = voter.hear(3, 6, Body::Contest { question: Question::Claim, ballot, freed: None });
+        let withdraws = |action: &Action| {
+            matches!(
+                action,
+                Action::Send { message: Message { body: Body::Withdraw { epoch: Epoch(5), .. }, .. }, .. }
+            )
+        };
+        assert_eq!(sent.iter().any(withdraws), leaves_out.is_none(), "{leaves_out:?}");
+    }
+}
+
+#[test]
+fn the_view_changes_only_when_a_majority_was_given_the_same_voters() {
+    let four: BTreeSet<String> = (1..=4).map(|k| format!("p{k}")).collect();
+    for (leaves_out, agrees, changes) in
+        [(None, true, true), (None, false, false), (Some(Mutation::NoAgreement), false, true)]
+    {
+        let record = settled(None).machine.record();
+        let mut voter = Voter::with(leaves_out, four.clone(), Some(&record));
+        voter.feed(Event::LinkUp(peer(4)));
+        voter.pass(1500);
+        voter.sound();
+        voter.yes(2, Question::Sounding, 5, &view(4, voters()));
+        voter.yes(2, Question::Claim, 5, &view(4, voters()));
+        assert!(voter.machine.leads_by_majority() && voter.machine.phase.leading());
+        let target = if agrees { fingerprint(&four) } else { fingerprint(&voters()) };
+        for from in [4, 2] {
+            let (membership, view) =
+                (MembershipVersion::default(), ViewStamp { epoch: Epoch(5), version: 0 });
+            let promised = from == 2;
+            voter.hear(
+                from,
+                5,
+                Body::Renewed { sequence: 1, membership, promised, view, target, lease_ms: 1500 },
+            );
+        }
+        let record = voter.machine.record();
+        let stored = record.vote.unwrap().view;
+        assert_eq!(stored.voters.contains("p4"), changes, "{leaves_out:?} {agrees}");
+    }
+}
+
+/// Whether a voter without a record has recovered after these answers: from whom, to which life, how long after its start.
+fn recovers(leaves_out: Option<Mutation>, voters: u8, answers: &[u8], life: u64, after_ms: u64) -> bool {
+    let voters: BTreeSet<String> = (1..=voters).map(|k| format!("p{k}")).collect();
+    let mut voter = Voter::with(leaves_out, voters.clone(), None);
+    voter.feed(Event::LinkUp(peer(4)));
+    voter.pass(after_ms);
+    voter.feed(Event::Timer(Timer::Recover));
+    for from in answers {
+        let recollection = Some(Recollection { view: view(4, voters.clone()), lease_longest_ms: 1500 });
+        let target = fingerprint(&voters);
+        let incarnation = Incarnation(life);
+        voter.hear(*from, 4, Body::Recovered { round: 2, incarnation, recollection, target });
+    }
+    voter.machine.record().vote.is_some()
+}
+
+#[test]
+fn a_voter_without_its_record_recovers_from_a_majority_of_others_a_lease_after_its_start() {
+    assert!(recovers(None, 5, &[2, 3, 4], 1, 1500));
+    assert!(!recovers(None, 5, &[2, 3], 1, 1500));
+    assert!(recovers(Some(Mutation::RecoveryCountsItself), 5, &[2, 3], 1, 1500));
+    assert!(!recovers(None, 5, &[2, 3, 4], 1, 1000));
+    assert!(recovers(Some(Mutation::RecoveryEarly), 5, &[2, 3, 4], 1, 1000));
+    assert!(recovers(None, 3, &[2, 3], 1, 1000), "all others have answered");
+    assert!(!recovers(None, 5, &[2, 3, 4], 99, 1500), "an answer to a former life");
+    assert!(recovers(Some(Mutation::RecoveryEchoIgnored), 5, &[2, 3, 4], 99, 1500));
+    assert!(!recovers(None, 5, &[], 1, 1500));
+    assert!(recovers(Some(Mutation::NoRecovery), 5, &[], 1, 1500));
 }

@@ -1,0 +1,92 @@
+//! A leader that is cut off from the majority, or stopped, answers no at the latest when its lease ends, and the other side's
+//! leader answers yes only after that, also where their clocks differ as much as is allowed.
+
+use super::{MS, SECOND, broken, cut, leaders, peaceful, settled, sound};
+use crate::sim::clock::{Ns, RATE_PPM_MAX};
+use crate::sim::queue::Item;
+use crate::sim::world::World;
+
+/// How often both sides are asked.
+const ASKED_EVERY: Ns = MS / 10;
+/// What a leader counts on of its lease, on the slowest clock.
+const LEASE: Ns = 1_485 * MS * 1_000 / 995;
+
+/// How long after this moment the leader answers no, and how long after it another answers yes.
+fn replaced(world: &mut World, leader: usize) -> (Ns, Ns) {
+    let begun = world.now;
+    let mut no = None;
+    while world.now < begun + 10 * SECOND {
+        let now = leaders(world);
+        assert!(now.len() <= 1, "{now:?} both answer yes");
+        if !now.contains(&leader) {
+            no.get_or_insert(world.now - begun);
+        }
+        if let (Some(no), [_]) = (no, now.as_slice()) {
+            sound(world);
+            return (no, world.now - begun);
+        }
+        let next = world.now + ASKED_EVERY;
+        world.run_until(next);
+    }
+    panic!("nobody else leads")
+}
+
+/// A world whose leader's clock runs at this rate, and everybody else's at the opposite one.
+fn skewed(seed: u64, n: usize, ppm: i32) -> (World, usize) {
+    let mut world = broken(peaceful(seed, n), None, None);
+    let leader = settled(&mut world);
+    for place in 0..n {
+        let now = world.now;
+        world.procs[place].clock.change_rate(now, if place == leader { ppm } else { -ppm });
+        world.rearm(place);
+    }
+    let later = world.now + 2 * SECOND + seed * 37 * MS;
+    world.run_until(later);
+    assert_eq!(leaders(&world), [leader]);
+    (world, leader)
+}
+
+fn checked(what: &str, n: usize, ppm: i32, (no, yes): (Ns, Ns)) {
+    println!(
+        "{what}, n = {n}, leader's clock {ppm} ppm: no after {} us, yes after {} us",
+        no / 1000,
+        yes / 1000
+    );
+    assert!(no <= LEASE + ASKED_EVERY, "{what}, n = {n}, {ppm} ppm: still yes after {no} ns");
+    assert!(yes > no, "{what}, n = {n}, {ppm} ppm: no after {no} ns, yes after {yes} ns");
+}
+
+#[test]
+fn a_leader_that_is_cut_off_says_no_before_another_says_yes() {
+    for n in [3, 5] {
+        for ppm in [-RATE_PPM_MAX, 0, RATE_PPM_MAX] {
+            for seed in 1..=8 {
+                let (mut world, leader) = skewed(seed, n, ppm);
+                cut(&mut world, |a, _| a == leader);
+                checked("cut off", n, ppm, replaced(&mut world, leader));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_leader_that_is_stopped_says_no_before_another_says_yes_and_when_it_goes_on() {
+    for n in [3, 5] {
+        for ppm in [-RATE_PPM_MAX, 0, RATE_PPM_MAX] {
+            for seed in 1..=8 {
+                let (mut world, leader) = skewed(seed, n, ppm);
+                let goes_on = world.now + 6 * SECOND;
+                world.procs[leader].paused_until = goes_on;
+                world.queue.put(goes_on, Item::Resume(world.procs[leader].life()));
+                checked("stopped", n, ppm, replaced(&mut world, leader));
+                let new = leaders(&world);
+                while world.now < goes_on + 3 * SECOND {
+                    assert_eq!(leaders(&world), new);
+                    let next = world.now + MS;
+                    world.run_until(next);
+                }
+                sound(&world);
+            }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! A rolling restart of voters with disks: the leader last, each when the one before votes again.
+
+use super::{MS, SECOND, broken, leaders, peaceful, settled, sound};
+use crate::election::Event;
+use crate::sim::process::{Fate, Input, Process};
+use crate::sim::run::agreed;
+use crate::sim::world::World;
+
+/// Whether it grants without conditions.
+fn grants(process: &Process) -> bool {
+    let voting = |machine: &crate::election::Machine| {
+        let view = machine.view();
+        view.voting.is_some_and(|voting| voting.view.is_some() && voting.waits.is_none())
+    };
+    process.machine.as_ref().is_some_and(voting)
+}
+
+/// Lets time pass, a millisecond at a time, in each of which a majority grants.
+fn pass(world: &mut World, until: impl Fn(&World) -> bool) {
+    let end = world.now + 20 * SECOND;
+    while !until(world) {
+        assert!(world.now < end, "seed {}: it never comes to that", world.plan.seed);
+        let next = world.now + MS;
+        world.run_until(next);
+        let granting = world.procs.iter().filter(|p| grants(p)).count();
+        assert!(2 * granting > world.procs.len(), "seed {}: {granting} grant", world.plan.seed);
+        assert!(leaders(world).len() <= 1);
+        sound(world);
+    }
+}
+
+#[test]
+fn a_rollout_changes_the_leader_once_and_loses_no_majority() {
+    for seed in 1..=20 {
+        let mut world = broken(peaceful(seed, 3), None, None);
+        let leader = settled(&mut world);
+        let before = world.counts.elections;
+        for step in 1..=3 {
+            let place = (leader + step) % 3;
+            let process = &mut world.procs[place];
+            process.revision = "b".to_owned();
+            process.fate = Fate { down: 700 * MS, ..Fate::default() };
+            let life = process.life();
+            world.input(life, Input::Event(Event::Stop));
+            pass(&mut world, |world| {
+                let back = &world.procs[place];
+                !back.lives(life) && grants(back) && agreed(world).is_some()
+            });
+        }
+        assert_eq!(world.counts.elections, before + 1, "seed {seed}");
+        assert_ne!(leaders(&world), [leader], "seed {seed}");
+    }
+}
