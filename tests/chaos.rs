@@ -88,7 +88,6 @@ fn summary(cluster: &Cluster, observers: &[Observer], outcome: &Outcome, safety:
         "agreement of all after the end of all faults: {} times, after at most {:.1?}",
         outcome.calms, outcome.longest_agreeing
     );
-    println!("longest time from SIGTERM to the end of the process: {:.1?}", outcome.longest_farewell);
     let gap = cluster.health().longest_gap(&history::led(observers), cluster.now());
     if let Some(gap) = gap {
         let majority: Vec<String> =

