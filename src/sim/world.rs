@@ -24,7 +24,6 @@ pub(super) const REFRESH_LONGEST: Ns = REFRESH;
 
 /// What a test breaks on purpose in how actions are carried out.
 #[cfg(test)]
-#[allow(dead_code)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Sabotage {
     /// Messages leave before what they depend on is durable.

@@ -342,33 +342,87 @@ fn a_grant_voids_the_voters_own_claim() {
 }
 
 #[test]
+fn a_conditional_yes_is_no_yes_until_all_have_said_it() {
+    for (leaves_out, claims) in [(None, false), (Some(Mutation::ConditionalCounts), true)] {
+        let mut voter = settled(leaves_out);
+        voter.sound();
+        let (question, view) = (Question::Sounding, view(4, voters()));
+        let conditional = |view| {
+            let (epoch, incarnation) = (Epoch(5), Incarnation(1));
+            Body::Vote { question, epoch, incarnation, verdict: Verdict::Conditional, view }
+        };
+        let sent = voter.hear(2, 4, conditional(view.clone()));
+        assert_eq!(!asked(&sent).is_empty(), claims, "{leaves_out:?}");
+        if !claims {
+            let sent = voter.hear(3, 4, conditional(view));
+            assert_eq!(asked(&sent), [(Question::Claim, 5)], "all have said it");
+        }
+    }
+}
+
+#[test]
+fn views_are_ordered_by_their_leaders_epoch_first() {
+    for (leaves_out, stored) in [(None, 5), (Some(Mutation::ViewsByVersion), 4)] {
+        let mut voter = settled(leaves_out);
+        for (epoch, version) in [(4, 1), (5, 0)] {
+            let stamp = ViewStamp { epoch: Epoch(epoch), version };
+            voter.hear(2, epoch, Body::Voters { view: VoterView { stamp, voters: voters() } });
+        }
+        let vote = voter.machine.record().vote.unwrap();
+        assert_eq!(vote.view.stamp.epoch, Epoch(stored), "{leaves_out:?}");
+    }
+}
+
+/// p1 leads epoch 5 with p2, both given these voters, or only p1; p4 and p5 have stored its view, and so has p2.
+fn leader_that_changes_the_view(leaves_out: Option<Mutation>, agrees: bool) -> Voter {
+    let five: BTreeSet<String> = (1..=5).map(|k| format!("p{k}")).collect();
+    let record = settled(None).machine.record();
+    let mut voter = Voter::with(leaves_out, five.clone(), Some(&record));
+    for k in [4, 5] {
+        voter.feed(Event::LinkUp(peer(k)));
+    }
+    voter.pass(1500);
+    voter.sound();
+    voter.yes(2, Question::Sounding, 5, &view(4, voters()));
+    voter.yes(2, Question::Claim, 5, &view(4, voters()));
+    assert!(voter.machine.phase.leading());
+    let target = if agrees { fingerprint(&five) } else { fingerprint(&voters()) };
+    for from in [4, 5, 2] {
+        voter.stores(from, 0, target);
+    }
+    voter
+}
+
+impl Voter {
+    /// A follower acknowledges the first round of heartbeats, and stores the view of this version.
+    fn stores(&mut self, from: u8, version: u32, target: u64) {
+        let (membership, view) = (MembershipVersion::default(), ViewStamp { epoch: Epoch(5), version });
+        let promised = from == 2;
+        self.hear(from, 5, Body::Renewed { sequence: 1, membership, promised, view, target, lease_ms: 1500 });
+    }
+
+    fn view(&self) -> VoterView {
+        self.machine.record().vote.unwrap().view
+    }
+}
+
+#[test]
 fn the_view_changes_only_when_a_majority_was_given_the_same_voters() {
-    let four: BTreeSet<String> = (1..=4).map(|k| format!("p{k}")).collect();
     for (leaves_out, agrees, changes) in
         [(None, true, true), (None, false, false), (Some(Mutation::NoAgreement), false, true)]
     {
-        let record = settled(None).machine.record();
-        let mut voter = Voter::with(leaves_out, four.clone(), Some(&record));
-        voter.feed(Event::LinkUp(peer(4)));
-        voter.pass(1500);
-        voter.sound();
-        voter.yes(2, Question::Sounding, 5, &view(4, voters()));
-        voter.yes(2, Question::Claim, 5, &view(4, voters()));
-        assert!(voter.machine.leads_by_majority() && voter.machine.phase.leading());
-        let target = if agrees { fingerprint(&four) } else { fingerprint(&voters()) };
-        for from in [4, 2] {
-            let (membership, view) =
-                (MembershipVersion::default(), ViewStamp { epoch: Epoch(5), version: 0 });
-            let promised = from == 2;
-            voter.hear(
-                from,
-                5,
-                Body::Renewed { sequence: 1, membership, promised, view, target, lease_ms: 1500 },
-            );
-        }
-        let record = voter.machine.record();
-        let stored = record.vote.unwrap().view;
-        assert_eq!(stored.voters.contains("p4"), changes, "{leaves_out:?} {agrees}");
+        let view = leader_that_changes_the_view(leaves_out, agrees).view();
+        assert_eq!(view.voters.contains("p4"), changes, "{leaves_out:?} {agrees}");
+    }
+}
+
+#[test]
+fn the_next_change_waits_until_the_last_is_committed() {
+    for leaves_out in [None, Some(Mutation::ChangesOverlap)] {
+        let mut voter = leader_that_changes_the_view(leaves_out, true);
+        let five: BTreeSet<String> = (1..=5).map(|k| format!("p{k}")).collect();
+        voter.stores(5, 1, fingerprint(&five));
+        assert_eq!(voter.view().voters.contains("p5"), leaves_out.is_some(), "{leaves_out:?}");
     }
 }
 
