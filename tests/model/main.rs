@@ -28,6 +28,7 @@
 
 mod checks;
 mod digest;
+mod long;
 mod world;
 
 use bellwether::election::{CrashEvidence, Preempt, Safety, Settings, Variant};
@@ -60,7 +61,7 @@ fn settings(safety: Safety) -> Settings {
 }
 
 fn rules(n: usize, safety: Safety, in_order: bool) -> Rules {
-    Rules { settings: vec![settings(safety); n], rates: vec![TICK; n], evidence: false, in_order }
+    Rules { settings: vec![settings(safety); n], in_order }
 }
 
 fn classic(faults: Faults, in_order: bool) -> Worlds {
@@ -85,9 +86,6 @@ const CALM: u64 = 25;
 
 /// Only what hangs meets it.
 const LIMIT: Duration = Duration::from_secs(600);
-/// For as long is looked at five voters.
-const FIVE_LIMIT: Duration = Duration::from_secs(60);
-
 const NONE: Faults = Faults { crashes: 0, wipes: 0, losses: 0, delays: 0, cuts: 0, pauses: 0, stops: 0 };
 const CRASH: Faults = Faults { crashes: 1, ..NONE };
 const LOST_DISK: Faults = Faults { crashes: 1, wipes: 1, ..NONE };
@@ -136,50 +134,5 @@ fn majority_bears_each_fault() {
     }
     for faults in [LOSS, DELAY] {
         is_safe_and_agrees("majority", majority(3, faults, false, Some(CALM)));
-    }
-}
-
-#[test]
-#[ignore = "takes minutes; run by .ci/run"]
-fn majority_bears_each_fault_in_any_order() {
-    for faults in [CRASH, LOST_DISK, CUT, PAUSE, STOP] {
-        is_safe("majority", majority(3, faults, false, None));
-    }
-}
-
-#[test]
-#[ignore = "takes minutes; run by .ci/run"]
-fn majority_bears_two_faults() {
-    let twice = [Faults { losses: 2, ..NONE }, Faults { delays: 2, ..NONE }, Faults { losses: 1, ..DELAY }];
-    let with_loss = [CRASH, LOST_DISK, CUT, PAUSE, STOP].map(|faults| Faults { losses: 1, ..faults });
-    let with_delay = [CRASH, PAUSE, STOP].map(|faults| Faults { delays: 1, ..faults });
-    for faults in [twice.as_slice(), &with_loss, &with_delay].concat() {
-        is_safe("majority", majority(3, faults, true, None));
-    }
-}
-
-/// There is no time for all states.
-#[test]
-#[ignore = "takes minutes; run by .ci/run"]
-fn five_voters_bear_a_lost_disk() {
-    is_safe_so_far("majority", majority(5, LOST_DISK, true, None));
-}
-
-/// The same, further on: the leader has just died, and another's disk was lost at the same moment.
-#[test]
-#[ignore = "takes minutes; run by .ci/run"]
-fn five_voters_bear_a_dead_leader_and_a_lost_disk() {
-    let mut model = majority(5, NONE, true, None);
-    model.first.crash(4, true);
-    model.first.crash(3, true);
-    model.first.start(3, true);
-    is_safe_so_far("majority", model);
-}
-
-/// What is seen in the time that there is holds.
-fn is_safe_so_far(title: &str, model: Worlds) {
-    let found = search(title, model, FIVE_LIMIT, &[TWO_LEADERS, SAME_EPOCH, INVARIANTS]);
-    if let Some((property, path)) = &found.path {
-        panic!("{title}: {property}\n{}", told(path));
     }
 }

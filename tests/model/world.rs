@@ -20,7 +20,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A tick in seconds of a clock that runs true. So long that a hundredth of it is a whole number of seconds.
+/// A tick, in seconds. So long that a hundredth of it is a whole number of seconds.
 pub const TICK: u64 = 1000;
 
 /// What the processes are like, and stays so.
@@ -28,10 +28,6 @@ pub const TICK: u64 = 1000;
 pub struct Rules {
     /// Of each process. All times are whole ticks.
     pub settings: Vec<Settings>,
-    /// Seconds that each process's clock runs in a tick.
-    pub rates: Vec<u64>,
-    /// Whether the peers of a process that crashes get to know it at once.
-    pub evidence: bool,
     /// Whether messages of one process to another arrive in their order.
     pub in_order: bool,
 }
@@ -221,7 +217,7 @@ impl World {
 
     /// What the clock at a place says.
     pub fn clock(&self, k: usize) -> Moment {
-        Moment(Duration::from_secs(CLOCK_BEGINS + (1 << 20) + self.tick * self.rules.rates[k]))
+        Moment(Duration::from_secs(CLOCK_BEGINS + (1 << 20) + self.tick * TICK))
     }
 
     pub fn up(&self, k: usize) -> bool {
@@ -337,15 +333,10 @@ impl World {
         }
     }
 
-    /// A process ends with no word. What it has sent arrives all the same, or is lost with it; evidence of a crash comes
-    /// after what was sent before it.
+    /// A process ends with no word. What it has sent arrives all the same, or is lost with it.
     pub fn crash(&mut self, k: usize, silently: bool) {
-        let Some(Peer { id, incarnation, .. }) = self.end(k) else { return };
-        let silently = silently || self.rules.evidence;
+        self.end(k);
         self.flights.retain(|f| !(silently && f.from == k));
-        if self.rules.evidence {
-            self.tell_others(k, &Event::Crashed { id, incarnation });
-        }
     }
 
     fn end(&mut self, k: usize) -> Option<Peer> {
@@ -428,7 +419,7 @@ impl World {
     /// For how many ticks a process has been paused.
     pub fn longest_pause(&self) -> u64 {
         let paused = (0..self.nodes.len()).filter(|k| self.nodes[*k].paused);
-        let pause = |k: usize| self.clock(k).since(self.nodes[k].turned).as_secs() / self.rules.rates[k];
+        let pause = |k: usize| self.clock(k).since(self.nodes[k].turned).as_secs() / TICK;
         paused.map(pause).max().unwrap_or_default()
     }
 
