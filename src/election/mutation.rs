@@ -29,6 +29,8 @@ clauses! {
     LeaseFromWinning,
     /// Rule 3: a contestant's own grant asks nobody, its own promise neither.
     OwnGrantExempt,
+    /// Rule 3: of two claims of one epoch none gives way.
+    NoneGivesWay,
     /// Rule 3: a claimant that gives up says nothing.
     NoWithdrawal,
     /// Rule 3: a withdrawal that overtakes its claim is forgotten.

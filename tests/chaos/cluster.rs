@@ -337,19 +337,22 @@ impl Cluster {
     /// Only answers to questions that were asked from now on count.
     pub fn agreement(&mut self, places: &[usize], patience: Duration) -> Option<(usize, u64)> {
         let began = self.now();
-        within(patience, || {
-            self.look_at_blank();
-            let answers: Option<Vec<Answer>> = places
-                .iter()
-                .map(|place| self.latest(*place).filter(|(at, _)| *at > began).map(|(_, answer)| answer))
-                .collect();
-            let answers = answers?;
-            let first = answers.first().filter(|answer| answer.leader.is_some())?;
-            let one = answers.iter().all(|a| a.leader == first.leader && a.epoch == first.epoch);
-            let mut yes = places.iter().zip(&answers).filter(|(_, answer)| answer.yes);
-            let (leader, _) = yes.next()?;
-            (one && yes.next().is_none()).then_some((*leader, first.epoch))
-        })
+        within(patience, || self.agreed(places, began))
+    }
+
+    /// The same, if it is so by answers to questions that were asked after this moment.
+    pub fn agreed(&mut self, places: &[usize], after: Nanos) -> Option<(usize, u64)> {
+        self.look_at_blank();
+        let answers: Option<Vec<Answer>> = places
+            .iter()
+            .map(|place| self.latest(*place).filter(|(at, _)| *at > after).map(|(_, answer)| answer))
+            .collect();
+        let answers = answers?;
+        let first = answers.first().filter(|answer| answer.leader.is_some())?;
+        let one = answers.iter().all(|a| a.leader == first.leader && a.epoch == first.epoch);
+        let mut yes = places.iter().zip(&answers).filter(|(_, answer)| answer.yes);
+        let (leader, _) = yes.next()?;
+        (one && yes.next().is_none()).then_some((*leader, first.epoch))
     }
 
     /// What all of them say, for people.

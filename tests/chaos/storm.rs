@@ -1,6 +1,6 @@
 //! Faults one upon another, drawn from a seed, with calms in which the cluster has to agree.
 
-use super::cluster::{Cluster, PATIENCE, State, name};
+use super::cluster::{Cluster, PATIENCE, State, name, within};
 use super::history::{self, Nanos, Seconds};
 use super::network::{Path, Paths};
 use fastrand::Rng;
@@ -328,7 +328,11 @@ impl<'a> Storm<'a> {
         }
         let began = self.cluster.now();
         let all: Vec<usize> = (0..self.cluster.n()).collect();
-        let agreed = self.cluster.agreement(&all, PATIENCE);
+        let agreed = within(PATIENCE, || {
+            // One may have been about to end, for the full disk, when it had room again.
+            self.look();
+            self.cluster.agreed(&all, began)
+        });
         let (leader, epoch) =
             agreed.unwrap_or_else(|| panic!("no agreement within {PATIENCE:?}: {}", self.cluster.said()));
         let took = Duration::from_nanos(self.cluster.now() - began);

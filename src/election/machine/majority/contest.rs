@@ -70,6 +70,12 @@ impl Machine {
         self.phase == Phase::Electing && self.majority.as_ref().is_some_and(|m| m.contest.is_some())
     }
 
+    /// Whether it has claimed this epoch and waits for grants.
+    pub(super) fn claims(&self, epoch: Epoch) -> bool {
+        let contest = self.majority.as_ref().and_then(|m| m.contest.as_ref());
+        contest.is_some_and(|c| c.question == Question::Claim && c.ballot.epoch == epoch)
+    }
+
     /// Rule 2: asks all voters whether they would grant. Nothing changes by that, here or there.
     pub(in crate::election::machine) fn sound(&mut self, now: Now) {
         self.lose_leader(Reason::Silence);
