@@ -4,7 +4,7 @@
 
 use super::checks::{INVARIANTS, SAME_EPOCH, TWO_LEADERS, Worlds, search, told};
 use super::world::Faults;
-use super::{CRASH, CUT, DELAY, LOST_DISK, NONE, PAUSE, STOP, is_safe, majority};
+use super::{CRASH, CUT, DELAY, LOSS, LOST_DISK, NONE, PAUSE, STOP, is_safe, majority};
 use std::time::Duration;
 
 /// For as long is looked at five voters.
@@ -26,6 +26,18 @@ fn majority_bears_two_faults() {
     let with_delay = [CRASH, PAUSE, STOP].map(|faults| Faults { delays: 1, ..faults });
     for faults in [twice.as_slice(), &with_loss, &with_delay].concat() {
         is_safe("majority", majority(3, faults, true, None));
+    }
+}
+
+/// Another crash, which loses a disk or doesn't, while the leader is dead or just back.
+#[test]
+#[ignore = "takes minutes; run by .ci/run"]
+fn majority_bears_a_fault_when_its_leader_has_died() {
+    for faults in [CRASH, LOST_DISK, LOSS, DELAY, PAUSE, STOP] {
+        let mut model = majority(3, faults, true, None);
+        assert!(model.first.leaders().eq([2]), "the highest leads");
+        model.first.crash(2, true);
+        is_safe("majority, its leader dead", model);
     }
 }
 

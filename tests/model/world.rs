@@ -215,8 +215,8 @@ impl World {
         }
     }
 
-    /// What the clock at a place says.
-    pub fn clock(&self, k: usize) -> Moment {
+    /// What everybody's clock says.
+    pub fn clock(&self) -> Moment {
         Moment(Duration::from_secs(CLOCK_BEGINS + (1 << 20) + self.tick * TICK))
     }
 
@@ -240,18 +240,18 @@ impl World {
     /// Whether this process answers now that it leads.
     pub fn leads_now(&self, k: usize) -> bool {
         let node = &self.nodes[k];
-        node.view.as_ref().is_some_and(|view| view.leads(self.clock(k), node.turned))
+        node.view.as_ref().is_some_and(|view| view.leads(self.clock(), node.turned))
     }
 
     /// Whom this process holds to be the leader.
     pub fn leader(&self, k: usize) -> Option<ProcessId> {
         let node = &self.nodes[k];
         let view = node.view.as_ref()?;
-        view.leader(self.clock(k), node.turned).map(|l| l.peer.id)
+        view.leader(self.clock(), node.turned).map(|l| l.peer.id)
     }
 
     pub fn due(&self, k: usize) -> impl Iterator<Item = Timer> {
-        let now = self.clock(k);
+        let now = self.clock();
         self.nodes[k].timers.iter().filter(move |(_, at)| **at <= now).map(|(timer, _)| *timer)
     }
 
@@ -419,7 +419,7 @@ impl World {
     /// For how many ticks a process has been paused.
     pub fn longest_pause(&self) -> u64 {
         let paused = (0..self.nodes.len()).filter(|k| self.nodes[*k].paused);
-        let pause = |k: usize| self.clock(k).since(self.nodes[k].turned).as_secs() / TICK;
+        let pause = |k: usize| self.clock().since(self.nodes[k].turned).as_secs() / TICK;
         paused.map(pause).max().unwrap_or_default()
     }
 
@@ -445,7 +445,7 @@ impl World {
 
     /// Gives a process an event, and carries out what it asks for.
     pub fn feed(&mut self, k: usize, event: Event) {
-        let now = self.clock(k);
+        let now = self.clock();
         let node = Arc::make_mut(&mut self.nodes[k]);
         let Some(machine) = node.machine.as_mut() else { return };
         let handled = catch_unwind(AssertUnwindSafe(|| machine.handle(Now { at: now, wall_ms: 0 }, event)));
@@ -472,7 +472,7 @@ impl World {
     }
 
     fn carry_out(&mut self, k: usize, actions: Vec<Action>) {
-        let now = self.clock(k);
+        let now = self.clock();
         let mut begun = None;
         for (i, action) in actions.into_iter().enumerate() {
             let node = Arc::make_mut(&mut self.nodes[k]);
@@ -557,7 +557,7 @@ impl World {
 
     fn measured_from(&self, k: usize) -> From {
         From {
-            now: self.clock(k).0.as_secs(),
+            now: self.clock().0.as_secs(),
             beat: self.nodes[k].beat,
             oldest: self.rules.oldest(),
             beats: 2 * LATE_MAX as u32,
