@@ -9,7 +9,7 @@ pub enum Variant {
     /// The article's "modified Bully": the failure detector says who is alive, so the highest live process announces
     /// at once and the others only wait for it. They fall back to the paper's procedure.
     Detector,
-    /// Garcia-Molina's, to the letter of the seed.
+    /// Garcia-Molina's, to the letter (`tests/bully-readme.txt`).
     Paper,
 }
 
@@ -49,9 +49,13 @@ pub enum Safety {
     },
 }
 
-/// By what part of a second the rates of any two clocks may differ in a second: a hundredth. A leader counts on its
-/// lease for this much less.
+/// The rates of any two clocks may differ by one part in so many.
 pub const DRIFT: u32 = 100;
+
+/// What a leader counts on of a lease: less than was promised, by as much as clocks may differ (rule 5).
+pub fn counted(lease: Duration) -> Duration {
+    lease - lease / DRIFT
+}
 
 /// The checked settings of one process's machine. `config` refuses impossible relations; [`Machine::new`] asserts
 /// the ones that the rules lean on.

@@ -9,7 +9,7 @@ use crate::election::{
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How often a claim is sent to who has not answered: each time after another answer timeout.
+/// How often a claim is sent to who has not granted it: each time after another answer timeout.
 const SENDINGS_MAX: u32 = 3;
 
 /// What this process has asked the voters, and what they said.
@@ -274,16 +274,12 @@ impl Machine {
                     contest.begun = now.at;
                 }
                 let ballot = contest.ballot;
-                let answered: Vec<ProcessId> = contest
-                    .votes
-                    .values()
-                    .filter(|vote| !matches!(vote.verdict, Verdict::No(_)) || restarts)
-                    .map(|vote| vote.voter)
-                    .collect();
+                let granted = contest.votes.values().filter(|vote| !matches!(vote.verdict, Verdict::No(_)));
+                let granted: Vec<ProcessId> = granted.map(|vote| vote.voter).collect();
                 let view = self.majority.as_ref().and_then(|m| m.view.clone()).unwrap_or_default();
-                let mut silent = self.voter_ids(&view);
-                silent.retain(|id| restarts || !answered.contains(id));
-                self.send_each(silent, &Body::Contest { question: Question::Claim, ballot, freed: None });
+                let mut others = self.voter_ids(&view);
+                others.retain(|id| !granted.contains(id));
+                self.send_each(others, &Body::Contest { question: Question::Claim, ballot, freed: None });
                 self.arm(Timer::Answer, self.settings.answer_timeout);
             }
             _ => self.contest_lost(now),

@@ -45,6 +45,11 @@ impl Term {
             preparing: None,
         }
     }
+
+    /// Forgets what a member that is gone was given.
+    pub(super) fn forget(&mut self, name: &str) {
+        self.flags.remove(name);
+    }
 }
 
 impl Machine {
@@ -150,7 +155,7 @@ impl Machine {
             }
             self.extend(now, sequence);
         }
-        self.view_stored(now, from, stores);
+        self.view_stored(from, stores);
     }
 
     /// Extends the lease if a majority has promised in this round: of the view in use, and of the one before it while
@@ -179,7 +184,7 @@ impl Machine {
             self.arm(Timer::Lease, until.since(now.at));
         }
         if committed {
-            self.committed(now);
+            self.committed();
         }
     }
 
