@@ -65,7 +65,7 @@ impl Voter {
         }
         let mut voter = Voter { machine, now: Duration::from_secs(9) };
         voter.feed(Event::Start);
-        [2, 3].map(|k| voter.feed(Event::LinkUp(peer(k))));
+        [2, 3].into_iter().for_each(|k| drop(voter.feed(Event::LinkUp(peer(k)))));
         voter
     }
 
@@ -373,7 +373,7 @@ fn leader_that_changes_the_view(leaves_out: Option<Mutation>, agrees: bool) -> V
     let five = first(5);
     let record = settled(None).machine.record();
     let mut voter = Voter::with(leaves_out, five.clone(), Some(&record));
-    [4, 5].map(|k| voter.feed(Event::LinkUp(peer(k))));
+    [4, 5].into_iter().for_each(|k| drop(voter.feed(Event::LinkUp(peer(k)))));
     voter.pass(1500);
     voter.sound();
     voter.yes(2, Question::Sounding, 5, &view(4, voters()));
