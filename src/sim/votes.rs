@@ -34,6 +34,8 @@ pub(super) struct Votes {
     promises: BTreeMap<usize, Promise>,
     /// To whom each disk has granted each epoch.
     granted: BTreeMap<(usize, u32, Epoch), Process>,
+    /// Who has led each epoch: a late copy of its claim does no harm to who follows it already.
+    led: BTreeMap<Epoch, Process>,
     /// Who has sounded and not claimed since, and the last epoch that each life has claimed.
     sounded: BTreeSet<Life>,
     claimed: BTreeMap<Life, Epoch>,
@@ -88,7 +90,8 @@ impl Votes {
                 self.promise(from, to, *epoch, *verdict == Verdict::Conditional);
                 let first = *self.granted.entry((from.place, from.disks, *epoch)).or_insert(to);
                 let twice = || (Rule::GrantedTwice, format!("{}, which another was granted", what()));
-                kept.or_else(|| (first != to).then(twice))
+                let led = self.led.get(epoch) == Some(&to);
+                kept.or_else(|| (first != to && !led).then(twice))
             }
             Body::Withdraw { epoch, .. } => {
                 self.free(from.place, |p| p.to == me && p.epoch <= *epoch);
@@ -209,6 +212,7 @@ impl Votes {
             }
             return None;
         }
+        self.led.entry(view.epoch).or_insert(me);
         let until = view.valid_until?;
         if self.freed_by_evidence || before.is_some_and(|before| before.valid_until == Some(until)) {
             return None;

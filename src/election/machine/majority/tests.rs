@@ -26,7 +26,11 @@ fn peer(k: u8) -> Peer {
 }
 
 fn voters() -> BTreeSet<String> {
-    (1..=3).map(|k| format!("p{k}")).collect()
+    first(3)
+}
+
+fn first(n: u8) -> BTreeSet<String> {
+    (1..=n).map(|k| format!("p{k}")).collect()
 }
 
 /// p1, linked with p2 and p3; with a record of epoch 4, or without one.
@@ -63,9 +67,7 @@ impl Voter {
         }
         let mut voter = Voter { machine, now: Duration::from_secs(9) };
         voter.feed(Event::Start);
-        for k in [2, 3] {
-            voter.feed(Event::LinkUp(peer(k)));
-        }
+        [2, 3].into_iter().for_each(|k| drop(voter.feed(Event::LinkUp(peer(k)))));
         voter
     }
 
@@ -302,11 +304,10 @@ fn view(epoch: u64, voters: BTreeSet<String>) -> VoterView {
 
 #[test]
 fn a_majority_is_counted_in_the_highest_view_among_the_grants() {
-    let five = (1..=5).map(|k| format!("p{k}")).collect();
     for (leaves_out, highest, claims) in [
         (None, view(4, voters()), true),
-        (None, view(5, five), false),
-        (Some(Mutation::CountedInOwnView), view(5, (1..=5).map(|k| format!("p{k}")).collect()), true),
+        (None, view(5, first(5)), false),
+        (Some(Mutation::CountedInOwnView), view(5, first(5)), true),
     ] {
         let mut voter = settled(leaves_out);
         voter.sound();
@@ -324,12 +325,8 @@ fn a_grant_voids_the_voters_own_claim() {
         assert_eq!(asked(&sent), [(Question::Claim, 5)]);
         // Its own promise is over, and no timer has ended the claim.
         voter.pass(1500);
-        let ballot = Ballot {
-            epoch: Epoch(6),
-            incarnation: Incarnation(3),
-            lease_ms: 1500,
-            view: ViewStamp { epoch: Epoch(4), version: 0 },
-        };
+        let (epoch, incarnation, view) = (Epoch(6), Incarnation(3), view(4, voters()).stamp);
+        let ballot = Ballot { epoch, incarnation, lease_ms: 1500, view };
         let sent = voter.hear(3, 6, Body::Contest { question: Question::Claim, ballot, freed: None });
         let withdraws = |action: &Action| {
             matches!(
@@ -395,12 +392,10 @@ fn views_are_ordered_by_their_leaders_epoch_first() {
 
 /// p1 leads epoch 5 with p2, both given these voters, or only p1; p4 and p5 have stored its view, and so has p2.
 fn leader_that_changes_the_view(leaves_out: Option<Mutation>, agrees: bool) -> Voter {
-    let five: BTreeSet<String> = (1..=5).map(|k| format!("p{k}")).collect();
+    let five = first(5);
     let record = settled(None).machine.record();
     let mut voter = Voter::with(leaves_out, five.clone(), Some(&record));
-    for k in [4, 5] {
-        voter.feed(Event::LinkUp(peer(k)));
-    }
+    [4, 5].into_iter().for_each(|k| drop(voter.feed(Event::LinkUp(peer(k)))));
     voter.pass(1500);
     voter.sound();
     voter.yes(2, Question::Sounding, 5, &view(4, voters()));
@@ -440,23 +435,21 @@ fn the_view_changes_only_when_a_majority_was_given_the_same_voters() {
 fn the_next_change_waits_until_the_last_is_committed() {
     for leaves_out in [None, Some(Mutation::ChangesOverlap)] {
         let mut voter = leader_that_changes_the_view(leaves_out, true);
-        let five: BTreeSet<String> = (1..=5).map(|k| format!("p{k}")).collect();
-        voter.stores(5, 1, fingerprint(&five));
+        voter.stores(5, 1, fingerprint(&first(5)));
         assert_eq!(voter.view().voters.contains("p5"), leaves_out.is_some(), "{leaves_out:?}");
     }
 }
 
 /// Whether a voter without a record has recovered after these answers: from whom, to which life, how long after its start.
 fn recovers(leaves_out: Option<Mutation>, voters: u8, answers: &[u8], life: u64, after_ms: u64) -> bool {
-    let voters: BTreeSet<String> = (1..=voters).map(|k| format!("p{k}")).collect();
+    let voters = first(voters);
     let mut voter = Voter::with(leaves_out, voters.clone(), None);
     voter.feed(Event::LinkUp(peer(4)));
     voter.pass(after_ms);
     voter.feed(Event::Timer(Timer::Recover));
     for from in answers {
         let recollection = Some(Recollection { view: view(4, voters.clone()), lease_longest_ms: 1500 });
-        let target = fingerprint(&voters);
-        let incarnation = Incarnation(life);
+        let (target, incarnation) = (fingerprint(&voters), Incarnation(life));
         voter.hear(*from, 4, Body::Recovered { round: 2, incarnation, recollection, target });
     }
     voter.machine.record().vote.is_some()
