@@ -1,4 +1,4 @@
-//! The clauses of the rules that tests leave out on purpose, to see that the simulator or the model checker notices.
+//! The clauses of the rules that tests leave out on purpose, to see that the simulator or a test of the rule notices.
 //!
 //! A build that is not for tests has none of them: [`Machine::mutant`](super::Machine) is then always false.
 
@@ -71,6 +71,10 @@ clauses! {
     NoCaution,
     /// Rule 7: a conditional grant counts as a grant.
     ConditionalCounts,
+    /// Rule 7: with conditional grants, everybody of the highest view is enough.
+    EverybodyOfOneView,
+    /// Rule 2: who agrees to a sounding keeps no lease that is longer than those it has promised.
+    LeaseOfSoundingForgotten,
     /// Rule 8: who recovers counts itself.
     RecoveryCountsItself,
     /// Rule 8: answers from before the lease after its start count.

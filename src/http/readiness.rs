@@ -22,7 +22,10 @@ pub(super) fn why_not_ready(snapshot: &Snapshot) -> String {
         Some(Waits::Recovery { missing, differ }) => {
             let differ = match differ.as_slice() {
                 [] => String::new(),
-                names => format!("; --voters is another one at {}: at a first start all must have the same", names.join(", ")),
+                names => format!(
+                    "; --voters is another one at {}: at a first start all must have the same",
+                    names.join(", ")
+                ),
             };
             return format!(
                 "this voter has no record of its votes (a first start, or a lost disk), and asks the other voters what it \

@@ -31,10 +31,12 @@ pub(super) fn serve(inner: &Arc<Inner>, peer: Peer, stream: TcpStream, received:
         }
         return link.say_bye();
     };
-    // Another incarnation has come: the one before is gone, and that is this link's doing to report, in order.
+    // Another incarnation has come: the one before is gone, and that is this link's doing to report, in order. Where votes are
+    // counted that proves nothing: this thread may have been held up, and it is the former life that comes late.
+    let crashed = inner.settings.safety != wire::Level::Majority;
     for old in former {
         old.cut();
-        inner.report(Report::Closed { id, incarnation: old.peer.incarnation, crashed: true });
+        inner.report(Report::Closed { id, incarnation: old.peer.incarnation, crashed });
     }
     inner.report(Report::Opened(peer));
     for frame in waiting {
@@ -105,7 +107,8 @@ pub(super) fn evidence(inner: &Arc<Inner>, peer: &Peer) -> bool {
             hand_over(inner, *found, stream, rest);
             !same_life
         }
-        Ok(Answer::Self_) => true,
+        // The address is this process's own by now, or was never that peer's from here.
+        Ok(Answer::Self_) => false,
         Ok(Answer::Refused(_)) => false,
         Err(error) => error.kind() == ErrorKind::ConnectionRefused,
     };

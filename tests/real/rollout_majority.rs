@@ -1,7 +1,7 @@
 //! A rolling restart of voters that keep their disks, as a StatefulSet does it: each once the one before is ready.
 
 use crate::harness::{Real, voters, within};
-use crate::rounds::{FAREWELL_MAX, PATIENCE};
+use crate::rounds::PATIENCE;
 use bellwether::demo::fleet::Agreement;
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ fn restart(real: &mut Real, place: usize, now: &Agreement, revision: &str) -> (A
     let at = Instant::now();
     real.signal(place, Signal::TERM);
     let next = (place == now.leader).then(|| real.agree_among(&others, now.epoch, PATIENCE).unwrap());
-    let status = real.wait(place, FAREWELL_MAX).unwrap();
+    let status = real.end(place);
     assert_eq!(status.code(), Some(0), "{status}");
     real.start(place, &["--revision", revision]).unwrap();
     let took = next.as_ref().map(|next| next.since.saturating_duration_since(at));

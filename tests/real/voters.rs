@@ -1,7 +1,7 @@
 //! Voters that are not given the same: other `--voters`, as when a StatefulSet is scaled, another lease, another level.
 
 use crate::harness::{Real, fleet, voters, voters_started, within};
-use crate::rounds::{FAREWELL_MAX, PATIENCE};
+use crate::rounds::PATIENCE;
 use bellwether::demo::fleet::Agreement;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -35,7 +35,7 @@ fn vote(real: &Real, said_by: &[usize], voters: &[usize]) {
 
 fn stop(real: &mut Real, place: usize) {
     real.signal(place, Signal::TERM);
-    let status = real.wait(place, FAREWELL_MAX).unwrap();
+    let status = real.end(place);
     assert_eq!(status.code(), Some(0), "{status}");
 }
 
@@ -160,4 +160,23 @@ fn a_folder_goes_from_classic_to_majority_and_back_with_its_epoch() {
             stop(&mut real, place);
         }
     }
+}
+
+#[test]
+fn at_a_first_start_all_have_to_be_given_the_same_voters_and_who_was_not_is_named() {
+    let mut real = voters(3, &[]);
+    for place in [0, 1] {
+        real.start(place, &[]).unwrap();
+    }
+    let flag = [names(&real, &[0, 1, 2]), vec!["nobody".to_owned()]].concat().join(",");
+    real.start(2, &["--voters", &flag]).unwrap();
+    let name = real.name(2);
+    real.logged(0, &["WARN", "was given other --voters", &name]);
+    let words = format!("--voters is another one at {name}");
+    let said = within(PATIENCE, || real.get(0, "/readyz").ok().filter(|(_, body)| body.contains(&words)));
+    assert!(said.is_some(), "{:?}", real.get(0, "/readyz"));
+    // Mended, they start.
+    stop(&mut real, 2);
+    real.start(2, &[]).unwrap();
+    real.agree(0, PATIENCE).unwrap();
 }

@@ -131,15 +131,13 @@ impl Machine {
         }
     }
 
-    /// Nobody listens at an address any more: its member, unless it is connected all the same, is gone.
+    /// Nobody listens at an address any more: its member, unless it is connected all the same, is gone. Whose life that was the
+    /// refusal does not say, so it frees no promise: the address may be another's by now, or the same one's next life.
     pub(super) fn refused(&mut self, now: Now, address: SocketAddr) {
         if self.settings.crash_evidence == CrashEvidence::Off {
             return;
         }
         for id in self.ids(|m| m.peer.address == address && !m.linked) {
-            if let Some(incarnation) = self.roster.get(id).map(|m| m.peer.incarnation) {
-                self.release(now, id, incarnation);
-            }
             self.gone(now, id);
         }
     }

@@ -153,7 +153,7 @@ impl Machine {
         } else if let (Some(known), Some(elected_at_ms)) = (&mut self.leader, elected_at_ms) {
             known.elected_at_ms = elected_at_ms;
         }
-        self.arm(Timer::Silence, self.settings.failure_timeout);
+        self.arm(Timer::Silence, self.silence_of(leader.id));
     }
 
     /// There is no leader any more, for this reason; nothing happens if there was none.

@@ -17,7 +17,8 @@ impl Machine {
         }
         // An address that a new process took over belongs to the new process.
         let former_tenant = self.roster.at(peer.address, id);
-        // Another incarnation has taken the place of the one known: that one is gone.
+        // Another incarnation has taken the place of the one known: that one is gone. (It frees no promise: which of the two
+        // is the former one does not show.)
         let former_life = self.roster.get(id).is_some_and(|m| m.peer.incarnation != peer.incarnation);
         let namesake = self.roster.iter().map(|m| (m.state, &m.peer)).find(|(state, known)| {
             *state == State::Alive
@@ -38,9 +39,6 @@ impl Machine {
         if let Some(member) = self.roster.get_mut(id) {
             member.linked = true;
             member.last_heard = Some(now.at);
-        }
-        if former_life {
-            self.reborn(now, id);
         }
         if new {
             self.dirty = true;
@@ -166,9 +164,9 @@ impl Machine {
                 }
                 return !heard;
             }
-            if same_life || known.state == State::Alive {
-                return true;
-            }
+            // Which life this process is connected with it knows best itself: a leader that isn't may have heard of a former
+            // one, and what the connected one says would be taken for that one's.
+            return true;
         }
         if let Some(tenant) = self.roster.at(peer.address, peer.id) {
             if self.roster.get(tenant).is_some_and(|m| m.linked && m.state == State::Alive) {

@@ -5,7 +5,7 @@
 //! | --- | --- |
 //! | the simulator (`Seeds`) | those where something breaks within some hundred seeds: [`caught_by`] has the first one |
 //! | the simulator's partitions (`partitions.rs`) | `NoYielding`: a hub of low rank is refused for ever |
-//! | `election/machine/majority/tests.rs` (`RuleTest`) | those that need a coincidence of three or more faults, and those that only cost time: `WithdrawalForgotten` blocks for a lease, `SuccessorNotFavoured` costs a further round, `NoAgreement` lets leaders swing the view |
+//! | `election/machine/majority/tests` (`RuleTest`) | those that need a coincidence of three or more faults, and those that only cost time: `WithdrawalForgotten` blocks for a lease, `SuccessorNotFavoured` costs a further round, `NoAgreement` lets leaders swing the view |
 //!
 //! One is a second line of defence. `OwnClaimSurvivesGrant`: a process that claims has promised itself to itself for a full
 //! lease, and its claim is dead before that ends, so it never grants while its claim could still be won.
@@ -19,11 +19,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 enum By {
     /// A run of `n` processes, by one of so many seeds from this one on. The first to notice was found among the first third.
     Seeds { n: usize, majority: bool, from: u64, most: u64 },
-    /// A test in this file, whose text this is, which names the clause.
+    /// A test in these files, whose text this is, which leaves the clause out, and expects another outcome then. Here it is
+    /// only looked that there is one.
     RuleTest(&'static str),
 }
 
-const RULES: &str = include_str!("../../election/machine/majority/tests.rs");
+const RULES: &str = concat!(
+    include_str!("../../election/machine/majority/tests.rs"),
+    include_str!("../../election/machine/majority/tests/recovery.rs"),
+    include_str!("../../election/machine/majority/tests/views.rs"),
+);
 const PARTITIONS: &str = include_str!("partitions.rs");
 
 fn caught_by(clause: Mutation) -> By {
@@ -52,6 +57,8 @@ fn caught_by(clause: Mutation) -> By {
         NoDedupe => By::Seeds { n: 3, majority: false, from: 1, most: 100 },
         NoYielding => By::RuleTest(PARTITIONS),
         NoneGivesWay
+        | EverybodyOfOneView
+        | LeaseOfSoundingForgotten
         | WithdrawalForgotten
         | OwnClaimSurvivesGrant
         | FarewellFreesAny
@@ -116,29 +123,5 @@ fn a_driver_that_sends_first_or_keeps_nothing_is_noticed() {
             let found = (1..=20).find_map(|seed| run_broken(seed, &args, None, Some(sabotage)).violation);
             assert!(found.is_some(), "{sabotage:?}, majority {majority}: no seed notices");
         }
-    }
-}
-
-/// Lists, for every clause, which rules the first seeds find broken. `SEEDS` is how many, `ONLY` a part of the clause's name.
-#[test]
-#[ignore = "takes minutes; for choosing the seeds above"]
-fn explore() {
-    let most: u64 = std::env::var("SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(2000);
-    let only = std::env::var("ONLY").unwrap_or_default();
-    let clauses = Mutation::ALL.iter().filter(|clause| format!("{clause:?}").contains(&only));
-    for (clause, (n, majority)) in
-        clauses.flat_map(|clause| [(3, true), (5, true), (3, false)].map(|how| (clause, how)))
-    {
-        let args = args(n, majority);
-        let mut found = std::collections::BTreeMap::<String, (u64, u32)>::new();
-        for seed in 1..=most {
-            if let Some(v) = run_broken(seed, &args, Some(*clause), None).violation {
-                found.entry(format!("{:?}", v.rule)).or_insert((seed, 0)).1 += 1;
-                if found.values().map(|f| f.1).sum::<u32>() > 5 {
-                    break;
-                }
-            }
-        }
-        println!("{clause:?} n={n} majority={majority}: {found:?}");
     }
 }

@@ -167,16 +167,19 @@ impl Machine {
         self.count(now);
     }
 
-    /// Whether a majority, or with conditional grants everybody, has said yes: counted in the highest view among those
-    /// that did (rule 9). If so it goes on; if a majority cannot come any more it gives up.
+    /// Whether a majority, or with conditional grants everybody, has said yes. A majority is counted in the highest view among
+    /// those that did; everybody is whoever votes by any of these views, since the highest may not be committed, and a voter
+    /// that it leaves out may lead by grants that those who were restarted have forgotten (rules 7 and 9). If so it goes on;
+    /// if a majority cannot come any more it gives up.
     fn count(&mut self, now: Now) {
         let Some(contest) = self.majority.as_ref().and_then(|m| m.contest.as_ref()) else { return };
         let conditional_counts = self.mutant(Mutation::ConditionalCounts);
         let by_version = self.mutant(Mutation::ViewsByVersion);
-        let views =
-            contest.votes.values().filter(|vote| !matches!(vote.verdict, Verdict::No(_))).map(|v| &v.view);
+        let in_one_view = self.mutant(Mutation::EverybodyOfOneView);
+        let said_no = |vote: &Vote| matches!(vote.verdict, Verdict::No(_));
         let Some(own) = self.majority.as_ref().and_then(|m| m.view.as_ref()) else { return };
-        let highest = views.chain([own]).max_by_key(|view| {
+        let views = || contest.votes.values().filter(|v| !said_no(v)).map(|v| &v.view).chain([own]);
+        let highest = views().max_by_key(|view| {
             let stamp = view.stamp;
             (if by_version { Epoch::ZERO } else { stamp.epoch }, stamp.version)
         });
@@ -188,10 +191,13 @@ impl Machine {
                 v.verdict == Verdict::Yes || conditional_counts && v.verdict == Verdict::Conditional
             })
             .count();
-        let willing = of_the_view().filter(|(_, v)| !matches!(v.verdict, Verdict::No(_))).count();
-        let refused = of_the_view().filter(|(_, v)| matches!(v.verdict, Verdict::No(_))).count();
+        let willing = of_the_view().filter(|(_, v)| !said_no(v)).count();
+        let refused = of_the_view().filter(|(_, v)| said_no(v)).count();
+        let is_willing = |name: &String| contest.votes.get(name).is_some_and(|v| !said_no(v));
+        let everybody =
+            views().filter(|v| !in_one_view || *v == view).all(|v| v.voters.iter().all(is_willing));
         let inside = view.voters.contains(&self.me.name);
-        let won = inside && (yes >= view.majority() || willing == view.voters.len());
+        let won = inside && (yes >= view.majority() || everybody && willing == view.voters.len());
         if won {
             let (view, begun) = (view.clone(), contest.begun);
             return match (contest.question, contest.prepares) {

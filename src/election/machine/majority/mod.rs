@@ -31,8 +31,8 @@ mod voter;
 use super::{Machine, Phase};
 use crate::election::voters::{fingerprint, lease_ms};
 use crate::election::{
-    Body, Epoch, Member, Moment, Note, Now, Process, ProcessId, Record, Safety, Settings, State,
-    VoteRecord, VoterView, Voting, Waits, counted,
+    Body, Epoch, Member, Moment, Note, Now, Process, ProcessId, Record, Safety, Settings, State, VoteRecord,
+    VoterView, Voting, Waits, counted,
 };
 use contest::Contest;
 use lease::Term;
@@ -309,12 +309,22 @@ impl Machine {
         view.is_some_and(|view| view.voters.contains(&self.me.name))
     }
 
-    /// Until when what it says about the leader holds: as leader its lease, as follower the failure timeout.
+    /// How long a leader may be silent: the failure timeout, or its own lease where that is longer, since it may space its
+    /// heartbeats by that.
+    pub(super) fn silence_of(&self, leader: ProcessId) -> Duration {
+        let lease = self.majority.as_ref().and_then(|m| m.leases_ms.get(&leader)).copied();
+        self.settings.failure_timeout.max(lease_of(lease.unwrap_or_default()))
+    }
+
+    /// Until when what it says about the leader holds: as leader its lease, as follower how long that may be silent.
     pub(super) fn valid_until(&self) -> Option<Moment> {
         let m = self.majority.as_ref()?;
         match self.phase {
             Phase::Leading(_) => m.term.as_ref().map(|term| term.lease_until),
-            Phase::Following => Some(m.leader_heard.plus(self.settings.failure_timeout)),
+            Phase::Following => {
+                let leader = self.leader.as_ref().map(|leader| leader.peer.id)?;
+                Some(m.leader_heard.plus(self.silence_of(leader)))
+            }
             _ => None,
         }
     }

@@ -127,9 +127,9 @@ impl Machine {
         self.judge_recovery(now);
     }
 
-    /// Whether it knows enough: (a) once a majority of the view, itself not counted, has answered from records, a lease
-    /// or more after its start; or (b) once all others have answered, from records if there are any, and otherwise, at a
-    /// first start, all naming the same voters.
+    /// Whether it knows enough: once a majority of the view, itself not counted, has answered from records, a lease or more
+    /// after its start; or, where nobody has a record, at a first start, once all others have answered and name the same voters.
+    /// That all others of a view have answered is not enough: it may not be committed, and leave out who leads.
     fn judge_recovery(&mut self, now: Now) {
         let counts_itself = self.mutant(Mutation::RecoveryCountsItself);
         let early = self.mutant(Mutation::RecoveryEarly);
@@ -153,7 +153,7 @@ impl Machine {
         let late_from = recovery.started.plus(lease_of(lease_ms));
         let late = others.iter().filter(|a| a.recollection.is_some() && (a.asked >= late_from || early));
         let known = late.count() + usize::from(counts_itself) >= view.majority();
-        if !(first_start || highest.is_some() && (everybody || known)) {
+        if !(first_start || highest.is_some() && known) {
             return;
         }
         let epoch = recovery.answers.values().map(|answer| answer.epoch).max().unwrap_or_default();

@@ -12,7 +12,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use uuid::Uuid;
 
+mod recovery;
 mod strangers;
+mod views;
 
 fn peer(k: u8) -> Peer {
     Peer {
@@ -267,7 +269,26 @@ fn another_life_has_no_right_to_what_was_granted_to_the_former() {
         let mut voter = settled(leaves_out);
         voter.claim(2, 5);
         voter.feed(Event::LinkUp(Peer { incarnation: Incarnation(22), ..peer(2) }));
+        let promised = voter.ask(2, Question::Claim, 6, 22);
+        assert!(
+            matches!(promised, Some(Verdict::No(Refusal::Promised { .. }))),
+            "which life is the former one?"
+        );
+        voter.pass(1500);
         assert_eq!(voter.ask(2, Question::Claim, 5, 22), Some(verdict), "{leaves_out:?}");
+    }
+}
+
+/// Who leads by a lease longer than this voter's own may have won by a grant that was forgotten since.
+#[test]
+fn who_agrees_to_a_sounding_keeps_its_lease() {
+    for (leaves_out, longest) in [(None, 4000), (Some(Mutation::LeaseOfSoundingForgotten), 1500)] {
+        let mut voter = settled(leaves_out);
+        let view = view(4, voters()).stamp;
+        let ballot = Ballot { epoch: Epoch(5), incarnation: peer(2).incarnation, lease_ms: 4000, view };
+        voter.hear(2, 4, Body::Contest { question: Question::Sounding, ballot, freed: None });
+        let kept = voter.machine.record().vote.unwrap().lease_longest_ms;
+        assert_eq!(kept, longest, "{leaves_out:?}");
     }
 }
 
@@ -375,96 +396,4 @@ fn a_conditional_yes_is_no_yes_until_all_have_said_it() {
             assert_eq!(asked(&sent), [(Question::Claim, 5)], "all have said it");
         }
     }
-}
-
-#[test]
-fn views_are_ordered_by_their_leaders_epoch_first() {
-    for (leaves_out, stored) in [(None, 5), (Some(Mutation::ViewsByVersion), 4)] {
-        let mut voter = settled(leaves_out);
-        for (epoch, version) in [(4, 1), (5, 0)] {
-            let stamp = ViewStamp { epoch: Epoch(epoch), version };
-            voter.hear(2, epoch, Body::Voters { view: VoterView { stamp, voters: voters() } });
-        }
-        let vote = voter.machine.record().vote.unwrap();
-        assert_eq!(vote.view.stamp.epoch, Epoch(stored), "{leaves_out:?}");
-    }
-}
-
-/// p1 leads epoch 5 with p2, both given these voters, or only p1; p4 and p5 have stored its view, and so has p2.
-fn leader_that_changes_the_view(leaves_out: Option<Mutation>, agrees: bool) -> Voter {
-    let five = first(5);
-    let record = settled(None).machine.record();
-    let mut voter = Voter::with(leaves_out, five.clone(), Some(&record));
-    [4, 5].into_iter().for_each(|k| drop(voter.feed(Event::LinkUp(peer(k)))));
-    voter.pass(1500);
-    voter.sound();
-    voter.yes(2, Question::Sounding, 5, &view(4, voters()));
-    voter.yes(2, Question::Claim, 5, &view(4, voters()));
-    assert!(voter.machine.phase.leading());
-    let target = if agrees { fingerprint(&five) } else { fingerprint(&voters()) };
-    for from in [4, 5, 2] {
-        voter.stores(from, 0, target);
-    }
-    voter
-}
-
-impl Voter {
-    /// A follower acknowledges the first round of heartbeats, and stores the view of this version.
-    fn stores(&mut self, from: u8, version: u32, target: u64) {
-        let (membership, view) = (MembershipVersion::default(), ViewStamp { epoch: Epoch(5), version });
-        let promised = from == 2;
-        self.hear(from, 5, Body::Renewed { sequence: 1, membership, promised, view, target, lease_ms: 1500 });
-    }
-
-    fn view(&self) -> VoterView {
-        self.machine.record().vote.unwrap().view
-    }
-}
-
-#[test]
-fn the_view_changes_only_when_a_majority_was_given_the_same_voters() {
-    for (leaves_out, agrees, changes) in
-        [(None, true, true), (None, false, false), (Some(Mutation::NoAgreement), false, true)]
-    {
-        let view = leader_that_changes_the_view(leaves_out, agrees).view();
-        assert_eq!(view.voters.contains("p4"), changes, "{leaves_out:?} {agrees}");
-    }
-}
-
-#[test]
-fn the_next_change_waits_until_the_last_is_committed() {
-    for leaves_out in [None, Some(Mutation::ChangesOverlap)] {
-        let mut voter = leader_that_changes_the_view(leaves_out, true);
-        voter.stores(5, 1, fingerprint(&first(5)));
-        assert_eq!(voter.view().voters.contains("p5"), leaves_out.is_some(), "{leaves_out:?}");
-    }
-}
-
-/// Whether a voter without a record has recovered after these answers: from whom, to which life, how long after its start.
-fn recovers(leaves_out: Option<Mutation>, voters: u8, answers: &[u8], life: u64, after_ms: u64) -> bool {
-    let voters = first(voters);
-    let mut voter = Voter::with(leaves_out, voters.clone(), None);
-    voter.feed(Event::LinkUp(peer(4)));
-    voter.pass(after_ms);
-    voter.feed(Event::Timer(Timer::Recover));
-    for from in answers {
-        let recollection = Some(Recollection { view: view(4, voters.clone()), lease_longest_ms: 1500 });
-        let (target, incarnation) = (fingerprint(&voters), Incarnation(life));
-        voter.hear(*from, 4, Body::Recovered { round: 2, incarnation, recollection, target });
-    }
-    voter.machine.record().vote.is_some()
-}
-
-#[test]
-fn a_voter_without_its_record_recovers_from_a_majority_of_others_a_lease_after_its_start() {
-    assert!(recovers(None, 5, &[2, 3, 4], 1, 1500));
-    assert!(!recovers(None, 5, &[2, 3], 1, 1500));
-    assert!(recovers(Some(Mutation::RecoveryCountsItself), 5, &[2, 3], 1, 1500));
-    assert!(!recovers(None, 5, &[2, 3, 4], 1, 1000));
-    assert!(recovers(Some(Mutation::RecoveryEarly), 5, &[2, 3, 4], 1, 1000));
-    assert!(recovers(None, 3, &[2, 3], 1, 1000), "all others have answered");
-    assert!(!recovers(None, 5, &[2, 3, 4], 99, 1500), "an answer to a former life");
-    assert!(recovers(Some(Mutation::RecoveryEchoIgnored), 5, &[2, 3, 4], 99, 1500));
-    assert!(!recovers(None, 5, &[], 1, 1500));
-    assert!(recovers(Some(Mutation::NoRecovery), 5, &[], 1, 1500));
 }

@@ -61,8 +61,13 @@ impl Machine {
             self.lose_leader(Reason::Superseded);
             self.set_epoch(ballot.epoch);
         }
-        if question == Question::Claim && matches!(verdict, Verdict::Yes | Verdict::Conditional) {
-            self.grant(now, from, ballot);
+        if matches!(verdict, Verdict::Yes | Verdict::Conditional) {
+            if !self.mutant(Mutation::LeaseOfSoundingForgotten) {
+                self.keep_lease(ballot.lease_ms);
+            }
+            if question == Question::Claim {
+                self.grant(now, from, ballot);
+            }
         }
         self.reply(from, question, ballot, verdict);
         if question == Question::Claim && self.gives_way(from, ballot.epoch) {
@@ -187,6 +192,14 @@ impl Machine {
         let same = m.promise.filter(|promise| promise.to == to);
         let until = same.map_or(until, |promise| promise.until.max(until));
         m.promise = Some(Promise { to, epoch, until });
+        self.keep_lease(lease_ms);
+    }
+
+    /// Keeps the longest lease that it may have to wait out, or tell a voter to that has lost its record. Who agrees to a
+    /// sounding keeps it already: its sender may win by the grant of a voter that then forgets it, and nobody else would know
+    /// for how long it leads (rules 2 and 8).
+    fn keep_lease(&mut self, lease_ms: u32) {
+        let Some(m) = &mut self.majority else { return };
         if lease_ms > m.lease_longest_ms {
             m.lease_longest_ms = lease_ms;
             self.dirty = true;
@@ -247,12 +260,6 @@ impl Machine {
         if self.settings.crash_evidence == CrashEvidence::Release {
             self.free(now, |promise| promise.to == Process { id, incarnation });
         }
-    }
-
-    /// Another life of a process answers: the former one is dead (rule 10).
-    pub(in crate::election::machine) fn reborn(&mut self, now: Now, id: ProcessId) {
-        let Some(process) = self.process(id) else { return };
-        self.free(now, |promise| promise.to.id == id && promise.to != process);
     }
 
     /// Frees the promise if `which` holds of it, and answers anew whom it stood in the way of.

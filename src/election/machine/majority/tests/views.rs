@@ -1,0 +1,84 @@
+//! The voter view: which one is stored, and when a leader changes it.
+
+use super::*;
+
+#[test]
+fn views_are_ordered_by_their_leaders_epoch_first() {
+    for (leaves_out, stored) in [(None, 5), (Some(Mutation::ViewsByVersion), 4)] {
+        let mut voter = settled(leaves_out);
+        for (epoch, version) in [(4, 1), (5, 0)] {
+            let stamp = ViewStamp { epoch: Epoch(epoch), version };
+            voter.hear(2, epoch, Body::Voters { view: VoterView { stamp, voters: voters() } });
+        }
+        let vote = voter.machine.record().vote.unwrap();
+        assert_eq!(vote.view.stamp.epoch, Epoch(stored), "{leaves_out:?}");
+    }
+}
+
+/// p1 leads epoch 5 with p2, both given these voters, or only p1; p4 and p5 have stored its view, and so has p2.
+fn leader_that_changes_the_view(leaves_out: Option<Mutation>, agrees: bool) -> Voter {
+    let five = first(5);
+    let record = settled(None).machine.record();
+    let mut voter = Voter::with(leaves_out, five.clone(), Some(&record));
+    [4, 5].into_iter().for_each(|k| drop(voter.feed(Event::LinkUp(peer(k)))));
+    voter.pass(1500);
+    voter.sound();
+    voter.yes(2, Question::Sounding, 5, &view(4, voters()));
+    voter.yes(2, Question::Claim, 5, &view(4, voters()));
+    assert!(voter.machine.phase.leading());
+    let target = if agrees { fingerprint(&five) } else { fingerprint(&voters()) };
+    for from in [4, 5, 2] {
+        voter.stores(from, 0, target);
+    }
+    voter
+}
+
+impl Voter {
+    /// A follower acknowledges the first round of heartbeats, and stores the view of this version.
+    fn stores(&mut self, from: u8, version: u32, target: u64) {
+        let (membership, view) = (MembershipVersion::default(), ViewStamp { epoch: Epoch(5), version });
+        let promised = from == 2;
+        self.hear(from, 5, Body::Renewed { sequence: 1, membership, promised, view, target, lease_ms: 1500 });
+    }
+
+    fn view(&self) -> VoterView {
+        self.machine.record().vote.unwrap().view
+    }
+}
+
+#[test]
+fn the_view_changes_only_when_a_majority_was_given_the_same_voters() {
+    for (leaves_out, agrees, changes) in
+        [(None, true, true), (None, false, false), (Some(Mutation::NoAgreement), false, true)]
+    {
+        let view = leader_that_changes_the_view(leaves_out, agrees).view();
+        assert_eq!(view.voters.contains("p4"), changes, "{leaves_out:?} {agrees}");
+    }
+}
+
+#[test]
+fn the_next_change_waits_until_the_last_is_committed() {
+    for leaves_out in [None, Some(Mutation::ChangesOverlap)] {
+        let mut voter = leader_that_changes_the_view(leaves_out, true);
+        voter.stores(5, 1, fingerprint(&first(5)));
+        assert_eq!(voter.view().voters.contains("p5"), leaves_out.is_some(), "{leaves_out:?}");
+    }
+}
+
+/// p1 stores a view without p2 that may not be committed; p3, restarted, still has the one with p2. p2 may lead by a grant that
+/// p3 has forgotten.
+#[test]
+fn with_conditional_grants_everybody_of_every_view_is_needed() {
+    for (leaves_out, claims) in [(None, false), (Some(Mutation::EverybodyOfOneView), true)] {
+        let mut voter = settled(leaves_out);
+        let without = ["p1", "p3"].map(str::to_owned).into();
+        voter.hear(3, 5, Body::Voters { view: view(5, without) });
+        voter.feed(Event::Timer(Timer::Margin));
+        let sounded = asked(&voter.feed(Event::Timer(Timer::Announcement)));
+        let &[(Question::Sounding, epoch)] = sounded.as_slice() else { panic!("{sounded:?}") };
+        let (question, verdict, view) = (Question::Sounding, Verdict::Conditional, view(4, voters()));
+        let (epoch, incarnation) = (Epoch(epoch), Incarnation(1));
+        let sent = voter.hear(3, 4, Body::Vote { question, epoch, incarnation, verdict, view });
+        assert_eq!(!asked(&sent).is_empty(), claims, "{leaves_out:?}");
+    }
+}
