@@ -3,7 +3,8 @@
 use super::{Machine, Majority, lease_of};
 use crate::election::machine::{Mutation, Phase};
 use crate::election::{
-    Body, Epoch, Incarnation, Moment, Note, Now, ProcessId, Reason, Recollection, Timer, VoterView, Waits,
+    Body, Epoch, Incarnation, Moment, Note, Now, ProcessId, Reason, Recollection, Timer, ViewStamp,
+    VoterView, Waits,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -128,8 +129,9 @@ impl Machine {
     }
 
     /// Whether it knows enough: once a majority of the view, itself not counted, has answered from records, a lease or more
-    /// after its start; or, where nobody has a record, at a first start, once all others have answered and name the same voters.
-    /// That all others of a view have answered is not enough: it may not be committed, and leave out who leads.
+    /// after its start; or, where nobody has a record, at a first start, once all others have answered and name the same voters;
+    /// or once all others have answered and no leader has written a view yet, after a first start that was interrupted. That
+    /// all others of a later view have answered is not enough: it may not be committed, and leave out who leads.
     fn judge_recovery(&mut self, now: Now) {
         let counts_itself = self.mutant(Mutation::RecoveryCountsItself);
         let early = self.mutant(Mutation::RecoveryEarly);
@@ -153,7 +155,8 @@ impl Machine {
         let late_from = recovery.started.plus(lease_of(lease_ms));
         let late = others.iter().filter(|a| a.recollection.is_some() && (a.asked >= late_from || early));
         let known = late.count() + usize::from(counts_itself) >= view.majority();
-        if !(first_start || highest.is_some() && known) {
+        let as_started = highest.is_some_and(|view| view.stamp == ViewStamp::default());
+        if !(first_start || highest.is_some() && known || everybody && as_started) {
             return;
         }
         let epoch = recovery.answers.values().map(|answer| answer.epoch).max().unwrap_or_default();
