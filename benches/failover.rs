@@ -2,6 +2,10 @@
 //!
 //! Prints a table, and fails when a round breaks what has to hold (one leader, a higher epoch, the right successor, no
 //! election when a process comes back) or a measured time is over its bound.
+//!
+//! With `--safety majority` a failover also waits for durable records, several one after the other. What the rules cost is
+//! measured with the records in memory (/dev/shm), and once more in the folder for temporary files (TMPDIR), whose disk decides
+//! then: that is shown, with the time of one save there, and has no bound.
 
 #[path = "../tests/real/rounds.rs"]
 mod rounds;
@@ -9,6 +13,8 @@ mod rounds;
 mod usage;
 
 use bellwether::demo::fleet::{Agreement, Fleet, Plan};
+use bellwether::election::{Epoch, ProcessId, Record};
+use bellwether::store::Store;
 use rounds::{ANSWER_TIMEOUT, Cause, FAILURE_TIMEOUT, PATIENCE};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -26,6 +32,10 @@ const STOPPED: Duration = Duration::from_secs(5);
 /// Resident memory of one process, and its share of a core while nothing happens.
 const RESIDENT_KIB_MAX: u64 = 5 * 1024;
 const IDLE_PERCENT_MAX: f64 = 0.5;
+/// A folder in memory.
+const MEMORY: &str = "/dev/shm";
+/// How many saves are timed.
+const SAVES: usize = 50;
 const IDLE_WATCHED: Duration = Duration::from_secs(20);
 
 /// A line of the table.
@@ -97,7 +107,7 @@ fn measure(rounds: usize, logs: &Path) -> Result<bool, String> {
     let mut good = true;
     for n in SIZES {
         for (cause, what) in [(Cause::Crash, "crash (SIGKILL)"), (Cause::Handover, "handover (SIGTERM)")] {
-            let (took, back) = rounds_of(n, cause, rounds, &[], None, logs)?;
+            let (took, back) = rounds_of(n, cause, rounds, &[], None, None, logs)?;
             good &= print(&Row { n, what, times: took, bound: Bound::Median(FAST) });
             print(&Row { n, what: "  rejoin, from the start", times: back, bound: Bound::None });
         }
@@ -106,7 +116,7 @@ fn measure(rounds: usize, logs: &Path) -> Result<bool, String> {
     for n in SIZES {
         let flags = ["--crash-evidence", "off"];
         let parts = in_parallel(rounds, |share| {
-            rounds_of(n, Cause::Crash, share, &flags, Some(SLOW_ASK_EVERY), logs)
+            rounds_of(n, Cause::Crash, share, &flags, Some(SLOW_ASK_EVERY), None, logs)
         })?;
         let times = parts.into_iter().flat_map(|(took, _)| took).collect();
         good &= print(&Row { n, what: "crash, --crash-evidence off", times, bound: Bound::Max(silence) });
@@ -122,17 +132,80 @@ fn measure(rounds: usize, logs: &Path) -> Result<bool, String> {
         let answers: u64 = pauses.iter().map(|p| p.answers).sum();
         println!("    none of the {answers} answers of the woken leaders from SIGCONT on said that it leads");
     }
+    good &= majority(rounds, logs)?;
     good &= idle(logs)?;
     println!("took {:.0} s", began.elapsed().as_secs_f64());
     Ok(good)
 }
 
-fn fleet(n: usize, flags: &[&str], logs: &Path) -> Result<Fleet, String> {
+/// The rows of `--safety majority`.
+fn majority(rounds: usize, logs: &Path) -> Result<bool, String> {
+    let temporary = |folder: Option<&str>| {
+        let dir = folder.map_or_else(tempfile::tempdir, tempfile::tempdir_in);
+        dir.map_err(|error| format!("no folder for records: {error}"))
+    };
+    let (memory, disk) = (temporary(Some(MEMORY))?, temporary(None)?);
+    let lease_over = FAILURE_TIMEOUT + ANSWER_TIMEOUT + Duration::from_millis(100);
+    let mut good = true;
+    for n in SIZES {
+        let shm = Some(memory.path());
+        let (took, back) = rounds_of(n, Cause::Handover, rounds, &[], None, shm, logs)?;
+        let what = "majority, handover (SIGTERM)";
+        good &= print(&Row { n, what, times: took, bound: Bound::Median(FAST) });
+        print(&Row { n, what: "  rejoin, from the start", times: back, bound: Bound::None });
+        let release = ["--crash-evidence", "release"];
+        let (times, _) = rounds_of(n, Cause::Crash, rounds, &release, None, shm, logs)?;
+        let what = "majority, crash, release";
+        good &= print(&Row { n, what, times, bound: Bound::Median(FAST) });
+        let parts = in_parallel(rounds, |share| {
+            rounds_of(n, Cause::Crash, share, &[], Some(SLOW_ASK_EVERY), shm, logs)
+        })?;
+        let times = parts.into_iter().flat_map(|(took, _)| took).collect();
+        good &= print(&Row { n, what: "majority, crash", times, bound: Bound::Max(lease_over) });
+    }
+    let save = saving(disk.path())?;
+    println!(
+        "    the same with the records in {}, where one save takes {:.1} ms:",
+        std::env::temp_dir().display(),
+        save.as_secs_f64() * 1000.0
+    );
+    for n in SIZES {
+        for (cause, flags, what) in [
+            (Cause::Handover, &[][..], "majority on disk, handover"),
+            (Cause::Crash, &["--crash-evidence", "release"], "majority on disk, crash, release"),
+        ] {
+            let (times, _) = rounds_of(n, cause, rounds.div_ceil(5), flags, None, Some(disk.path()), logs)?;
+            print(&Row { n, what, times, bound: Bound::None });
+        }
+    }
+    Ok(good)
+}
+
+/// The median of saving a small record in this folder.
+fn saving(folder: &Path) -> Result<Duration, String> {
+    let (mut store, _) = Store::open(folder).map_err(|error| error.to_string())?;
+    let id = ProcessId(uuid::Uuid::new_v4());
+    let mut record =
+        Record { cluster: "c".to_owned(), id, epoch: Epoch(1), leader: None, members: vec![], vote: None };
+    let mut times = Vec::new();
+    for _ in 0..SAVES {
+        let at = Instant::now();
+        record.epoch = record.epoch.next();
+        store.save(&record).map_err(|error| error.to_string())?;
+        times.push(at.elapsed());
+    }
+    times.sort_unstable();
+    Ok(percentile(&times, 50))
+}
+
+/// `states`: where voters keep their records; none: `classic`.
+fn fleet(n: usize, flags: &[&str], states: Option<&Path>, logs: &Path) -> Result<Fleet, String> {
     let plan = Plan {
         binary: PathBuf::from(env!("CARGO_BIN_EXE_bellwether")),
         n,
         base_port: None,
         flags: flags.iter().map(|f| (*f).to_owned()).collect(),
+        majority: states.map(Path::to_owned),
         logs: Some(tempfile::tempdir_in(logs).map_err(|e| e.to_string())?.keep()),
     };
     Fleet::new(plan).map_err(|e| e.to_string())
@@ -142,10 +215,11 @@ fn started(
     n: usize,
     flags: &[&str],
     ask_every: Option<Duration>,
+    states: Option<&Path>,
     logs: &Path,
 ) -> Result<(Fleet, Agreement), String> {
     let flags = [&["--preempt", "never"], flags].concat();
-    let mut fleet = fleet(n, &flags, logs)?;
+    let mut fleet = fleet(n, &flags, states, logs)?;
     if ask_every.is_some() {
         fleet.ask_every(ask_every);
     }
@@ -161,9 +235,10 @@ fn rounds_of(
     rounds: usize,
     flags: &[&str],
     ask_every: Option<Duration>,
+    states: Option<&Path>,
     logs: &Path,
 ) -> Result<(Vec<Duration>, Vec<Duration>), String> {
-    let (mut fleet, mut now) = started(n, flags, ask_every, logs)?;
+    let (mut fleet, mut now) = started(n, flags, ask_every, states, logs)?;
     let (mut times, mut back) = (Vec::new(), Vec::new());
     for round in 1..=rounds {
         let what = format!("{cause:?} {flags:?}, round {round} of {}", fleet.name(now.leader));
@@ -177,7 +252,7 @@ fn rounds_of(
 }
 
 fn pauses_of(n: usize, rounds: usize, logs: &Path) -> Result<Vec<rounds::Pause>, String> {
-    let (mut fleet, mut now) = started(n, &[], Some(SLOW_ASK_EVERY), logs)?;
+    let (mut fleet, mut now) = started(n, &[], Some(SLOW_ASK_EVERY), None, logs)?;
     let mut pauses = Vec::new();
     for round in 1..=rounds {
         let (next, pause) = rounds::pause(&mut fleet, &now, STOPPED)
@@ -237,7 +312,7 @@ fn percentile(sorted: &[Duration], percent: usize) -> Duration {
 
 /// Memory and processor time of five processes that are left alone.
 fn idle(logs: &Path) -> Result<bool, String> {
-    let (fleet, _now) = started(5, &[], None, logs)?;
+    let (fleet, _now) = started(5, &[], None, None, logs)?;
     let idle = usage::idle(&fleet, IDLE_WATCHED)?;
     let (resident, percent) = (idle.resident_kib_max(), idle.cpu_percent_max());
     let verdict = |good| if good { "ok" } else { "OVER" };

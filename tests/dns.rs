@@ -6,6 +6,7 @@
 
 #[path = "dns/lab.rs"]
 mod lab;
+mod namespace;
 
 use lab::{Dnsmasq, Namespace, Resolve, example, static_example};
 use std::time::{Duration, Instant};

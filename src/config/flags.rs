@@ -62,7 +62,8 @@ Exit codes:
 const DEMO_EXAMPLES: &str = "\
 Examples:
   bellwether demo
-  bellwether demo -n 5 --once";
+  bellwether demo -n 5 --once
+  bellwether demo --safety majority --once";
 
 const STATUS_EXAMPLES: &str = "\
 Examples:
@@ -197,17 +198,9 @@ pub struct RunArgs {
     pub revision: Option<String>,
 
     /// What is promised: `classic` or `majority`
-    ///
-    /// classic: the published algorithm. While messages arrive in bounded time and processes crash cleanly, there is
-    /// one leader. A network partition gives one leader per side; when it heals, one of them wins with a new epoch.
-    /// majority: at every instant at most one process answers that it leads, also in a partition or after a pause, since
-    /// a leader holds a lease that a majority of --voters renews; the rates of any two clocks may differ by 1 %. It
-    /// costs: nobody leads where no majority is connected, and the first start, or a voter that has lost its disk, waits
-    /// for the others. It requires --voters and --state-dir.
     #[arg(
-        long, env = "BELLWETHER_SAFETY", value_name = "LEVEL", help_heading = ELECTION, default_value = "classic",
-        value_parser = PossibleValuesParser::new(["classic", "majority"])
-            .map(|v| if v == "majority" { Level::Majority } else { Level::Classic })
+        long, env = "BELLWETHER_SAFETY", value_name = "LEVEL", help_heading = ELECTION, value_enum,
+        default_value = "classic"
     )]
     pub safety: Level,
 
@@ -215,9 +208,7 @@ pub struct RunArgs {
     ///
     /// 3 in a StatefulSet called web: web-0, web-1 and web-2. Give all processes the same; of N voters, more than half
     /// must be up, so an odd number is best.
-    #[arg(
-        long, env = "BELLWETHER_VOTERS", value_name = "N|NAMES", help_heading = ELECTION, value_parser = voters
-    )]
+    #[arg(long, env = "BELLWETHER_VOTERS", value_name = "N|NAMES", help_heading = ELECTION, value_parser = voters)]
     pub voters: Option<Voters>,
 
     /// Rank among the processes, 0 to 1000: the highest leads, 0 never does
@@ -365,6 +356,10 @@ pub struct DemoArgs {
     #[arg(long)]
     pub once: bool,
 
+    /// Their safety level; with `majority` all are voters, and their records are in the folder for temporary files
+    #[arg(long, value_name = "LEVEL", default_value = "classic", value_enum)]
+    pub safety: Level,
+
     /// Use the ports from this one on, two for each sidecar, instead of free ones
     #[arg(long, value_name = "PORT", value_parser = |text: &str| whole::<u16>(text, 1..=65_500))]
     pub base_port: Option<u16>,
@@ -396,9 +391,15 @@ pub enum Output {
 }
 
 /// What `--safety` promises.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Level {
+    /// The published algorithm: while messages arrive in bounded time and processes crash cleanly, there is one leader; a
+    /// network partition gives one leader per side, and when it heals, one of them wins with a new epoch
     Classic,
+    /// At every instant at most one process answers that it leads, also in a partition or after a pause: a leader holds a
+    /// lease that a majority of --voters renews (the rates of any two clocks may differ by 1 %). It costs: nobody leads
+    /// where no majority is connected, and the first start, or a voter that has lost its disk, waits for the others. It
+    /// requires --voters and --state-dir
     Majority,
 }
 

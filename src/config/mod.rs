@@ -14,7 +14,7 @@ mod tests;
 mod voters;
 
 pub use crate::telemetry::log::LogFormat;
-pub use flags::{DemoArgs, Output, StatusArgs};
+pub use flags::{DemoArgs, Level, Output, StatusArgs};
 pub use host_port::{HostError, HostPort};
 pub use sim::{SimArgs, SimTask};
 
@@ -24,6 +24,7 @@ use clap::{Args, CommandFactory, FromArgMatches};
 use core::net::SocketAddr;
 use flags::{ABOUT, Cli, LONG_ABOUT, RunArgs};
 use std::ffi::OsString;
+use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -99,15 +100,18 @@ pub fn command() -> Result<Command, ExitCode> {
     })?;
     match asked {
         flags::Command::Run(args) => {
-            check(*args, surroundings()).map(|config| Command::Run(Box::new(config))).map_err(|refusal| {
-                eprintln!("error: {refusal}\n\nFor more information, try 'bellwether --help'.");
-                ExitCode::from(EXIT_BAD_CONFIGURATION)
-            })
+            check(*args, surroundings()).map(|config| Command::Run(Box::new(config))).map_err(refused)
         }
         flags::Command::Demo(args) => Ok(Command::Demo(args)),
         flags::Command::Status(args) => Ok(Command::Status(args)),
-        flags::Command::Sim(flags) => Ok(Command::Sim(flags.into())),
+        flags::Command::Sim(flags) => SimArgs::try_from(flags).map(Command::Sim).map_err(refused),
     }
+}
+
+/// Says what is wrong with the configuration.
+fn refused(why: impl fmt::Display) -> ExitCode {
+    eprintln!("error: {why}\n\nFor more information, try 'bellwether --help'.");
+    ExitCode::from(EXIT_BAD_CONFIGURATION)
 }
 
 /// Parses the arguments, the program's own name first, with the environment behind them.

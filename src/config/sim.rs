@@ -1,6 +1,7 @@
 //! The flags of `bellwether sim`.
 
-use super::flags::whole;
+use super::flags::{Level, whole};
+use super::voters::Refusal;
 use crate::election::CrashEvidence;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
@@ -35,10 +36,9 @@ pub struct SimFlags {
         value_parser = PossibleValuesParser::new(["3", "5", "7"]).try_map(|n| n.parse::<usize>()))]
     pub n: usize,
 
-    /// What is promised, and so what is looked at: `classic` or `majority`
-    #[arg(long, value_name = "LEVEL", default_value = "majority", action = clap::ArgAction::Set,
-        value_parser = PossibleValuesParser::new(["classic", "majority"]).map(|level| level == "majority"))]
-    pub safety: bool,
+    /// What is promised, and so what is looked at
+    #[arg(long, value_name = "LEVEL", default_value = "majority", value_enum)]
+    pub safety: Level,
 
     /// Each seed draws its own mix of faults, half of the kinds
     #[arg(long)]
@@ -96,20 +96,20 @@ impl SimArgs {
     }
 }
 
-impl From<SimFlags> for SimArgs {
-    fn from(flags: SimFlags) -> SimArgs {
+impl TryFrom<SimFlags> for SimArgs {
+    type Error = Refusal;
+
+    fn try_from(flags: SimFlags) -> Result<SimArgs, Refusal> {
+        let majority = flags.safety == Level::Majority;
+        if !majority && flags.crash_evidence == Some(CrashEvidence::Release) {
+            return Err(Refusal::ReleaseInClassic);
+        }
         let task = match (flags.replay, flags.minimise) {
             (Some(seed), _) => SimTask::Replay(seed),
             (_, Some(seed)) => SimTask::Minimise(seed),
             _ => SimTask::Seeds { first: flags.seeds.0, last: flags.seeds.1 },
         };
-        SimArgs {
-            task,
-            n: flags.n,
-            majority: flags.safety,
-            swarm: flags.swarm,
-            crash_evidence: flags.crash_evidence,
-        }
+        Ok(SimArgs { task, n: flags.n, majority, swarm: flags.swarm, crash_evidence: flags.crash_evidence })
     }
 }
 
@@ -133,6 +133,21 @@ fn seeds(text: &str) -> Result<(u64, u64), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn classic_has_no_lease_to_release() {
+        let flags = |safety| SimFlags {
+            seeds: (1, 1),
+            replay: None,
+            minimise: None,
+            n: 3,
+            safety,
+            swarm: false,
+            crash_evidence: Some(CrashEvidence::Release),
+        };
+        assert_eq!(SimArgs::try_from(flags(Level::Classic)), Err(Refusal::ReleaseInClassic));
+        assert!(SimArgs::try_from(flags(Level::Majority)).is_ok_and(|args| args.majority));
+    }
 
     #[test]
     fn seeds_are_two_numbers_in_order() {

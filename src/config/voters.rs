@@ -2,7 +2,7 @@
 
 use super::duration::show;
 use super::flags::{Level, RunArgs};
-use crate::election::{CrashEvidence, DRIFT, NAME_BYTES_MAX, Safety, VOTERS_MAX, check_text};
+use crate::election::{CrashEvidence, DRIFT, NAME_BYTES_MAX, Safety, VOTERS_MAX, check_text, counted};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
@@ -93,11 +93,6 @@ pub enum Refusal {
         show(shortest(*.heartbeat * 2 + *.answer))
     )]
     LeaseTooShort { lease: Duration, heartbeat: Duration, answer: Duration },
-}
-
-/// What a leader may count on of a lease.
-fn counted(lease: Duration) -> Duration {
-    lease - lease / DRIFT
 }
 
 /// The same for people: in whole milliseconds, rounded down.

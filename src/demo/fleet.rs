@@ -35,6 +35,9 @@ pub struct Plan {
     pub base_port: Option<u16>,
     /// Flags for all of them, besides those that the fleet gives: names, ports, peers, cluster.
     pub flags: Vec<String>,
+    /// With `--safety majority`, all of them voters: the folder in which each gets a state folder of its own, which a
+    /// restart finds again. The fleet removes none of them. None: `classic`, without a state folder.
+    pub majority: Option<PathBuf>,
     /// A folder for their logs, `p1.log` and so on; none: errors go where this process's errors go.
     pub logs: Option<PathBuf>,
 }
@@ -160,7 +163,7 @@ impl Fleet {
         (0..self.n()).filter(|place| self.slots[*place].child.is_some()).collect()
     }
 
-    /// Starts the process of a place, with flags of its own; a name or a cluster among them takes the place of the
+    /// Starts the process of a place, with flags of its own; a name, a cluster or voters among them take the place of the
     /// fleet's, and peers are added to the fleet's.
     ///
     /// # Errors
@@ -191,6 +194,15 @@ impl Fleet {
             .process_group(0);
         lifeline::attach(&mut command);
         let failed = |source| FleetError::Start { what: name.clone(), source };
+        if let Some(folder) = &self.plan.majority {
+            let state = folder.join(&name);
+            std::fs::create_dir_all(&state).map_err(failed)?;
+            let voters: Vec<String> = (0..self.n()).map(|place| self.name(place)).collect();
+            command.args(["--safety", "majority"]).arg("--state-dir").arg(state);
+            if !flags.contains(&"--voters") {
+                command.args(["--voters", &voters.join(",")]);
+            }
+        }
         if let Some(folder) = &self.plan.logs {
             let path = log_file(folder, place);
             let file = std::fs::OpenOptions::new().create(true).append(true).open(path).map_err(failed)?;

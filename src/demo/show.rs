@@ -1,10 +1,13 @@
 //! What the demo shows.
 
 use super::fleet::{Agreement, Fleet, FleetError, Plan};
-use crate::config::DemoArgs;
+use crate::config::{DemoArgs, Level};
 use rustix::process::Signal;
 use signal_hook::consts::{SIGINT, SIGTERM};
-use std::io::Write;
+use std::fs::DirBuilder;
+use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,20 +54,48 @@ impl From<FleetError> for Ended {
 
 struct Demo {
     fleet: Fleet,
+    /// Removed after the fleet has ended, since it stands after it.
+    _states: Option<States>,
     began: Instant,
     interrupted: Arc<AtomicBool>,
     results: Vec<(&'static str, Duration)>,
+}
+
+/// The state folders of a demo's voters: in a folder of their own, which goes with this.
+struct States(PathBuf);
+
+impl States {
+    fn new() -> io::Result<States> {
+        let folder = std::env::temp_dir().join(format!("bellwether-demo-{}", uuid::Uuid::new_v4()));
+        DirBuilder::new().mode(0o700).create(&folder)?;
+        Ok(States(folder))
+    }
+}
+
+impl Drop for States {
+    fn drop(&mut self) {
+        // What is left of it is in the folder for what may be left.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 impl Demo {
     fn start(args: &DemoArgs, interrupted: Arc<AtomicBool>) -> Result<Demo, Ended> {
         let binary = std::env::current_exe()
             .map_err(|source| FleetError::Start { what: "this program again".to_owned(), source })?;
+        let states = match args.safety {
+            Level::Classic => None,
+            Level::Majority => Some(States::new().map_err(|source| FleetError::Start {
+                what: "with state folders in the folder for temporary files (TMPDIR)".to_owned(),
+                source,
+            })?),
+        };
         let plan = Plan {
             binary,
             n: args.n,
             base_port: args.base_port,
             flags: vec!["--log".to_owned(), "error".to_owned()],
+            majority: states.as_ref().map(|states| states.0.clone()),
             logs: None,
         };
         let mut fleet = Fleet::new(plan)?;
@@ -81,7 +112,7 @@ impl Demo {
                 fleet.ports(place).http
             ));
         }
-        Ok(Demo { fleet, began, interrupted, results: Vec::new() })
+        Ok(Demo { fleet, _states: states, began, interrupted, results: Vec::new() })
     }
 
     fn play(&mut self, once: bool) -> Result<(), Ended> {

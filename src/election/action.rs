@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// One thing to do. The driver carries out a batch in order, and before the next event is handled.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Action {
     /// Make this durable. It comes first in its batch: everything that follows may depend on it and must not leave
     /// before it is on disk (invariant 2). If it cannot be made durable the process ends (fail-stop).
@@ -42,7 +42,7 @@ pub enum Action {
 }
 
 /// What is kept over a restart (seed note 5).
-#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Record {
     /// The cluster that it belongs to.
     pub cluster: String,
@@ -60,7 +60,7 @@ pub struct Record {
 }
 
 /// Why there was a change of leader, or a loss of one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// There was none: this process has just started.
@@ -110,7 +110,7 @@ impl Reason {
 }
 
 /// How an election that this process took part in ended for it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Outcome {
     /// It leads.
     Won,
@@ -135,7 +135,7 @@ impl Outcome {
 }
 
 /// A state change worth a line in the log or a count in a metric.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Note {
     /// It asks its peers who leads before it contests anything: at a start, or after a pause this long.
     Asking {

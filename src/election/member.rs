@@ -16,7 +16,7 @@ pub const CLUSTER_BYTES_MAX: usize = 63;
 pub const REVISION_BYTES_MAX: usize = 63;
 
 /// What a process says of itself, and what others pass on of it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Peer {
     /// Its id.
     pub id: ProcessId,
@@ -42,7 +42,7 @@ impl Peer {
 }
 
 /// What the failure detector holds of a member.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum State {
     /// It answers, or nothing has been heard against it.
     Alive,
@@ -51,7 +51,7 @@ pub enum State {
 }
 
 /// A line of the membership list as it is broadcast and kept durably.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Entry {
     /// Who.
     pub peer: Peer,
@@ -61,7 +61,7 @@ pub struct Entry {
 
 /// Names one state of a leader's membership list, so that a heartbeat can say "you are up to date" in a few bytes.
 /// Ordered by the writer's epoch, then by its counter.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct MembershipVersion {
     /// The epoch of the leader that wrote it.
     pub epoch: Epoch,
@@ -70,7 +70,7 @@ pub struct MembershipVersion {
 }
 
 /// A member as the machine keeps it: the entry, and what only this process knows.
-#[derive(Clone, Debug)]
+#[derive(Clone, Hash, Debug)]
 pub struct Member {
     /// What is broadcast.
     pub peer: Peer,

@@ -7,7 +7,7 @@ use super::{
 use serde::{Deserialize, Serialize};
 
 /// The leader of an epoch, as one process tells another.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Incumbent {
     /// Who leads.
     pub peer: Peer,
@@ -16,7 +16,7 @@ pub struct Incumbent {
 }
 
 /// A message with the epoch of its sender. Sender and cluster are stamped on it by the wire.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Message {
     /// The sender's epoch (seed note 3).
     pub epoch: Epoch,
@@ -25,7 +25,7 @@ pub struct Message {
 }
 
 /// The algorithm's three messages (seed, "message types"), and those of the implementation notes.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Body {
     /// To every process that outranks the sender: an election of this epoch is on.
     Election,

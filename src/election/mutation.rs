@@ -6,7 +6,7 @@
 macro_rules! clauses {
     ($($(#[$doc:meta])* $name:ident,)*) => {
         /// One clause, left out or turned round.
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[cfg_attr(not(test), allow(dead_code))]
         pub(crate) enum Mutation {
             $($(#[$doc])* $name,)*
@@ -29,6 +29,8 @@ clauses! {
     LeaseFromWinning,
     /// Rule 3: a contestant's own grant asks nobody, its own promise neither.
     OwnGrantExempt,
+    /// Rule 3: of two claims of one epoch none gives way.
+    NoneGivesWay,
     /// Rule 3: a claimant that gives up says nothing.
     NoWithdrawal,
     /// Rule 3: a withdrawal that overtakes its claim is forgotten.

@@ -5,7 +5,7 @@ use core::net::SocketAddr;
 use std::collections::BTreeMap;
 
 /// All members but this process, at most [`MEMBERS_MAX`] - 1.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Hash, Debug, Default)]
 pub(super) struct Roster {
     members: BTreeMap<ProcessId, Member>,
     /// Which state of a leader's list this is.

@@ -4,17 +4,17 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Which form of the algorithm runs (`--variant`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Variant {
     /// The article's "modified Bully": the failure detector says who is alive, so the highest live process announces
     /// at once and the others only wait for it. They fall back to the paper's procedure.
     Detector,
-    /// Garcia-Molina's, to the letter of the seed.
+    /// Garcia-Molina's, to the letter (`tests/bully-readme.txt`).
     Paper,
 }
 
 /// When a better process takes over from a live leader (`--preempt`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Preempt {
     /// The paper: the highest process, by full rank, takes over as soon as it is back.
     Always,
@@ -25,7 +25,7 @@ pub enum Preempt {
 }
 
 /// What a closed connection and a refused dial prove (`--crash-evidence`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CrashEvidence {
     /// Nothing: only silence counts.
     Off,
@@ -37,7 +37,7 @@ pub enum CrashEvidence {
 }
 
 /// What is promised about leaders (`--safety`, spec "Safety levels").
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Safety {
     /// The published algorithm: one leader a side of a partition.
     Classic,
@@ -49,15 +49,19 @@ pub enum Safety {
     },
 }
 
-/// By what part of a second the rates of any two clocks may differ in a second: a hundredth. A leader counts on its
-/// lease for this much less.
+/// The rates of any two clocks may differ by one part in so many.
 pub const DRIFT: u32 = 100;
+
+/// What a leader counts on of a lease: less than was promised, by as much as clocks may differ (rule 5).
+pub fn counted(lease: Duration) -> Duration {
+    lease - lease / DRIFT
+}
 
 /// The checked settings of one process's machine. `config` refuses impossible relations; [`Machine::new`] asserts
 /// the ones that the rules lean on.
 ///
 /// [`Machine::new`]: super::Machine::new
-#[derive(Clone, Debug)]
+#[derive(Clone, Hash, Debug)]
 pub struct Settings {
     /// Which algorithm.
     pub variant: Variant,

@@ -1,7 +1,7 @@
 //! The machine's timers, as data: each runs at most once at a time.
 
 /// Which timer. The driver owns the clock; the machine arms and disarms.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Timer {
     /// At a start: the set of peers has not changed for the stable margin.
     Margin,

@@ -63,6 +63,8 @@ pub enum Waits {
     Recovery {
         /// Who has not answered yet.
         missing: Vec<String>,
+        /// Who was given other `--voters`: at a first start all have to be given the same.
+        differ: Vec<String>,
     },
     /// It was restarted: until this moment, or an incumbent's heartbeat (rule 7).
     Caution {

@@ -10,7 +10,7 @@ pub const VOTERS_MAX: usize = 31;
 
 /// A life of a process: what a grant is given to. A voter whose disk was lost, or that was restarted, is another one,
 /// whatever its name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Process {
     /// Who.
     pub id: ProcessId,
@@ -29,7 +29,7 @@ pub struct ViewStamp {
 }
 
 /// Who votes. A majority is counted in one of these.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct VoterView {
     /// Which view.
     pub stamp: ViewStamp,
@@ -51,7 +51,7 @@ impl VoterView {
 }
 
 /// What a contestant asks the voters for: to sound them, or to claim.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Ballot {
     /// The epoch it wants to lead in.
     pub epoch: Epoch,
@@ -64,7 +64,7 @@ pub struct Ballot {
 }
 
 /// Whether a voter was sounded or asked for a grant.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Question {
     /// "Would you grant?" Nothing changes, whatever the answer (rule 2).
     Sounding,
@@ -73,7 +73,7 @@ pub enum Question {
 }
 
 /// A voter's answer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Verdict {
     /// Yes: for a claim a durable grant, and a promise for one lease from receipt.
     Yes,
@@ -84,7 +84,7 @@ pub enum Verdict {
 }
 
 /// Why a voter refuses.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Refusal {
     /// The epoch is not above the voter's own, and was not granted to this same process; the answer's own epoch says
     /// which it has to be above.
@@ -119,7 +119,7 @@ impl Refusal {
 }
 
 /// What a voter with a record tells one that has lost its own (rule 8).
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Recollection {
     /// The view that it stores. Its epoch is the message's.
     pub view: VoterView,
@@ -128,7 +128,7 @@ pub struct Recollection {
 }
 
 /// What a voter keeps over a restart, besides what every process keeps.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct VoteRecord {
     /// Its name: a folder that was copied from another voter names that one.
     pub name: String,

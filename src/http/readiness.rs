@@ -19,17 +19,24 @@ pub(super) fn why_not_ready(snapshot: &Snapshot) -> String {
         return "it has said farewell and is about to end".to_owned();
     }
     match view.voting.as_ref().and_then(|voting| voting.waits.as_ref()) {
-        Some(Waits::Recovery { missing }) => {
+        Some(Waits::Recovery { missing, differ }) => {
+            let differ = match differ.as_slice() {
+                [] => String::new(),
+                names => format!(
+                    "; --voters is another one at {}: at a first start all must have the same",
+                    names.join(", ")
+                ),
+            };
             return format!(
                 "this voter has no record of its votes (a first start, or a lost disk), and asks the other voters what it \
-                 may have forgotten; it waits for {}",
+                 may have forgotten; it waits for {}{differ}",
                 listed(missing)
             );
         }
         Some(Waits::Caution { until }) => {
             return format!(
-                "this voter was restarted and may have forgotten a promise: it votes again in {} ms, or as soon as it \
-                 hears from a leader",
+                "this voter may have forgotten a promise of a former life: its grants count only together with all \
+                 others' for {} ms, or until it hears from a leader",
                 until.since(snapshot.now).as_millis()
             );
         }

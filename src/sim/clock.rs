@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn the_fastest_voters_promise_outlasts_the_slowest_leaders_lease() {
         let lease = 1_500 * MS;
-        let counted_on = lease - lease / u64::from(crate::election::DRIFT);
+        let counted_on = ns(crate::election::counted(Duration::from_nanos(lease)));
         let leader = Clock::new(0, -RATE_PPM_MAX).global(0, counted_on);
         let voter = Clock::new(0, RATE_PPM_MAX).global(0, lease);
         assert!(leader < voter);

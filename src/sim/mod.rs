@@ -33,9 +33,6 @@ mod world;
 #[cfg(test)]
 mod tests;
 
-pub use checker::{Rule, Violation};
-pub use sweep::{Totals, sweep};
-
 use crate::config::{SimArgs, SimTask};
 use std::io::{Write, stdout};
 use std::process::ExitCode;
@@ -48,7 +45,7 @@ pub fn run(args: &SimArgs) -> ExitCode {
     // Who does not read on has read enough; the exit code still says what was found.
     let broken = match args.task {
         SimTask::Seeds { first, last } => {
-            let totals = sweep(args, first, last, |line| drop(writeln!(out, "{line}")));
+            let totals = sweep::sweep(args, first, last, |line| drop(writeln!(out, "{line}")));
             drop(write!(out, "{totals}"));
             totals.violations > 0
         }

@@ -142,7 +142,7 @@ pub(super) fn told(note: &Note) -> String {
 /// Why a process waits before it votes.
 pub(super) fn waits(waits: &Waits) -> String {
     match waits {
-        Waits::Recovery { missing } => format!("recovery, for {}", missing.join(" ")),
+        Waits::Recovery { missing, .. } => format!("recovery, for {}", missing.join(" ")),
         Waits::Caution { .. } => "caution".to_owned(),
     }
 }

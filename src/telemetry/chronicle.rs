@@ -199,7 +199,7 @@ impl Chronicle {
             }
             Note::Cautious(wait) => {
                 let text = format!(
-                    "this voter was restarted and may have forgotten a promise: it grants nobody for a lease, or until \
+                    "this voter may have forgotten a promise of a former life: its grants count only together with all others' for a lease, or until \
                      it hears from a leader wait={}",
                     took(*wait)
                 );

@@ -1,12 +1,12 @@
 //! A network namespace, a name server in it, and the process that looks names up.
 
+use crate::namespace::{self as network, must};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -26,51 +26,36 @@ const WRONG_TRUST_ANCHOR: &str =
 /// A network namespace with nothing in it but its own loopback interface and resolver configuration. Dropping it takes
 /// it away.
 pub struct Namespace {
-    name: String,
+    network: network::Namespace,
 }
 
 impl Namespace {
     pub fn new(resolv_conf: &str) -> Namespace {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("bellwether-dns-{}-{count}", std::process::id());
-        must(Command::new("ip").args(["netns", "add", &name]));
-        // From here on dropping it cleans up.
-        let namespace = Namespace { name };
+        let namespace = Namespace { network: network::Namespace::new("dns") };
         // `ip netns exec` mounts these over the machine's.
         fs::create_dir_all(namespace.etc()).unwrap();
         fs::write(namespace.etc().join("resolv.conf"), resolv_conf).unwrap();
         fs::write(namespace.etc().join("hosts"), "").unwrap();
         fs::write(namespace.etc().join("nsswitch.conf"), "hosts: files dns\n").unwrap();
-        must(namespace.ip().args(["link", "set", "lo", "up"]));
         for address in [SERVER, UPSTREAM] {
-            must(namespace.ip().args(["address", "add", address, "dev", "lo"]));
+            must(namespace.network.ip().args(["address", "add", address, "dev", "lo"]));
         }
         namespace
     }
 
     /// A command that runs `program` in it.
     pub fn run(&self, program: &Path) -> Command {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.name]).arg(program);
-        command
-    }
-
-    fn ip(&self) -> Command {
-        let mut command = Command::new("ip");
-        command.args(["-n", &self.name]);
-        command
+        self.network.run(program)
     }
 
     fn etc(&self) -> PathBuf {
-        Path::new("/etc/netns").join(&self.name)
+        Path::new("/etc/netns").join(self.network.name())
     }
 }
 
 impl Drop for Namespace {
     fn drop(&mut self) {
         fs::remove_dir_all(self.etc()).ok();
-        Command::new("ip").args(["netns", "delete", &self.name]).status().ok();
     }
 }
 
@@ -286,9 +271,4 @@ fn target_dir() -> &'static Path {
 fn end(child: &mut Child) {
     child.kill().ok();
     child.wait().ok();
-}
-
-fn must(command: &mut Command) {
-    let status = command.status().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(status.success(), "{command:?}: {status}");
 }

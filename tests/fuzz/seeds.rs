@@ -163,6 +163,10 @@ pub fn handshakes() -> Seeds {
         ("hello_of_no_version", hello("web-0", (3, 1), "198.18.0.1:4041")),
         ("hello_longest", hello(&"\"".repeat(NAME_BYTES_MAX), (1, 1), "198.18.0.1:4041")),
         ("hello_and_more", [&usual[..], &framed(25, &start())].concat()),
+        // The level is the last byte; the first version did not send it.
+        ("hello_of_the_first_version", framed(1, &usual[10..usual.len() - 1])),
+        ("hello_majority", framed(1, &[&usual[10..usual.len() - 1], &[1][..]].concat())),
+        ("hello_of_another_level", framed(1, &[&usual[10..usual.len() - 1], &[200][..]].concat())),
         ("hello_begun", usual[..17].to_vec()),
         ("hello_damaged", damaged),
         ("hello_padded_beyond_the_limit", framed(1, &[&usual[10..], &[0; 1024]].concat())),

@@ -18,25 +18,35 @@ pub fn binary() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_bellwether"))
 }
 
-/// A fleet and its logs.
+/// A fleet, its logs and its state folders.
 pub struct Real {
     fleet: Fleet,
-    _logs: TempDir,
+    folder: TempDir,
 }
 
 /// A fleet of which nothing runs yet.
 pub fn fleet(n: usize, flags: &[&str]) -> Real {
-    let logs = tempfile::tempdir().unwrap();
+    planned(n, flags, false)
+}
+
+/// A fleet of voters of which nothing runs yet.
+pub fn voters(n: usize, flags: &[&str]) -> Real {
+    planned(n, flags, true)
+}
+
+fn planned(n: usize, flags: &[&str], majority: bool) -> Real {
+    let folder = tempfile::tempdir().unwrap();
     let plan = Plan {
         binary: binary(),
         n,
         base_port: None,
         flags: flags.iter().map(|f| (*f).to_owned()).collect(),
-        logs: Some(logs.path().to_owned()),
+        majority: majority.then(|| folder.path().join("states")),
+        logs: Some(folder.path().to_owned()),
     };
     let fleet = Fleet::new(plan).unwrap();
     fleet.ask_every(Some(ASK_EVERY));
-    Real { fleet, _logs: logs }
+    Real { fleet, folder }
 }
 
 /// A fleet that has agreed on its first leader.
@@ -47,7 +57,20 @@ pub fn started(n: usize, flags: &[&str]) -> (Real, Agreement) {
     (real, now)
 }
 
+/// A fleet of voters that has agreed on its first leader.
+pub fn voters_started(n: usize, flags: &[&str]) -> (Real, Agreement) {
+    let mut real = voters(n, flags);
+    real.start_all().unwrap();
+    let now = real.agree(0, PATIENCE).unwrap();
+    (real, now)
+}
+
 impl Real {
+    /// The state folder of a voter.
+    pub fn state(&self, place: usize) -> PathBuf {
+        self.folder.path().join("states").join(self.name(place))
+    }
+
     /// Waits until a process has logged all of these in one line, and returns that line.
     pub fn logged(&self, place: usize, words: &[&str]) -> String {
         let found = within(PATIENCE, || {

@@ -44,7 +44,7 @@ impl Machine {
     /// further one for calling the dead, and it seeks them anyway.
     pub(super) fn elect(&mut self, now: Now, epoch: Epoch) {
         let me = self.rank();
-        let live_only = self.settings.variant == Variant::Detector || !me.eligible() && self.fruitless > 0;
+        let live_only = self.settings.variant == Variant::Detector || !me.eligible() && self.fruitless;
         let higher = self.ids(|m| m.peer.rank().outranks(me) && (m.state == State::Alive || !live_only));
         if higher.is_empty() {
             return if me.eligible() { self.announce(now, epoch) } else { self.nobody() };
@@ -65,10 +65,10 @@ impl Machine {
     /// Nobody may lead: it looks again after a while.
     fn nobody(&mut self) {
         self.lose_leader(Reason::Superseded);
-        if self.fruitless == 0 {
+        if !self.fruitless {
             self.note(Note::NobodyEligible);
         }
-        self.fruitless = self.fruitless.saturating_add(1);
+        self.fruitless = true;
         self.defer();
     }
 
@@ -102,7 +102,7 @@ impl Machine {
         if self.phase != Phase::Deferring {
             return;
         }
-        if self.fruitless > 0 && self.best_live().is_none() && self.majority.is_none() {
+        if self.fruitless && self.best_live().is_none() && self.majority.is_none() {
             // Still nobody who may lead, and no news worth a line in the log every time.
             return self.arm(Timer::Coordinator, self.settings.coordinator_timeout);
         }
@@ -110,7 +110,7 @@ impl Machine {
     }
 
     fn again(&mut self, now: Now) {
-        self.fruitless = self.fruitless.saturating_add(1);
+        self.fruitless = true;
         self.note(Note::Contested { outcome: Outcome::Unfinished });
         self.note(Note::Contesting { reason: self.loss });
         self.contest(now);

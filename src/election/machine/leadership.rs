@@ -30,7 +30,7 @@ impl Machine {
         self.set_epoch(epoch);
         self.leader = Some(Incumbent { peer: self.me.clone(), elected_at_ms: now.wall_ms });
         self.enter(Phase::Leading(epoch));
-        self.fruitless = 0;
+        self.fruitless = false;
         self.remembered.clear();
         self.roster.version = crate::election::MembershipVersion { epoch, version: 1 };
         self.beats.clear();
@@ -140,7 +140,7 @@ impl Machine {
                 self.handovers_failed = 0;
             }
             self.set_epoch(epoch);
-            self.fruitless = 0;
+            self.fruitless = false;
             self.remembered.clear();
             let elected_or_heard_ms = elected_at_ms.unwrap_or(now.wall_ms);
             self.leader = Some(Incumbent { peer: leader.clone(), elected_at_ms: elected_or_heard_ms });

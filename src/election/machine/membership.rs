@@ -244,7 +244,7 @@ impl Machine {
         };
         self.dirty = true;
         self.lists.remove(&id);
-        self.forget_voter(id);
+        self.forget_voter(id, &member.peer.name);
         self.note(Note::MemberGone(member.peer));
         if self.phase.leading() {
             self.bump_version();

@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 /// What this process is in the middle of.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Phase {
     /// It asks its peers who leads ("returning processes ask first").
     Asking(start::Asking),
@@ -57,7 +57,7 @@ impl Phase {
 }
 
 /// One process of the algorithm: events in, actions out. See the module for the order of calls.
-#[derive(Clone, Debug)]
+#[derive(Clone, Hash, Debug)]
 pub struct Machine {
     settings: Settings,
     cluster: String,
@@ -71,8 +71,8 @@ pub struct Machine {
     leader: Option<Incumbent>,
     /// Why there is or was no leader: the reason of the next change.
     loss: Reason,
-    /// Rounds since the last leader in which nobody announced.
-    fruitless: u32,
+    /// Whether a round since the last leader has ended with nobody announced.
+    fruitless: bool,
     roster: Roster,
     /// Where discovery says that peers may be.
     candidates: BTreeSet<SocketAddr>,
@@ -126,21 +126,23 @@ impl Machine {
             own_addresses: BTreeSet::from([me.address]),
             settings,
             cluster,
-            me,
             phase: Phase::Asking(start::Asking::default()),
             epoch,
             seen: epoch,
             round: None,
             leader: None,
             loss: Reason::Start,
-            fruitless: 0,
+            fruitless: false,
             roster: Roster::default(),
             candidates: BTreeSet::new(),
             seeking: BTreeSet::new(),
             armed: BTreeSet::new(),
             started: false,
             last_turn: Moment::default(),
-            sequence: 0,
+            // Different lives count with different numbers: what acknowledges one's heartbeat does not another's. Half of
+            // all numbers are left to count with, for seventeen years at four a second.
+            sequence: (me.incarnation.0 >> 33) as u32,
+            me,
             beats: VecDeque::new(),
             lists: BTreeMap::new(),
             handovers_failed: 0,
@@ -354,8 +356,8 @@ impl Machine {
         let mut wanted: Vec<SocketAddr> = match &self.phase {
             Phase::Leaving => Vec::new(),
             Phase::Following => self.leader.iter().map(|l| l.peer.address).collect(),
-            Phase::Waiting(id) if self.fruitless == 0 => address(*id).into_iter().collect(),
-            Phase::Electing | Phase::Deferring if self.fruitless == 0 => Vec::new(),
+            Phase::Waiting(id) if !self.fruitless => address(*id).into_iter().collect(),
+            Phase::Electing | Phase::Deferring if !self.fruitless => Vec::new(),
             // A leader looks for everybody (members that failed, leaders beyond a partition that healed), and so does
             // a process that has found no leader the short way.
             _ => self.roster.iter().map(|m| m.peer.address).chain(self.candidates.iter().copied()).collect(),

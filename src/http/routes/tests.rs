@@ -307,12 +307,16 @@ fn a_leader_is_named_for_as_long_as_the_lease_lasts() {
 
 #[test]
 fn who_does_not_vote_yet_says_whom_it_waits_for() {
-    let recovery = Waits::Recovery { missing: vec!["web-0".to_owned(), "web-2".to_owned()] };
+    let recovery = Waits::Recovery {
+        missing: vec!["web-0".to_owned(), "web-2".to_owned()],
+        differ: vec!["web-1".to_owned()],
+    };
     let caution = Waits::Caution { until: Moment(Duration::from_micros(100_750_900)) };
     for (source, why) in [
         (voting(Role::Asking, Some(recovery.clone())), "no record of its votes"),
-        (voting(Role::Asking, Some(recovery)), "it waits for web-0, web-2"),
-        (voting(Role::Following, Some(caution)), "it votes again in 750 ms"),
+        (voting(Role::Asking, Some(recovery.clone())), "it waits for web-0, web-2"),
+        (voting(Role::Asking, Some(recovery)), "--voters is another one at web-1"),
+        (voting(Role::Following, Some(caution)), "for 750 ms, or until it hears from a leader"),
         (
             voting(Role::Contesting, None),
             "an election is under way and nobody leads yet; 2 of 3 voters are needed; missing: web-0, web-2",
@@ -342,7 +346,7 @@ fn the_members_of_a_majority_system_vote_or_not() {
     };
     assert_eq!(told(&body), [json!(["web-2", true, null]), json!(["web-1", true, 1500])]);
 
-    let recovery = Some(Waits::Recovery { missing: Vec::new() });
+    let recovery = Some(Waits::Recovery { missing: Vec::new(), differ: Vec::new() });
     let body = get("/members", &voting(Role::Asking, recovery)).1;
     assert_eq!(body["voters"], Value::Null);
     assert!(body.as_object().unwrap().contains_key("voters"));

@@ -51,7 +51,8 @@ fn caught_by(clause: Mutation) -> By {
         HandoverUnprepared => seeds(5, 1, 50),
         NoDedupe => By::Seeds { n: 3, majority: false, from: 1, most: 100 },
         NoYielding => By::RuleTest(PARTITIONS),
-        WithdrawalForgotten
+        NoneGivesWay
+        | WithdrawalForgotten
         | OwnClaimSurvivesGrant
         | FarewellFreesAny
         | WithdrawalFreesAny

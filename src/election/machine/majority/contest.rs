@@ -9,11 +9,11 @@ use crate::election::{
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How often a claim is sent to who has not answered: each time after another answer timeout.
+/// How often a claim is sent to who has not granted it: each time after another answer timeout.
 const SENDINGS_MAX: u32 = 3;
 
 /// What this process has asked the voters, and what they said.
-#[derive(Clone, Debug)]
+#[derive(Clone, Hash, Debug)]
 pub(super) struct Contest {
     question: Question,
     ballot: Ballot,
@@ -25,7 +25,7 @@ pub(super) struct Contest {
     prepares: Option<(ProcessId, Epoch)>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Hash, Debug)]
 struct Vote {
     voter: ProcessId,
     verdict: Verdict,
@@ -68,6 +68,12 @@ impl Machine {
     /// Whether it sounds or claims now, for itself.
     pub(super) fn standing(&self) -> bool {
         self.phase == Phase::Electing && self.majority.as_ref().is_some_and(|m| m.contest.is_some())
+    }
+
+    /// Whether it has claimed this epoch and waits for grants.
+    pub(super) fn claims(&self, epoch: Epoch) -> bool {
+        let contest = self.majority.as_ref().and_then(|m| m.contest.as_ref());
+        contest.is_some_and(|c| c.question == Question::Claim && c.ballot.epoch == epoch)
     }
 
     /// Rule 2: asks all voters whether they would grant. Nothing changes by that, here or there.
@@ -268,16 +274,12 @@ impl Machine {
                     contest.begun = now.at;
                 }
                 let ballot = contest.ballot;
-                let answered: Vec<ProcessId> = contest
-                    .votes
-                    .values()
-                    .filter(|vote| !matches!(vote.verdict, Verdict::No(_)) || restarts)
-                    .map(|vote| vote.voter)
-                    .collect();
+                let granted = contest.votes.values().filter(|vote| !matches!(vote.verdict, Verdict::No(_)));
+                let granted: Vec<ProcessId> = granted.map(|vote| vote.voter).collect();
                 let view = self.majority.as_ref().and_then(|m| m.view.clone()).unwrap_or_default();
-                let mut silent = self.voter_ids(&view);
-                silent.retain(|id| restarts || !answered.contains(id));
-                self.send_each(silent, &Body::Contest { question: Question::Claim, ballot, freed: None });
+                let mut others = self.voter_ids(&view);
+                others.retain(|id| !granted.contains(id));
+                self.send_each(others, &Body::Contest { question: Question::Claim, ballot, freed: None });
                 self.arm(Timer::Answer, self.settings.answer_timeout);
             }
             _ => self.contest_lost(now),
@@ -301,7 +303,7 @@ impl Machine {
         if let Some(m) = &mut self.majority {
             m.yields_until = now.at.plus(wait.saturating_mul(2));
         }
-        self.fruitless = self.fruitless.saturating_add(1);
+        self.fruitless = true;
         self.note(Note::Contested { outcome: Outcome::Unfinished });
         self.enter(Phase::Deferring);
         self.arm(Timer::Retry, wait);

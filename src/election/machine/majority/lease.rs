@@ -6,7 +6,7 @@ use crate::election::{Body, CrashEvidence, Epoch, Now, ProcessId, Reason, Timer,
 use std::collections::{BTreeMap, VecDeque};
 
 /// What a leader keeps of its term.
-#[derive(Clone, Debug)]
+#[derive(Clone, Hash, Debug)]
 pub(super) struct Term {
     /// Until when it leads, unless a majority renews that.
     pub(super) lease_until: Moment,
@@ -25,7 +25,7 @@ pub(super) struct Term {
 }
 
 /// One round of heartbeats.
-#[derive(Clone, Debug)]
+#[derive(Clone, Hash, Debug)]
 struct Round {
     sequence: u32,
     sent: Moment,
@@ -44,6 +44,11 @@ impl Term {
             sounded: None,
             preparing: None,
         }
+    }
+
+    /// Forgets what a member that is gone was given.
+    pub(super) fn forget(&mut self, name: &str) {
+        self.flags.remove(name);
     }
 }
 
@@ -150,7 +155,7 @@ impl Machine {
             }
             self.extend(now, sequence);
         }
-        self.view_stored(now, from, stores);
+        self.view_stored(from, stores);
     }
 
     /// Extends the lease if a majority has promised in this round: of the view in use, and of the one before it while
@@ -179,7 +184,7 @@ impl Machine {
             self.arm(Timer::Lease, until.since(now.at));
         }
         if committed {
-            self.committed(now);
+            self.committed();
         }
     }
 

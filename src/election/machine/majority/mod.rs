@@ -31,8 +31,8 @@ mod voter;
 use super::{Machine, Phase};
 use crate::election::voters::{fingerprint, lease_ms};
 use crate::election::{
-    Body, DRIFT, Epoch, Member, Moment, Note, Now, Process, ProcessId, Record, Safety, Settings, State,
-    VoteRecord, VoterView, Voting, Waits,
+    Body, Epoch, Member, Moment, Note, Now, Process, ProcessId, Record, Safety, Settings, State, VoteRecord,
+    VoterView, Voting, Waits, counted,
 };
 use contest::Contest;
 use lease::Term;
@@ -42,7 +42,7 @@ use std::time::Duration;
 use voter::{Pending, Promise};
 
 /// What a process in `majority` keeps beside what every process keeps.
-#[derive(Clone, Debug)]
+#[derive(Clone, Hash, Debug)]
 pub(super) struct Majority {
     /// The `--voters` of this process, and what stands for them in messages.
     target: BTreeSet<String>,
@@ -102,7 +102,7 @@ impl Majority {
             fingerprint: fingerprint(voters),
             target: voters.clone(),
             lease,
-            lease_counted: lease - lease / DRIFT,
+            lease_counted: counted(lease),
             view,
             granted_to,
             lease_longest_ms,
@@ -159,7 +159,8 @@ impl Machine {
                 self.renew(now, from, epoch, sequence, lease_ms, view);
             }
             Body::Renewed { sequence, membership, promised, view, target, lease_ms } => {
-                self.learn_flags(from, lease_ms, target);
+                self.learn_lease(from, lease_ms);
+                self.learn_target(from, target);
                 self.acknowledged(now, from, epoch, sequence, membership);
                 self.renewed(now, from, epoch, sequence, promised.then_some(view), view, target);
             }
@@ -228,32 +229,43 @@ impl Machine {
         self.send_each(voters, body);
     }
 
-    /// Takes down what a member was given, and says once when that is not what this process was given.
-    fn learn_flags(&mut self, from: ProcessId, lease_ms: u32, target: u64) {
+    /// Takes down which lease a member was given, and says once when that is not this process's.
+    fn learn_lease(&mut self, from: ProcessId, lease_ms: u32) {
         let Some(peer) = self.roster.get(from).map(|m| m.peer.clone()) else { return };
         let Some(m) = &mut self.majority else { return };
         let known = m.leases_ms.insert(from, lease_ms);
-        let lease_differs = lease_ms != m.lease_ms() && known != Some(lease_ms);
-        let voters_differ = if target == m.fingerprint {
-            m.differs.remove(&from);
-            false
-        } else {
-            m.differs.insert(from)
-        };
-        if lease_differs {
-            self.note(Note::LeaseDiffers { peer: peer.clone(), lease_ms });
+        if lease_ms != m.lease_ms() && known != Some(lease_ms) {
+            self.note(Note::LeaseDiffers { peer, lease_ms });
         }
-        if voters_differ {
+    }
+
+    /// Takes down whether a member was given the same `--voters`, and says once when it was not.
+    fn learn_target(&mut self, from: ProcessId, target: u64) {
+        let Some(peer) = self.roster.get(from).map(|m| m.peer.clone()) else { return };
+        let Some(m) = &mut self.majority else { return };
+        if target == m.fingerprint {
+            m.differs.remove(&from);
+        } else if m.differs.insert(from) {
             self.note(Note::VotersDiffer(peer));
         }
     }
 
-    /// What is kept of a member that is gone.
-    pub(super) fn forget_voter(&mut self, id: ProcessId) {
-        if let Some(m) = &mut self.majority {
-            m.leases_ms.remove(&id);
-            m.differs.remove(&id);
-            m.pending.remove(&id);
+    /// Forgets what is kept of a member that is gone; what hangs on its name goes unless another member has it.
+    pub(super) fn forget_voter(&mut self, id: ProcessId, name: &str) {
+        let another = self.roster.iter().any(|member| member.peer.id != id && member.peer.name == name);
+        let Some(m) = &mut self.majority else { return };
+        m.leases_ms.remove(&id);
+        m.differs.remove(&id);
+        m.pending.remove(&id);
+        if another {
+            return;
+        }
+        m.withdrawn.remove(name);
+        if let Some(term) = &mut m.term {
+            term.forget(name);
+        }
+        if let Some(recovery) = &mut m.recovery {
+            recovery.forget(name);
         }
     }
 
@@ -311,7 +323,7 @@ impl Machine {
     pub(super) fn voting(&self) -> Option<Voting> {
         let m = self.majority.as_ref()?;
         let waits = match (&m.view, m.cautious_until) {
-            (None, _) => Some(Waits::Recovery { missing: self.recovery_missing() }),
+            (None, _) => Some(self.recovery_waits()),
             (Some(_), Some(until)) => Some(Waits::Caution { until }),
             (Some(_), None) => None,
         };

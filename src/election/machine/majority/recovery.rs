@@ -3,7 +3,7 @@
 use super::{Machine, Majority, lease_of};
 use crate::election::machine::{Mutation, Phase};
 use crate::election::{
-    Body, Epoch, Incarnation, Moment, Note, Now, ProcessId, Reason, Recollection, Timer, VoterView,
+    Body, Epoch, Incarnation, Moment, Note, Now, ProcessId, Reason, Recollection, Timer, VoterView, Waits,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 const ROUNDS_MAX: usize = 16;
 
 /// How far it has come.
-#[derive(Clone, Debug)]
+#[derive(Clone, Hash, Debug)]
 pub(super) struct Recovery {
     started: Moment,
     round: u32,
@@ -21,13 +21,26 @@ pub(super) struct Recovery {
     answers: BTreeMap<String, Answer>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Hash, Debug)]
 struct Answer {
     /// It was given after this moment.
     asked: Moment,
     epoch: Epoch,
     recollection: Option<Recollection>,
     target: u64,
+}
+
+impl Recovery {
+    /// The highest view among the answers.
+    fn highest(&self) -> Option<&VoterView> {
+        let recollections = self.answers.values().filter_map(|answer| answer.recollection.as_ref());
+        recollections.map(|r| &r.view).max_by_key(|view| view.stamp)
+    }
+
+    /// Forgets the answer of a voter that is gone.
+    pub(super) fn forget(&mut self, name: &str) {
+        self.answers.remove(name);
+    }
 }
 
 impl Majority {
@@ -104,6 +117,7 @@ impl Machine {
         recollection: Option<Recollection>,
         target: u64,
     ) {
+        self.learn_target(from, target);
         let echo = incarnation == self.me.incarnation || self.mutant(Mutation::RecoveryEchoIgnored);
         let Some(name) = self.voter(now, from).map(str::to_owned) else { return };
         let Some(recovery) = self.majority.as_mut().and_then(|m| m.recovery.as_mut()) else { return };
@@ -125,7 +139,7 @@ impl Machine {
         let recollections = || recovery.answers.values().filter_map(|answer| answer.recollection.as_ref());
         let lease_ms =
             recollections().map(|r| r.lease_longest_ms).chain([m.lease_ms()]).max().unwrap_or_default();
-        let highest = recollections().map(|r| &r.view).max_by_key(|view| view.stamp);
+        let highest = recovery.highest();
         let flagged = m.flagged();
         let view = highest.unwrap_or(&flagged);
         let others: Vec<&Answer> = view
@@ -171,11 +185,22 @@ impl Machine {
         }
     }
 
-    /// Whose answers it still waits for.
-    pub(super) fn recovery_missing(&self) -> Vec<String> {
-        let Some(m) = &self.majority else { return Vec::new() };
-        let Some(recovery) = &m.recovery else { return Vec::new() };
-        let others = m.target.iter().filter(|name| **name != self.me.name);
-        others.filter(|name| !recovery.answers.contains_key(*name)).cloned().collect()
+    /// Whose answers it still waits for, and whose `--voters` differ, where only a first start is left.
+    pub(super) fn recovery_waits(&self) -> Waits {
+        let mut waits = (Vec::new(), Vec::new());
+        if let Some(m) = &self.majority
+            && let Some(recovery) = &m.recovery
+        {
+            let view = recovery.highest().cloned().unwrap_or_else(|| m.flagged());
+            let others = view.voters.iter().filter(|name| **name != self.me.name);
+            for name in others {
+                match recovery.answers.get(name) {
+                    None => waits.0.push(name.clone()),
+                    Some(answer) if answer.target != m.fingerprint => waits.1.push(name.clone()),
+                    Some(_) => {}
+                }
+            }
+        }
+        Waits::Recovery { missing: waits.0, differ: waits.1 }
     }
 }

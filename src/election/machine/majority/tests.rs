@@ -12,6 +12,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use uuid::Uuid;
 
+mod strangers;
+
 fn peer(k: u8) -> Peer {
     Peer {
         id: ProcessId(Uuid::from_u128(u128::from(k))),
@@ -333,6 +335,26 @@ fn a_grant_voids_the_voters_own_claim() {
             )
         };
         assert_eq!(sent.iter().any(withdraws), leaves_out.is_none(), "{leaves_out:?}");
+    }
+}
+
+#[test]
+fn of_two_claims_of_one_epoch_the_lower_ranked_ones_gives_way() {
+    let cases = [(None, Priority(101), true), (None, Priority(99), false)];
+    for (leaves_out, priority, gives_way) in
+        cases.into_iter().chain([(Some(Mutation::NoneGivesWay), Priority(101), false)])
+    {
+        let mut voter = settled(leaves_out);
+        voter.sound();
+        voter.feed(Event::LinkUp(Peer { priority, incarnation: Incarnation(33), ..peer(3) }));
+        voter.yes(2, Question::Sounding, 5, &view(4, voters()));
+        let (epoch, incarnation, view) = (Epoch(5), Incarnation(33), view(4, voters()).stamp);
+        let ballot = Ballot { epoch, incarnation, lease_ms: 1500, view };
+        let sent = voter.hear(3, 5, Body::Contest { question: Question::Claim, ballot, freed: None });
+        let withdraws = |action: &Action| {
+            matches!(action, Action::Send { message: Message { body: Body::Withdraw { .. }, .. }, .. })
+        };
+        assert_eq!(sent.iter().any(withdraws), gives_way, "{leaves_out:?} {priority:?}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Machine;
 use crate::election::machine::Mutation;
-use crate::election::{Body, Epoch, Moment, Note, Now, ProcessId, ViewStamp, VoterView};
+use crate::election::{Body, Epoch, Note, ProcessId, ViewStamp, VoterView};
 
 impl Machine {
     /// A new leader stamps the view that it was elected in with its own epoch. Until a majority stores that, nothing else
@@ -70,7 +70,7 @@ impl Machine {
     }
 
     /// A follower has said which view it stores: another one is sent anew.
-    pub(super) fn view_stored(&mut self, now: Now, by: ProcessId, stores: ViewStamp) {
+    pub(super) fn view_stored(&mut self, by: ProcessId, stores: ViewStamp) {
         if !self.phase.leading() {
             return;
         }
@@ -78,21 +78,21 @@ impl Machine {
         if view.stamp != stores {
             return self.tell_view_to(by);
         }
-        self.change_view(now.at);
+        self.change_view();
     }
 
     /// A majority of the view in use, and of the one before it, stores the view: it is committed.
-    pub(super) fn committed(&mut self, now: Now) {
+    pub(super) fn committed(&mut self) {
         if let Some(term) = self.majority.as_mut().and_then(|m| m.term.as_mut()) {
             term.before = None;
             term.committed = true;
         }
-        self.change_view(now.at);
+        self.change_view();
     }
 
     /// Adds or removes one voter, when the view is committed and a majority of the voters was given the same `--voters`
     /// as this leader. Whom it adds stores the view already; it removes only when everybody is added.
-    fn change_view(&mut self, _at: Moment) {
+    fn change_view(&mut self) {
         let overlap = self.mutant(Mutation::ChangesOverlap);
         let alone = self.mutant(Mutation::NoAgreement);
         let at_once = self.mutant(Mutation::ChangedAtOnce);
@@ -110,9 +110,8 @@ impl Machine {
         if at_once {
             voters = m.target.clone();
         } else if m.target.is_subset(&view.voters) {
-            let Some(leaves) = view.voters.difference(&m.target).find(|name| **name != self.me.name) else {
-                return;
-            };
+            // Never itself: its own name is among those that it was given.
+            let Some(leaves) = view.voters.difference(&m.target).next() else { return };
             voters.remove(leaves);
         } else {
             let Some(joins) = m.target.difference(&view.voters).find(stores) else { return };

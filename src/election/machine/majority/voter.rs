@@ -9,7 +9,7 @@ use crate::election::{
 };
 
 /// "I grant nobody else until then." Volatile: a restart waits it out instead (rule 7).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Hash, Debug)]
 pub(super) struct Promise {
     /// To whom.
     pub(super) to: Process,
@@ -20,7 +20,7 @@ pub(super) struct Promise {
 }
 
 /// What a contestant asked, while a promise to another stands in its way.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Hash, Debug)]
 pub(super) struct Pending {
     question: Question,
     ballot: Ballot,
@@ -65,6 +65,9 @@ impl Machine {
             self.grant(now, from, ballot);
         }
         self.reply(from, question, ballot, verdict);
+        if question == Question::Claim && self.gives_way(from, ballot.epoch) {
+            return self.contest_lost(now);
+        }
         if verdict == Verdict::No(Refusal::Outranked) && !self.standing() {
             // The Bully's answer: it contests itself.
             self.sound(now);
@@ -137,6 +140,13 @@ impl Machine {
             _ => false,
         };
         !favoured && !yields && !busy && self.outranked(who)
+    }
+
+    /// Whether another's claim of the epoch that this process claims itself ends this one's: of two such claims neither can
+    /// have the other's grant, and were neither given up, both would fail and be repeated together, again and again. It is
+    /// the higher-ranked one's that goes on (rule 3).
+    fn gives_way(&self, to: ProcessId, epoch: Epoch) -> bool {
+        self.claims(epoch) && !self.outranked(to) && !self.mutant(Mutation::NoneGivesWay)
     }
 
     /// Whether this process ranks above that one.

@@ -1,0 +1,134 @@
+//! Real processes under real faults: each in a network namespace of its own, with a disk and a boot clock of its own,
+//! and asked as fast as it answers whether it leads.
+//!
+//! `cargo test --test chaos -- --ignored --nocapture`, as root. `BELLWETHER_SEED` repeats the faults of a run,
+//! `BELLWETHER_CHAOS_SECONDS` and `BELLWETHER_CHAOS_N` make it longer and choose its size.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // Helpers of tests are tests.
+
+#[path = "chaos/cluster.rs"]
+mod cluster;
+#[path = "chaos/health.rs"]
+mod health;
+#[path = "chaos/history.rs"]
+mod history;
+#[path = "chaos/history_tests.rs"]
+mod history_tests;
+#[path = "chaos/leases.rs"]
+mod leases;
+mod namespace;
+#[path = "chaos/network.rs"]
+mod network;
+#[path = "chaos/sampler.rs"]
+mod sampler;
+#[path = "chaos/storm.rs"]
+mod storm;
+#[path = "chaos/topologies.rs"]
+mod topologies;
+
+use cluster::{Cluster, Plan, Safety, name};
+use history::{Observer, Seconds};
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+use storm::{Outcome, Storm};
+
+/// For how long nobody may lead while a majority is connected. It takes a few seconds: a lease, the wait of restarted
+/// voters for another, and elections among processes that reach each other in part.
+const LEADERLESS_MAX: Duration = Duration::from_secs(30);
+
+/// One at a time: on two cores the answers of two would come half as often.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn setting(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name}={text} is no whole number")))
+}
+
+/// The seed of this run, printed.
+fn seed() -> u64 {
+    let seed = setting("BELLWETHER_SEED").unwrap_or_else(|| fastrand::u64(..));
+    println!("BELLWETHER_SEED={seed}");
+    seed
+}
+
+/// Nothing was answered that `majority` excludes.
+fn sound(observers: &[Observer]) {
+    let wrong: Vec<String> = history::violations(observers).iter().map(ToString::to_string).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Faults for this long; what was seen is printed.
+fn chaos(n: usize, safety: Safety, length: Duration) -> Vec<Observer> {
+    let seed = seed();
+    // Two ranks, so that there are handovers to a better one too.
+    let priorities = (0..n).map(|place| if place == 0 { 110 } else { 100 }).collect();
+    let mut cluster = Cluster::started(Plan { n, safety, priorities, flags: vec![] }, seed);
+    let outcome = Storm::new(&mut cluster, seed).rage(length);
+    let observers = cluster.observers();
+    summary(&cluster, &observers, &outcome, safety);
+    observers
+}
+
+fn summary(cluster: &Cluster, observers: &[Observer], outcome: &Outcome, safety: Safety) {
+    let sum = |count: fn(&Observer) -> u64| observers.iter().map(count).sum::<u64>();
+    println!("n = {}, {safety:?}, {:.0} s", cluster.n(), cluster.now() as f64 / 1e9);
+    println!("boot clocks of their own: {}", if cluster.own_clocks() { "yes" } else { "not possible here" });
+    let faults: Vec<String> = outcome.faults.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    println!("faults: {} ({})", outcome.faults.values().sum::<u32>(), faults.join(", "));
+    println!(
+        "answers checked: {} ({} yes; {} questions unanswered)",
+        sum(|o| o.answers),
+        sum(|o| o.yes),
+        sum(|o| o.unanswered)
+    );
+    println!("leaders seen, by epoch: {}", history::reigns(observers).len());
+    println!(
+        "agreement of all after the end of all faults: {} times, after at most {:.1?}",
+        outcome.calms, outcome.longest_agreeing
+    );
+    let gap = cluster.health().longest_gap(&history::led(observers), cluster.now());
+    if let Some(gap) = gap {
+        let majority: Vec<String> =
+            (0..cluster.n()).filter(|p| gap.majority & (1 << p) != 0).map(name).collect();
+        println!(
+            "longest time without a leader while a majority was connected: {:.3} s, from {} ({})",
+            gap.length() as f64 / 1e9,
+            Seconds(gap.from),
+            majority.join(" ")
+        );
+        assert!(gap.length() <= LEADERLESS_MAX.as_nanos() as u64, "nobody led although somebody could have");
+    }
+    let dual = history::dual(observers);
+    println!(
+        "two leaders at once: {} times, for {:.3} s at the longest, {:.3} s in all",
+        dual.windows,
+        dual.longest as f64 / 1e9,
+        dual.total as f64 / 1e9
+    );
+}
+
+#[test]
+#[ignore = "needs root, iproute2 and iptables, and takes minutes"]
+fn classic_shows_for_how_long_two_lead() {
+    let _alone = alone();
+    let n = setting("BELLWETHER_CHAOS_N").unwrap_or(3) as usize;
+    let seconds = setting("BELLWETHER_CHAOS_SECONDS").unwrap_or(60);
+    let observers = chaos(n, Safety::Classic, Duration::from_secs(seconds));
+    let wrong: Vec<String> =
+        observers.iter().flat_map(Observer::own_violations).map(ToString::to_string).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+#[ignore = "needs root, iproute2 and iptables, and takes minutes"]
+fn majority_never_has_two_leaders() {
+    let _alone = alone();
+    let sizes = setting("BELLWETHER_CHAOS_N").map_or(vec![3, 5], |n| vec![n as usize]);
+    let seconds = setting("BELLWETHER_CHAOS_SECONDS").unwrap_or(300) / sizes.len() as u64;
+    for n in sizes {
+        let observers = chaos(n, Safety::Majority, Duration::from_secs(seconds));
+        sound(&observers);
+    }
+}

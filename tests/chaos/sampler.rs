@@ -1,0 +1,161 @@
+//! Asks every process `/leader` as fast as it can: a thread a process, on a connection that stays open, from inside the
+//! process's own network namespace, so that nothing that is cut between the processes keeps it from asking.
+
+use super::history::{Answer, Life, Nanos, Observer, Sample};
+use super::network::enter;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Where a process answers, inside its namespace.
+pub const HTTP: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 4040);
+/// How long one question waits. A process that is stopped finds the question of the last moments before it goes on
+/// waiting for it, and one that waits longer would prove little: its answer is of any moment since it was sent.
+const TIMEOUT: Duration = Duration::from_millis(100);
+/// Between two attempts to connect to who refuses.
+const REFUSED: Duration = Duration::from_millis(1);
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+/// What a place's sampler and the test share.
+pub struct Watched {
+    /// Which process is there.
+    pub life: Mutex<Life>,
+    /// What it answered.
+    pub observer: Mutex<Observer>,
+}
+
+/// The threads. Dropping it ends them.
+pub struct Samplers {
+    origin: Instant,
+    watched: Vec<Arc<Watched>>,
+    done: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Samplers {
+    /// A sampler for each of these namespaces.
+    pub fn start(doors: Vec<File>) -> Samplers {
+        let (origin, done) = (Instant::now(), Arc::new(AtomicBool::new(false)));
+        let mut samplers = Samplers { origin, watched: Vec::new(), done, threads: Vec::new() };
+        for (place, door) in doors.into_iter().enumerate() {
+            let life = Mutex::new(Life { place, life: 0, folder: 0 });
+            let watched = Arc::new(Watched { life, observer: Mutex::default() });
+            samplers.watched.push(Arc::clone(&watched));
+            let done = Arc::clone(&samplers.done);
+            samplers.threads.push(std::thread::spawn(move || {
+                enter(&door);
+                while !done.load(Ordering::Relaxed) {
+                    ask_one_after_another(&watched, origin, &done);
+                }
+            }));
+        }
+        samplers
+    }
+
+    /// Now, on the clock of the samples.
+    pub fn now(&self) -> Nanos {
+        since(self.origin)
+    }
+
+    pub fn watched(&self, place: usize) -> &Watched {
+        &self.watched[place]
+    }
+
+    /// What all places answered up to now.
+    pub fn observers(&self) -> Vec<Observer> {
+        self.watched.iter().map(|w| w.observer.lock().unwrap().clone()).collect()
+    }
+}
+
+impl Drop for Samplers {
+    fn drop(&mut self) {
+        self.done.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            // A sampler that panicked has printed why, and its observer's lock is poisoned: the test has failed.
+            thread.join().ok();
+        }
+    }
+}
+
+fn since(origin: Instant) -> Nanos {
+    u64::try_from(origin.elapsed().as_nanos()).unwrap()
+}
+
+/// Asks over one connection as long as it is answered.
+fn ask_one_after_another(watched: &Watched, origin: Instant, done: &AtomicBool) {
+    let connected = TcpStream::connect_timeout(&HTTP, TIMEOUT);
+    // After connecting: the life is counted up once the former process has ended and before the next one starts, so
+    // that an answer over this connection can be of no other life than this one.
+    let life = *watched.life.lock().unwrap();
+    let mut sent = since(origin);
+    let mut stream = match connected {
+        Ok(stream) => stream,
+        Err(_) => {
+            let sample = Sample { life, sent, received: sent, answer: None };
+            watched.observer.lock().unwrap().observe(sample);
+            return std::thread::sleep(REFUSED);
+        }
+    };
+    stream.set_nodelay(true).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+    let mut buffer = Vec::new();
+    while !done.load(Ordering::Relaxed) {
+        sent = since(origin);
+        let answer = ask(&mut stream, "/leader", &mut buffer).ok().and_then(|body| read(&body));
+        let sample = Sample { life, sent, received: since(origin), answer };
+        let answered = sample.answer.is_some();
+        watched.observer.lock().unwrap().observe(sample);
+        if !answered {
+            return;
+        }
+    }
+}
+
+/// One question: the body of its answer, which is an object.
+fn ask(stream: &mut TcpStream, path: &str, buffer: &mut Vec<u8>) -> io::Result<serde_json::Value> {
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: here\r\n\r\n").as_bytes())?;
+    buffer.clear();
+    let mut piece = [0u8; 2048];
+    while buffer.len() < ANSWER_BYTES_MAX {
+        let count = stream.read(&mut piece)?;
+        if count == 0 {
+            break;
+        }
+        buffer.extend_from_slice(&piece[..count]);
+        // The body is the only thing in braces, and comes last.
+        let body = buffer.iter().position(|b| *b == b'{').map(|begin| &buffer[begin..]);
+        if let Some(body) = body.and_then(|body| serde_json::from_slice(body).ok()) {
+            return Ok(body);
+        }
+    }
+    Err(io::ErrorKind::UnexpectedEof.into())
+}
+
+fn read(body: &serde_json::Value) -> Option<Answer> {
+    Some(Answer {
+        yes: body.get("is_leader")?.as_bool()?,
+        epoch: body.get("epoch")?.as_u64()?,
+        leader: body.pointer("/leader/id").and_then(|id| id.as_str()).map(str::to_owned),
+        valid_for_ms: body.get("valid_for_ms")?.as_u64(),
+    })
+}
+
+/// The status of one question to a process at this path; none: it does not answer.
+pub fn status(door: &File, path: &str) -> Option<u16> {
+    let ask = || {
+        enter(door);
+        let mut stream = TcpStream::connect_timeout(&HTTP, TIMEOUT).ok()?;
+        stream.set_read_timeout(Some(TIMEOUT)).ok()?;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).ok()?;
+        let mut head = [0u8; 12];
+        stream.read_exact(&mut head).ok()?;
+        std::str::from_utf8(&head[9..]).ok()?.parse().ok()
+    };
+    // A thread of its own, since it stays in the namespace.
+    std::thread::scope(|scope| scope.spawn(ask).join().unwrap())
+}

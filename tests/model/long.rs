@@ -1,0 +1,69 @@
+//! The searches that take minutes: all of one fault in any order, two faults, and five voters for as long as there is time.
+//!
+//! `cargo test --profile checks --test model -- --ignored --nocapture --test-threads 1`
+
+use super::checks::{INVARIANTS, SAME_EPOCH, TWO_LEADERS, Worlds, search, told};
+use super::world::Faults;
+use super::{CRASH, CUT, DELAY, LOSS, LOST_DISK, NONE, PAUSE, STOP, is_safe, majority};
+use std::time::Duration;
+
+/// For as long is looked at five voters.
+const FIVE_LIMIT: Duration = Duration::from_secs(60);
+
+#[test]
+#[ignore = "takes minutes; run by .ci/run"]
+fn majority_bears_each_fault_in_any_order() {
+    for faults in [CRASH, LOST_DISK, CUT, PAUSE, STOP] {
+        is_safe("majority", majority(3, faults, false, None));
+    }
+}
+
+#[test]
+#[ignore = "takes minutes; run by .ci/run"]
+fn majority_bears_two_faults() {
+    let twice = [Faults { losses: 2, ..NONE }, Faults { delays: 2, ..NONE }, Faults { losses: 1, ..DELAY }];
+    let with_loss = [CRASH, LOST_DISK, CUT, PAUSE, STOP].map(|faults| Faults { losses: 1, ..faults });
+    let with_delay = [CRASH, PAUSE, STOP].map(|faults| Faults { delays: 1, ..faults });
+    for faults in [twice.as_slice(), &with_loss, &with_delay].concat() {
+        is_safe("majority", majority(3, faults, true, None));
+    }
+}
+
+/// Another crash, which loses a disk or doesn't, while the leader is dead or just back.
+#[test]
+#[ignore = "takes minutes; run by .ci/run"]
+fn majority_bears_a_fault_when_its_leader_has_died() {
+    for faults in [CRASH, LOST_DISK, LOSS, DELAY, PAUSE, STOP] {
+        let mut model = majority(3, faults, true, None);
+        assert!(model.first.leaders().eq([2]), "the highest leads");
+        model.first.crash(2, true);
+        is_safe("majority, its leader dead", model);
+    }
+}
+
+/// There is no time for all states.
+#[test]
+#[ignore = "takes minutes; run by .ci/run"]
+fn five_voters_bear_a_lost_disk() {
+    is_safe_so_far("majority", majority(5, LOST_DISK, true, None));
+}
+
+/// The same, further on: the leader has just died, and another's disk was lost at the same moment.
+#[test]
+#[ignore = "takes minutes; run by .ci/run"]
+fn five_voters_bear_a_dead_leader_and_a_lost_disk() {
+    let mut model = majority(5, NONE, true, None);
+    assert!(model.first.leaders().eq([4]), "the highest leads");
+    model.first.crash(4, true);
+    model.first.crash(3, true);
+    model.first.start(3, true);
+    is_safe_so_far("majority", model);
+}
+
+/// What is seen in the time that there is holds.
+fn is_safe_so_far(title: &str, model: Worlds) {
+    let found = search(title, model, FIVE_LIMIT, &[TWO_LEADERS, SAME_EPOCH, INVARIANTS]);
+    if let Some((property, path)) = &found.path {
+        panic!("{title}: {property}\n{}", told(path));
+    }
+}

@@ -1,0 +1,163 @@
+//! Voters that are not given the same: other `--voters`, as when a StatefulSet is scaled, another lease, another level.
+
+use crate::harness::{Real, fleet, voters, voters_started, within};
+use crate::rounds::{FAREWELL_MAX, PATIENCE};
+use bellwether::demo::fleet::Agreement;
+use rustix::process::Signal;
+use serde_json::Value;
+
+fn members(real: &Real, place: usize) -> Value {
+    let (_, body) = real.get(place, "/members").unwrap();
+    serde_json::from_str(&body).unwrap()
+}
+
+fn names(real: &Real, places: &[usize]) -> Vec<String> {
+    places.iter().map(|place| real.name(*place)).collect()
+}
+
+fn is_ready(real: &Real, place: usize) -> bool {
+    real.get(place, "/readyz").is_ok_and(|(status, _)| status == 200)
+}
+
+/// Waits until all of these are ready.
+fn ready(real: &Real, places: &[usize]) {
+    let ready = within(PATIENCE, || places.iter().all(|place| is_ready(real, *place)).then_some(()));
+    assert!(ready.is_some(), "not ready: {:?}", names(real, places));
+}
+
+/// Waits until these processes say that these vote.
+fn vote(real: &Real, said_by: &[usize], voters: &[usize]) {
+    let wanted = Value::from(names(real, voters));
+    let said = || said_by.iter().map(|place| members(real, *place)["voters"]["names"].clone());
+    let seen = within(PATIENCE, || said().all(|names| names == wanted).then_some(()));
+    assert!(seen.is_some(), "{wanted} should vote, and {:?} is said", said().collect::<Vec<_>>());
+}
+
+fn stop(real: &mut Real, place: usize) {
+    real.signal(place, Signal::TERM);
+    let status = real.wait(place, FAREWELL_MAX).unwrap();
+    assert_eq!(status.code(), Some(0), "{status}");
+}
+
+/// Restarts each of these with these voters, once the one before is ready; the leader of the moment last.
+fn roll(real: &mut Real, now: &Agreement, running: &[usize], voters: &[usize]) -> Agreement {
+    let (flag, revision) = (names(real, voters).join(","), voters.len().to_string());
+    let mut order: Vec<usize> = running.iter().copied().filter(|p| voters.contains(p)).collect();
+    order.sort_by_key(|place| *place == now.leader);
+    for place in order {
+        stop(real, place);
+        real.start(place, &["--voters", &flag, "--revision", &revision]).unwrap();
+        ready(real, running);
+    }
+    real.agree_among(running, now.epoch - 1, PATIENCE).unwrap()
+}
+
+#[test]
+fn voters_come_and_go_one_by_one_as_a_stateful_set_is_scaled() {
+    let (three, five) = ([0, 1, 2], [0, 1, 2, 3, 4]);
+    let mut real = voters(5, &["--preempt", "never"]);
+    let (three_named, five_named) = (names(&real, &three).join(","), names(&real, &five).join(","));
+    for place in three {
+        real.start(place, &["--voters", &three_named, "--revision", "3"]).unwrap();
+    }
+    let first = real.agree_among(&three, 0, PATIENCE).unwrap();
+    ready(&real, &three);
+    vote(&real, &three, &three);
+    for place in [3, 4] {
+        real.start(place, &["--voters", &five_named, "--revision", "5"]).unwrap();
+    }
+    ready(&real, &five);
+    // They follow; nobody votes for whom the others were not given.
+    vote(&real, &five, &three);
+    let second = roll(&mut real, &first, &five, &five);
+    vote(&real, &five, &five);
+    assert!(second.epoch <= first.epoch + 2, "{} changes of the leader", second.epoch - first.epoch);
+    // Two of five may fail now.
+    let gone: Vec<usize> = five.into_iter().filter(|place| *place != second.leader).take(2).collect();
+    let left: Vec<usize> = five.into_iter().filter(|place| !gone.contains(place)).collect();
+    for place in &gone {
+        real.kill(*place);
+        real.end(*place);
+    }
+    let same = real.agree_among(&left, second.epoch - 1, PATIENCE).unwrap();
+    assert_eq!((same.leader, same.epoch), (second.leader, second.epoch));
+    for place in gone {
+        real.start(place, &["--voters", &five_named, "--revision", "5"]).unwrap();
+    }
+    ready(&real, &five);
+    // And back: those who go are still there when the others are told.
+    roll(&mut real, &second, &five, &three);
+    for place in [3, 4] {
+        stop(&mut real, place);
+    }
+    let last = real.agree_among(&three, second.epoch - 1, PATIENCE).unwrap();
+    vote(&real, &three, &three);
+    // Of three, one may fail.
+    let gone = (last.leader + 1) % 3;
+    real.kill(gone);
+    real.end(gone);
+    let left: Vec<usize> = three.into_iter().filter(|place| *place != gone).collect();
+    let same = real.agree_among(&left, last.epoch - 1, PATIENCE).unwrap();
+    assert_eq!((same.leader, same.epoch), (last.leader, last.epoch));
+}
+
+#[test]
+fn one_that_was_given_other_voters_changes_nothing_and_is_named() {
+    let (mut real, now) = voters_started(3, &[]);
+    let all = [0, 1, 2];
+    ready(&real, &all);
+    let other = (now.leader + 1) % 3;
+    stop(&mut real, other);
+    let flag = names(&real, &[other, now.leader]).join(",");
+    real.start(other, &["--voters", &flag]).unwrap();
+    let name = real.name(other);
+    real.logged(now.leader, &["WARN", "was given other --voters", &name]);
+    ready(&real, &all);
+    vote(&real, &all, &all);
+    let same = real.agree(now.epoch - 1, PATIENCE).unwrap();
+    assert_eq!((same.leader, same.epoch), (now.leader, now.epoch));
+}
+
+#[test]
+fn another_lease_is_named_and_shown() {
+    let (mut real, now) = voters_started(3, &[]);
+    ready(&real, &[0, 1, 2]);
+    let other = (now.leader + 1) % 3;
+    stop(&mut real, other);
+    real.start(other, &["--lease", "3s"]).unwrap();
+    let name = real.name(other);
+    real.logged(now.leader, &["WARN", "was given another --lease", &name, "lease=3000ms"]);
+    let shown = within(PATIENCE, || {
+        let body = members(&real, now.leader);
+        let member = body["members"].as_array().unwrap().iter().find(|m| m["name"] == *name)?;
+        (member["lease_ms"] == 3000).then_some(())
+    });
+    assert!(shown.is_some(), "{}", members(&real, now.leader));
+    let same = real.agree(now.epoch - 1, PATIENCE).unwrap();
+    assert_eq!((same.leader, same.epoch), (now.leader, now.epoch));
+}
+
+#[test]
+fn a_folder_goes_from_classic_to_majority_and_back_with_its_epoch() {
+    let folders: Vec<_> = (0..3).map(|_| tempfile::tempdir().unwrap()).collect();
+    let mut real = fleet(3, &["--stable-margin", "0ms"]);
+    let voters = names(&real, &[0, 1, 2]).join(",");
+    let (classic, majority) = (["--safety", "classic"], ["--safety", "majority", "--voters", &voters]);
+    let mut epoch = 0;
+    for (level, has_no_vote) in
+        [(&classic[..], false), (&majority, true), (&classic, false), (&majority, true)]
+    {
+        for (place, folder) in folders.iter().enumerate() {
+            let state = ["--state-dir", folder.path().to_str().unwrap()];
+            real.start(place, &[&state[..], level].concat()).unwrap();
+        }
+        if has_no_vote {
+            // `classic` keeps no vote: all begin as voters do that have none, and need each other.
+            real.logged(0, &["has no record"]);
+        }
+        epoch = real.agree(epoch, PATIENCE).unwrap().epoch;
+        for place in 0..3 {
+            stop(&mut real, place);
+        }
+    }
+}
