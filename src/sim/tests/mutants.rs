@@ -5,7 +5,7 @@
 //! | --- | --- |
 //! | the simulator (`Seeds`) | those where something breaks within some hundred seeds: [`caught_by`] has the first one |
 //! | the simulator's partitions (`partitions.rs`) | `NoYielding`: a hub of low rank is refused for ever |
-//! | `election/machine/majority/tests.rs` (`RuleTest`) | those that need a coincidence of three or more faults, and those that only cost time: `WithdrawalForgotten` blocks for a lease, `SuccessorNotFavoured` costs a further round, `NoAgreement` lets leaders swing the view |
+//! | `election/machine/majority/tests` (`RuleTest`) | those that need a coincidence of three or more faults, and those that only cost time: `WithdrawalForgotten` blocks for a lease, `SuccessorNotFavoured` costs a further round, `NoAgreement` lets leaders swing the view |
 //!
 //! One is a second line of defence. `OwnClaimSurvivesGrant`: a process that claims has promised itself to itself for a full
 //! lease, and its claim is dead before that ends, so it never grants while its claim could still be won.
@@ -23,7 +23,10 @@ enum By {
     RuleTest(&'static str),
 }
 
-const RULES: &str = include_str!("../../election/machine/majority/tests.rs");
+const RULES: &str = concat!(
+    include_str!("../../election/machine/majority/tests.rs"),
+    include_str!("../../election/machine/majority/tests/views.rs")
+);
 const PARTITIONS: &str = include_str!("partitions.rs");
 
 fn caught_by(clause: Mutation) -> By {
