@@ -339,9 +339,9 @@ impl Machine {
         }
         assert!(self.phase != Phase::Following || self.leader.is_some(), "a follower has a leader");
         let seek = self.wanted();
-        if seek != self.seeking {
-            self.seeking = seek.clone();
-            self.act(Action::Seek(seek));
+        if !seek.iter().eq(&self.seeking) {
+            self.seeking = seek.into_iter().collect();
+            self.act(Action::Seek(self.seeking.clone()));
         }
         if std::mem::take(&mut self.dirty) {
             self.actions.insert(0, Action::Persist(self.record()));
@@ -349,14 +349,15 @@ impl Machine {
         std::mem::take(&mut self.actions)
     }
 
-    /// Where it wants links: a star round the leader, plus what an election needs.
-    fn wanted(&self) -> BTreeSet<SocketAddr> {
+    /// Where it wants links: a star round the leader, plus what an election needs. In order, each once: it is compared in every
+    /// turn and changes in few.
+    fn wanted(&self) -> Vec<SocketAddr> {
         let address = |id: ProcessId| self.roster.get(id).map(|m| m.peer.address);
-        let mut wanted: BTreeSet<SocketAddr> = match &self.phase {
-            Phase::Leaving => BTreeSet::new(),
+        let mut wanted: Vec<SocketAddr> = match &self.phase {
+            Phase::Leaving => Vec::new(),
             Phase::Following => self.leader.iter().map(|l| l.peer.address).collect(),
             Phase::Waiting(id) if !self.fruitless => address(*id).into_iter().collect(),
-            Phase::Electing | Phase::Deferring if !self.fruitless => BTreeSet::new(),
+            Phase::Electing | Phase::Deferring if !self.fruitless => Vec::new(),
             // A leader looks for everybody (members that failed, leaders beyond a partition that healed), and so does
             // a process that has found no leader the short way.
             _ => self.roster.iter().map(|m| m.peer.address).chain(self.candidates.iter().copied()).collect(),
@@ -365,6 +366,8 @@ impl Machine {
             wanted.extend(&self.remembered);
         }
         wanted.retain(|a| !self.own_addresses.contains(a) && !a.ip().is_unspecified());
+        wanted.sort_unstable();
+        wanted.dedup();
         wanted
     }
 
