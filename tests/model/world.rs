@@ -201,7 +201,7 @@ impl World {
             rules: Arc::new(rules),
             tick: 0,
             turn: n,
-            nodes: vec![Arc::new(down); n],
+            nodes: (0..n).map(|_| Arc::new(down.clone())).collect(),
             flights: Vec::new(),
             cuts: Vec::new(),
             links: BTreeMap::new(),
