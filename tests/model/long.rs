@@ -40,6 +40,18 @@ fn majority_bears_a_lost_disk_when_its_leader_has_died() {
     is_safe_so_far("majority, its leader dead", model);
 }
 
+/// A crash, or a disk lost, while the leader and another voter cannot reach each other: that one would lead, if a third
+/// were to forget what it has promised.
+#[test]
+#[ignore = "takes minutes; run by .ci/run"]
+fn majority_bears_a_lost_disk_when_a_link_is_cut() {
+    for faults in [CRASH, LOST_DISK] {
+        let mut model = majority(3, faults, true, None);
+        model.first.cut(1, 2);
+        is_safe_so_far("majority, p2 and p3 cut", model);
+    }
+}
+
 /// There is no time for all states.
 #[test]
 #[ignore = "takes minutes; run by .ci/run"]
