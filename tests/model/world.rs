@@ -362,6 +362,7 @@ impl World {
     pub fn cut(&mut self, a: usize, b: usize) {
         self.cuts.push((a.min(b), a.max(b)));
         self.cuts.sort();
+        self.cuts.dedup();
         self.flights.retain(|f| (f.from.min(f.to), f.from.max(f.to)) != (a.min(b), a.max(b)));
     }
 
