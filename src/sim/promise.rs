@@ -1,15 +1,17 @@
 //! What `--safety majority` assumes of whoever runs it, and so no fault breaks: too many records are not lost at a time, and a
 //! changed `--voters` names somebody who knows the voters from before.
 
+use super::faults::Kind;
 use super::process::Process;
 use super::world::World;
 use crate::election::Safety;
 use std::collections::BTreeSet;
 
 impl World {
-    /// Whether the promise covers the loss of this record: fewer than a majority of the voters are without one then, and of
-    /// every list of voters that somebody was given, somebody keeps one. Where nobody does, those named cannot tell what
-    /// they do from a first start.
+    /// Whether the promise covers the loss of this record: fewer than half of the voters are without one then, also of the
+    /// fewest that there will be in this run, since the others have to be a majority for it to recover; and of every list of
+    /// voters that somebody was given, somebody keeps one. Where nobody does, those named cannot tell what they do from a
+    /// first start.
     pub(super) fn may_lose_disk(&self, place: usize) -> bool {
         let voters = |p: &Process| p.disk.record.as_ref()?.vote.as_ref().map(|vote| vote.view.voters.len());
         if !self.plan.majority() || voters(&self.procs[place]).is_none() {
@@ -17,7 +19,12 @@ impl World {
         }
         let started = || self.procs.iter().filter(|p| p.starts > 0);
         let without = started().filter(|p| p.place == place || voters(p).is_none()).count();
-        let enough = started().filter_map(voters).min().is_some_and(|fewest| 2 * without < fewest);
+        let planned = self.plan.faults.iter().filter_map(|fault| match fault.kind {
+            Kind::Revote { voters, .. } => Some(voters.count_ones() as usize),
+            _ => None,
+        });
+        let enough =
+            started().filter_map(voters).chain(planned).min().is_some_and(|fewest| 2 * without < fewest);
         let named = |p: &Process| match &p.settings.safety {
             Safety::Majority { voters } => self.known_to(voters, Some(place)),
             Safety::Classic => true,

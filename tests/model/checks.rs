@@ -238,7 +238,8 @@ pub fn steps_of(world: &World) -> Vec<Step> {
     }
     if !world.cuts.is_empty() {
         steps.push(Step::Heal);
-    } else if left.cuts > 0 {
+    }
+    if left.cuts > 0 {
         for k in 0..n {
             steps.push(Step::Isolate(k));
             steps.extend((k + 1..n).map(|other| Step::Cut(k, other)));

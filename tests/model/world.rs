@@ -182,7 +182,7 @@ pub fn name(id: ProcessId) -> String {
 impl World {
     /// Nobody runs.
     pub fn new(rules: Rules, faults: Faults) -> World {
-        let down = Arc::new(Node {
+        let down = Node {
             machine: None,
             view: None,
             turned: Moment::default(),
@@ -195,13 +195,13 @@ impl World {
             round: Epoch::ZERO,
             beat: BEATS_BEGIN,
             digest: 0,
-        });
+        };
         let n = rules.len();
         World {
             rules: Arc::new(rules),
             tick: 0,
             turn: n,
-            nodes: vec![down; n],
+            nodes: (0..n).map(|_| Arc::new(down.clone())).collect(),
             flights: Vec::new(),
             cuts: Vec::new(),
             links: BTreeMap::new(),
@@ -362,6 +362,7 @@ impl World {
     pub fn cut(&mut self, a: usize, b: usize) {
         self.cuts.push((a.min(b), a.max(b)));
         self.cuts.sort();
+        self.cuts.dedup();
         self.flights.retain(|f| (f.from.min(f.to), f.from.max(f.to)) != (a.min(b), a.max(b)));
     }
 
