@@ -7,7 +7,7 @@ use crate::election::{self, Body, Epoch, Message, ProcessId, Question, Record, R
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// Which rule was broken. The numbers are those of the invariants in ARCHITECTURE.md and design.
+/// Which rule was broken. The numbers are those of ARCHITECTURE.md ("What always holds").
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Rule {
     /// 3: two processes answer at one instant that they lead.
