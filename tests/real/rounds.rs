@@ -128,9 +128,25 @@ pub fn bring_back(
     let all = fleet.agree(now.epoch - 1, PATIENCE).map_err(text)?;
     unchanged(fleet, now, &all, "rejoined")?;
     acquainted(fleet)?;
+    ready(fleet)?;
     let after = fleet.agree(now.epoch - 1, PATIENCE).map_err(text)?;
     unchanged(fleet, now, &after, "rejoined")?;
     Ok(all.since.saturating_duration_since(at))
+}
+
+/// Waits until all are ready: a voter that was restarted may have forgotten a promise until it hears the leader's heartbeat, and
+/// a crash before that would be a second failure while the first one lasts.
+fn ready(fleet: &Fleet) -> Result<(), String> {
+    let deadline = Instant::now() + PATIENCE;
+    for place in fleet.running() {
+        while !fleet.get(place, "/readyz").is_ok_and(|(status, _)| status == 200) {
+            if Instant::now() > deadline {
+                return Err(format!("{} does not become ready", fleet.name(place)));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+    Ok(())
 }
 
 fn unchanged(fleet: &Fleet, before: &Agreement, after: &Agreement, what: &str) -> Result<(), String> {
