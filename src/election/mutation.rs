@@ -95,6 +95,8 @@ clauses! {
     ChangedAtOnce,
     /// Rule 9: the view is changed without asking for a majority's agreement.
     NoAgreement,
+    /// Rule 9: a voter is removed also where too few of those that stay can renew the lease.
+    ChangedWithoutSupport,
     /// Spec, rule 4: an election that this process takes part in already begins another of its own.
     NoDedupe,
     /// Rule 11: the incumbent resigns without asking whether the successor can win.

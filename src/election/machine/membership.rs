@@ -47,7 +47,7 @@ impl Machine {
         }
         if self.phase.leading() {
             // In this order: it follows nobody who is no voter of its own view.
-            self.tell_view_to(id);
+            self.tell_view_to_newcomer(id);
             self.send_claim(id);
             // It needs the list as soon as it follows: this leader may die before its next heartbeat.
             self.send_list(id);

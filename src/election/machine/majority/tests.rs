@@ -4,9 +4,9 @@
 use crate::election::machine::{Machine, Mutation};
 use crate::election::voters::fingerprint;
 use crate::election::{
-    Action, Ballot, Body, Epoch, Event, Incarnation, MembershipVersion, Message, Moment, Now, Peer, Priority,
-    ProcessId, Question, Recollection, Record, Refusal, Safety, Settings, Timer, Verdict, ViewStamp,
-    VoteRecord, VoterView,
+    Action, Ballot, Body, CrashEvidence, Entry, Epoch, Event, Incarnation, MembershipVersion, Message,
+    Moment, Now, Peer, Priority, ProcessId, Question, Recollection, Record, Refusal, Safety, Settings, State,
+    Timer, Verdict, ViewStamp, VoteRecord, VoterView,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -63,6 +63,10 @@ impl Voter {
 
     fn with(leaves_out: Option<Mutation>, voters: BTreeSet<String>, record: Option<&Record>) -> Voter {
         let settings = Settings { safety: Safety::Majority { voters }, ..Settings::default() };
+        Voter::given(settings, leaves_out, record)
+    }
+
+    fn given(settings: Settings, leaves_out: Option<Mutation>, record: Option<&Record>) -> Voter {
         let mut machine = Machine::new(settings, "c".to_owned(), peer(1), record);
         if let Some(clause) = leaves_out {
             machine.mutate(clause);

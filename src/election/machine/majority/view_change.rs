@@ -2,7 +2,7 @@
 
 use super::Machine;
 use crate::election::machine::Mutation;
-use crate::election::{Body, Epoch, Note, ProcessId, ViewStamp, VoterView};
+use crate::election::{Body, Epoch, Note, ProcessId, State, ViewStamp, VoterView};
 
 impl Machine {
     /// A new leader stamps the view that it was elected in with its own epoch. Until a majority stores that, nothing else
@@ -41,7 +41,18 @@ impl Machine {
         self.send_each(linked, &Body::Voters { view });
     }
 
-    /// The same, for one member.
+    /// A member is connected: it needs the leader's view, and what a former life of it stored, it may have lost.
+    pub(in crate::election::machine) fn tell_view_to_newcomer(&mut self, id: ProcessId) {
+        let name = self.roster.get(id).map(|member| &member.peer.name);
+        if let Some(term) = self.majority.as_mut().and_then(|m| m.term.as_mut())
+            && let Some(name) = name
+        {
+            term.forget(name);
+        }
+        self.tell_view_to(id);
+    }
+
+    /// The leader's view, for one member.
     pub(in crate::election::machine) fn tell_view_to(&mut self, id: ProcessId) {
         if let Some(view) = self.majority.as_ref().and_then(|m| m.view.clone()) {
             self.send(id, Body::Voters { view });
@@ -91,8 +102,11 @@ impl Machine {
     }
 
     /// Adds or removes one voter, when the view is committed and a majority of the voters was given the same `--voters`
-    /// as this leader. Whom it adds stores the view already; it removes only when everybody is added.
+    /// as this leader. Whom it adds stores the view already; it removes only when everybody is added. Of the voters that
+    /// this makes, a majority is connected and stores the view: who has no record and recovers cannot renew the lease, and
+    /// may need the one that would be removed for its recovery.
     fn change_view(&mut self) {
+        let unsupported = self.mutant(Mutation::ChangedWithoutSupport);
         let overlap = self.mutant(Mutation::ChangesOverlap);
         let alone = self.mutant(Mutation::NoAgreement);
         let at_once = self.mutant(Mutation::ChangedAtOnce);
@@ -107,6 +121,8 @@ impl Machine {
         }
         let mut voters = view.voters.clone();
         let stores = |name: &&String| term.flags.get(*name).is_some_and(|(_, stamp)| *stamp == view.stamp);
+        let connected = self.roster.iter().filter(|member| member.linked && member.state == State::Alive);
+        let supporters = connected.map(|member| &member.peer.name).filter(stores).chain([&self.me.name]);
         if at_once {
             voters = m.target.clone();
         } else if m.target.is_subset(&view.voters) {
@@ -118,8 +134,12 @@ impl Machine {
             voters.insert(joins.clone());
         }
         let stamp = ViewStamp { epoch: self.epoch, version: view.stamp.version.saturating_add(1) };
+        let next = VoterView { stamp, voters };
+        if !next.has_majority(supporters.map(String::as_str)) && !unsupported && !at_once {
+            return;
+        }
         term.before = Some(view.clone());
-        self.use_view(VoterView { stamp, voters });
+        self.use_view(next);
         self.tell_view();
     }
 }

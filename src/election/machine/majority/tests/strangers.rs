@@ -2,6 +2,7 @@
 //! former life, of another question.
 
 use super::*;
+use crate::election::machine::Phase;
 
 /// p2's name with another id, as after its disk was lost, or when its pod runs twice.
 fn double() -> Peer {
@@ -96,4 +97,42 @@ fn the_longest_lease_ever_promised_is_waited_out() {
     assert_eq!(voter.claim(3, 6), Some(Verdict::Conditional));
     voter.pass(1);
     assert_eq!(voter.claim(3, 7), Some(Verdict::Yes));
+}
+
+/// What is refused is an address. Whose life was there it does not say: the next one's may be on its way.
+#[test]
+fn under_release_a_crash_frees_a_promise_and_a_refused_dial_does_not() {
+    let Peer { id, incarnation, address, .. } = peer(2);
+    for (evidence, verdict) in [
+        (Event::Refused(address), Verdict::No(Refusal::Promised { for_ms: 1500 })),
+        (Event::Crashed { id, incarnation: Incarnation(1) }, Verdict::No(Refusal::Promised { for_ms: 1500 })),
+        (Event::Crashed { id, incarnation }, Verdict::Yes),
+    ] {
+        let record = settled(None).machine.record();
+        let safety = Safety::Majority { voters: voters() };
+        let settings = Settings { safety, crash_evidence: CrashEvidence::Release, ..Settings::default() };
+        let mut voter = Voter::given(settings, None, Some(&record));
+        voter.pass(1500);
+        assert_eq!(voter.claim(2, 5), Some(Verdict::Yes));
+        voter.feed(Event::LinkDown { id, incarnation });
+        voter.feed(evidence.clone());
+        assert_eq!(voter.claim(3, 6), Some(verdict), "{evidence:?}");
+    }
+}
+
+/// A leader that is not connected with a member may know a former life of it only.
+#[test]
+fn a_leaders_list_leaves_the_life_of_a_connected_member_alone() {
+    let mut voter = settled(None);
+    let version = MembershipVersion { epoch: Epoch(5), version: 0 };
+    let view = view(4, voters()).stamp;
+    voter.hear(3, 5, Body::Renew { sequence: 1, membership: version, lease_ms: 1500, view });
+    assert!(voter.machine.phase == Phase::Following);
+    let former = Peer { incarnation: Incarnation(1), address: ([198, 18, 0, 9], 4041).into(), ..peer(2) };
+    for state in [State::Alive, State::Failed] {
+        let entries = vec![Entry { peer: former.clone(), state }];
+        voter.hear(3, 5, Body::Membership { version, entries });
+        let verdict = voter.ask(2, Question::Claim, 6, peer(2).incarnation.0);
+        assert_eq!(verdict, Some(Verdict::No(Refusal::Promised { for_ms: 1500 })), "{state:?}");
+    }
 }
