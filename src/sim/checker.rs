@@ -139,6 +139,13 @@ impl Checker {
         }
     }
 
+    /// A process gives up what it has asked the voters for.
+    pub(super) fn gave_up(&mut self, process: &Process) {
+        if self.majority {
+            self.votes.gave_up(process);
+        }
+    }
+
     /// A message leaves.
     pub(super) fn sent(&mut self, now: Ns, process: &Process, to: ProcessId, message: &Message) {
         if self.majority {

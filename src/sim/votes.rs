@@ -121,6 +121,17 @@ impl Votes {
         }
     }
 
+    /// A claim is given up. Its withdrawal shows that, unless the claimant knows no voter any more whom it could send that to.
+    pub(super) fn gave_up(&mut self, claimant: &Place) {
+        let me = myself(claimant);
+        let Some(view) = &claimant.view else { return };
+        let voters = view.voting.as_ref().and_then(|voting| voting.view.as_ref()).map(|view| &view.voters);
+        let knows = |name: &String| voters.is_some_and(|voters| voters.contains(name));
+        if !view.members.iter().any(|member| member.peer.id != me.id && knows(&member.peer.name)) {
+            self.free(claimant.place, |promise| promise.to == me);
+        }
+    }
+
     /// A voter says yes, or claims: it must not have promised itself to another.
     fn keeps(&self, voter: &Place, to: Process, what: impl Fn() -> String) -> Option<Broken> {
         let promise = self.promises.get(&voter.place)?;

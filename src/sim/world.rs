@@ -11,7 +11,7 @@ use super::process::{Busy, Fate, Input, Life, Process};
 use super::queue::{ITEMS_MAX, Item, Queue};
 use super::target::{Cue, Waiting};
 use super::trace::Trace;
-use crate::election::{Action, Body, Event, Machine, Note, Now, Role, View};
+use crate::election::{Action, Body, Event, Machine, Note, Now, Outcome, Role, View};
 
 /// As in the driver: the longest time between two turns is this part of the failure timeout.
 pub(super) const TURNS_A_TIMEOUT: u32 = 6;
@@ -362,6 +362,9 @@ impl World {
                     if let Note::Leader { me: true, .. } = note {
                         self.counts.elections += 1;
                         self.cue(Cue::Elected, place);
+                    }
+                    if note == (Note::Contested { outcome: Outcome::Unfinished }) {
+                        self.checker.gave_up(&self.procs[place]);
                     }
                     if self.trace.on() {
                         self.trace.noted(self.now, place, &note);

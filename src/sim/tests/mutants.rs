@@ -53,7 +53,6 @@ fn caught_by(clause: Mutation) -> By {
         NoCaution => seeds(5, 1, 100),
         NoRestamp => seeds(5, 1, 50),
         ChangedAtOnce => seeds(5, 1, 50),
-        ChangedWithoutSupport => seeds(3, 1_795_285_978_043_404, 1),
         HandoverUnprepared => seeds(5, 1, 50),
         NoDedupe => By::Seeds { n: 3, majority: false, from: 1, most: 100 },
         NoYielding => By::RuleTest(PARTITIONS),
@@ -74,7 +73,8 @@ fn caught_by(clause: Mutation) -> By {
         | ViewsByVersion
         | CountedInOwnView
         | ChangesOverlap
-        | NoAgreement => By::RuleTest(RULES),
+        | NoAgreement
+        | ChangedWithoutSupport => By::RuleTest(RULES),
     }
 }
 
