@@ -5,6 +5,7 @@ use super::faults::{Fault, Kind};
 use super::mix::{Mix, rate, some};
 use super::plan::{Draft, Plan};
 use super::process::PLACES_MAX;
+use super::sort::Sort;
 use super::target::Cue;
 use crate::config::SimArgs;
 use crate::election::{CrashEvidence, Preempt, Priority, Safety, Settings, Variant};
@@ -35,7 +36,7 @@ pub(super) fn draw(seed: u64, args: &SimArgs) -> Plan {
         dead: if random.bool() { some(random, n, (n - 1) / 2) } else { 0 },
     };
     spread_priorities(random, &mut plan);
-    let revotes = args.majority && mix.has(Kind::REVOTE);
+    let revotes = args.majority && mix.has(Sort::VotersChanged);
     let voters = if revotes { first_voters(random, &mut plan) } else { (0..n).collect() };
     faults(random, &mut plan, &mix);
     if revotes {

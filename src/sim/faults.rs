@@ -71,94 +71,6 @@ pub(super) enum Shape {
     OneWay,
 }
 
-impl Kind {
-    /// Their names, in the order of [`Kind::number`].
-    pub(super) const NAMES: [&'static str; 23] = [
-        "crash",
-        "host_gone",
-        "crash_in_write",
-        "failed_write",
-        "torn_write",
-        "slow_disk",
-        "stall",
-        "pause",
-        "leave",
-        "join",
-        "partition",
-        "partial_partition",
-        "one_way_partition",
-        "loss",
-        "duplication",
-        "reordering",
-        "delay",
-        "reset",
-        "refused_in_error",
-        "clock_rate",
-        "wall_jump",
-        "dns",
-        "voters_changed",
-    ];
-
-    /// The number of [`Kind::Join`].
-    pub(super) const JOIN: usize = 9;
-    /// The number of [`Kind::Revote`].
-    pub(super) const REVOTE: usize = 22;
-
-    /// Its place among the names.
-    pub(super) fn number(&self) -> usize {
-        match self {
-            Kind::Crash { host_gone: false, .. } => 0,
-            Kind::Crash { host_gone: true, .. } => 1,
-            Kind::CrashInWrite { .. } => 2,
-            Kind::FailedWrite { leaves: Leaves::Old, .. } => 3,
-            Kind::FailedWrite { .. } => 4,
-            Kind::SlowDisk { .. } => 5,
-            Kind::Stall { .. } => 6,
-            Kind::Pause { .. } => 7,
-            Kind::Leave { .. } => 8,
-            Kind::Join { .. } => Kind::JOIN,
-            Kind::Cut { shape: Shape::Split, .. } => 10,
-            Kind::Cut { shape: Shape::Partial, .. } => 11,
-            Kind::Cut { shape: Shape::OneWay, .. } => 12,
-            Kind::Disturb { effect: Effect::Lose(_), .. } => 13,
-            Kind::Disturb { effect: Effect::Duplicate(..), .. } => 14,
-            Kind::Disturb { effect: Effect::Reorder(_), .. } => 15,
-            Kind::Disturb { effect: Effect::Slow(_), .. } => 16,
-            Kind::Reset { .. } => 17,
-            Kind::Misjudge { .. } => 18,
-            Kind::Rate { .. } => 19,
-            Kind::WallJump { .. } => 20,
-            Kind::Dns { .. } => 21,
-            Kind::Revote { .. } => Kind::REVOTE,
-        }
-    }
-}
-
-/// What happened in runs.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Counts {
-    /// By [`Kind::number`].
-    pub(super) faults: [u64; Kind::NAMES.len()],
-    /// Disks that were lost.
-    pub(super) disks_lost: u64,
-    /// Leaders elected.
-    pub(super) elections: u64,
-}
-
-impl Counts {
-    pub(super) fn disk_lost(&mut self) {
-        self.disks_lost += 1;
-    }
-
-    pub(super) fn add(&mut self, other: &Counts) {
-        for (sum, more) in self.faults.iter_mut().zip(other.faults) {
-            *sum += more;
-        }
-        self.disks_lost += other.disks_lost;
-        self.elections += other.elections;
-    }
-}
-
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} for {} ms", self.kind, self.lasts / MS)
@@ -198,7 +110,7 @@ impl World {
         if self.trace.on() {
             self.trace.line(self.now, &format!("! fault {number}: {fault}"));
         }
-        self.counts.faults[fault.kind.number()] += 1;
+        self.counts.fault(fault.kind.sort());
         let until = self.now + fault.lasts;
         let fate = Fate { down: fault.lasts, ..Fate::default() };
         match fault.kind {

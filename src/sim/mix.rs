@@ -5,59 +5,58 @@ use super::clock::{MS, Ns, RATE_PPM_MAX};
 use super::disk::{CrashPoint, Leaves};
 use super::dns::DnsFault;
 use super::faults::{Kind, Shape};
+use super::sort::Sort;
 use super::target::{Between, Who};
 use crate::config::SimArgs;
 use crate::election::{Body, CrashEvidence};
 use fastrand::Rng;
 
-/// Which kinds of faults a run has.
+/// Which sorts of faults a run has.
 #[derive(Debug)]
 pub(super) struct Mix {
-    kinds: Vec<usize>,
+    sorts: Vec<Sort>,
     /// Whether something on the path may refuse connections in the name of a live process.
     refuses: bool,
 }
 
 impl Mix {
-    /// All kinds, or in a swarm half of them.
+    /// All sorts, or in a swarm half of them.
     pub(super) fn draw(random: &mut Rng, args: &SimArgs) -> Mix {
-        let all = || 0..Kind::NAMES.len();
-        let some: Vec<usize> = all().filter(|_| !args.swarm || random.bool()).collect();
-        let some: Vec<usize> =
-            some.into_iter().filter(|kind| !args.majority || *kind != Kind::JOIN).collect();
+        let some: Vec<Sort> = Sort::ALL
+            .iter()
+            .copied()
+            .filter(|sort| (!args.swarm || random.bool()) && (!args.majority || *sort != Sort::Join))
+            .collect();
         // Under `release` a refusal in the name of a live process is what the operator has ruled out.
         let refuses = args.crash_evidence != Some(CrashEvidence::Release);
-        Mix { kinds: if some.is_empty() { all().collect() } else { some }, refuses }
+        Mix { sorts: if some.is_empty() { Sort::ALL.to_vec() } else { some }, refuses }
     }
 
-    pub(super) fn has(&self, kind: usize) -> bool {
-        self.kinds.contains(&kind)
+    pub(super) fn has(&self, sort: Sort) -> bool {
+        self.sorts.contains(&sort)
     }
 
     /// A fault. One that waits for a cue is often about who gave it.
     pub(super) fn kind(&self, random: &mut Rng, n: usize, cued: bool) -> Kind {
         let who = who(random, n, cued);
         let other = other(random, n, who);
-        let drawn = random.choice(self.kinds.iter().copied()).unwrap_or(0);
+        let drawn = random.choice(self.sorts.iter().copied()).unwrap_or(Sort::Crash);
         match drawn {
-            1 => Kind::Crash {
-                who,
-                kept: random.bool(),
-                disk_lost: random.u8(0..3) == 0,
-                moves: random.u8(0..4) == 0,
-                host_gone: true,
-            },
-            2 => Kind::CrashInWrite { who, point: crash_point(random), disk_lost: random.u8(0..4) == 0 },
-            3 => Kind::FailedWrite { who, leaves: Leaves::Old },
-            4 => Kind::FailedWrite { who, leaves: if random.bool() { Leaves::New } else { Leaves::Damaged } },
-            5 => Kind::SlowDisk { who, takes: random.u64(MS..=700 * MS) },
-            6 => Kind::Stall { who, before_view: random.bool() },
-            7 => Kind::Pause { who },
-            8 => Kind::Leave { who, moves: random.bool() },
-            10 => {
+            Sort::CrashInWrite => {
+                Kind::CrashInWrite { who, point: crash_point(random), disk_lost: random.u8(0..4) == 0 }
+            }
+            Sort::FailedWrite => Kind::FailedWrite { who, leaves: Leaves::Old },
+            Sort::TornWrite => {
+                Kind::FailedWrite { who, leaves: if random.bool() { Leaves::New } else { Leaves::Damaged } }
+            }
+            Sort::SlowDisk => Kind::SlowDisk { who, takes: random.u64(MS..=700 * MS) },
+            Sort::Stall => Kind::Stall { who, before_view: random.bool() },
+            Sort::Pause => Kind::Pause { who },
+            Sort::Leave => Kind::Leave { who, moves: random.bool() },
+            Sort::Partition => {
                 Kind::Cut { between: sides(random, n, who), shape: Shape::Split, swallows: swallows(random) }
             }
-            11 => {
+            Sort::PartialPartition => {
                 let between = if random.bool() {
                     Between::Both(who, other)
                 } else {
@@ -65,7 +64,7 @@ impl Mix {
                 };
                 Kind::Cut { between, shape: Shape::Partial, swallows: swallows(random) }
             }
-            12 => {
+            Sort::OneWayPartition => {
                 let between = match random.u8(0..3) {
                     0 => Between::From(who),
                     1 => Between::To(who),
@@ -73,27 +72,30 @@ impl Mix {
                 };
                 Kind::Cut { between, shape: Shape::OneWay, swallows: swallows(random) }
             }
-            13..=16 => {
+            Sort::Loss | Sort::Duplication | Sort::Reordering | Sort::Delay => {
                 let effect = match drawn {
-                    13 => Effect::Lose(if random.bool() { 1000 } else { random.u16(50..=900) }),
-                    14 => Effect::Duplicate(random.u16(200..=1000), random.u64(MS..=3_000 * MS)),
-                    15 => Effect::Reorder(late(random)),
+                    Sort::Loss => Effect::Lose(if random.bool() { 1000 } else { random.u16(50..=900) }),
+                    Sort::Duplication => {
+                        Effect::Duplicate(random.u16(200..=1000), random.u64(MS..=3_000 * MS))
+                    }
+                    Sort::Reordering => Effect::Reorder(late(random)),
                     _ => Effect::Slow(late(random)),
                 };
                 Kind::Disturb { between: between(random, n, who, other), classes: classes(random), effect }
             }
-            17 => Kind::Reset { a: who, b: other },
-            18 if self.refuses => Kind::Misjudge { who, whom: other },
-            19 => Kind::Rate { who, ppm: rate(random) },
-            20 => Kind::WallJump { who, ahead_ms: random.i64(-86_400_000..=86_400_000) },
-            21 => Kind::Dns { who, fault: dns(random) },
-            Kind::JOIN => Kind::Join { place: n },
-            _ => Kind::Crash {
+            Sort::Reset => Kind::Reset { a: who, b: other },
+            Sort::RefusedInError if self.refuses => Kind::Misjudge { who, whom: other },
+            Sort::ClockRate => Kind::Rate { who, ppm: rate(random) },
+            Sort::WallJump => Kind::WallJump { who, ahead_ms: random.i64(-86_400_000..=86_400_000) },
+            Sort::Dns => Kind::Dns { who, fault: dns(random) },
+            Sort::Join => Kind::Join { place: n },
+            // Changes of the voters come in a row of their own.
+            Sort::Crash | Sort::HostGone | Sort::RefusedInError | Sort::VotersChanged => Kind::Crash {
                 who,
                 kept: random.bool(),
                 disk_lost: random.u8(0..3) == 0,
                 moves: random.u8(0..4) == 0,
-                host_gone: false,
+                host_gone: drawn == Sort::HostGone,
             },
         }
     }

@@ -23,6 +23,7 @@ mod process;
 mod promise;
 mod queue;
 mod run;
+mod sort;
 mod sweep;
 mod target;
 mod trace;

@@ -3,10 +3,10 @@
 
 use super::checker::{Rule, Violation};
 use super::clock::{MS, Ns, ns};
-use super::faults::Counts;
 use super::network::REDIAL_LONGEST;
 use super::plan::Plan;
 use super::process::{Process, place_of};
+use super::sort::Counts;
 use super::trace::Trace;
 use super::world::{REFRESH_LONGEST, World};
 use crate::election::{Epoch, Preempt, Role};

@@ -2,8 +2,8 @@
 
 use super::clock::{MS, Ns};
 use super::draw::draw;
-use super::faults::{Counts, Kind};
 use super::run::{self, Outcome};
+use super::sort::Counts;
 use super::trace::Trace;
 use crate::config::SimArgs;
 use std::cell::Cell;
@@ -64,10 +64,10 @@ impl fmt::Display for Totals {
         let seconds = self.took.as_secs_f64();
         let rate = self.schedules as f64 / seconds.max(1e-9);
         writeln!(f, "schedules         {} in {seconds:.1} s, {rate:.0} a second", self.schedules)?;
-        let faults: u64 = self.counts.faults.iter().sum();
+        let faults: u64 = self.counts.faults().map(|(_, count)| count).sum();
         writeln!(f, "faults injected   {faults}")?;
-        for (name, count) in Kind::NAMES.iter().zip(self.counts.faults).filter(|(_, count)| *count > 0) {
-            writeln!(f, "  {name:<20}{count}")?;
+        for (sort, count) in self.counts.faults().filter(|(_, count)| *count > 0) {
+            writeln!(f, "  {:<20}{count}", sort.name())?;
         }
         writeln!(f, "disks lost        {}", self.counts.disks_lost)?;
         writeln!(f, "elections won     {}", self.counts.elections)?;

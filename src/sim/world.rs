@@ -4,11 +4,11 @@
 use super::checker::{Checker, Rule};
 use super::clock::{Clock, MS, Ns};
 use super::disk::{CrashPoint, Written};
-use super::faults::Counts;
 use super::network::Network;
 use super::plan::Plan;
 use super::process::{Busy, Fate, Input, Life, Process};
 use super::queue::{ITEMS_MAX, Item, Queue};
+use super::sort::Counts;
 use super::target::{Cue, Waiting};
 use super::trace::Trace;
 use crate::election::{Action, Body, Event, Machine, Note, Now, Outcome, Role, View};

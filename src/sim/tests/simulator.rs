@@ -3,9 +3,9 @@
 use super::{args, broken, run_broken};
 use crate::election::Mutation;
 use crate::sim::draw::draw;
-use crate::sim::faults::{Counts, Kind};
 use crate::sim::minimise::minimise;
 use crate::sim::run::{run, run_world};
+use crate::sim::sort::Counts;
 use crate::sim::trace::Trace;
 
 #[test]
@@ -42,8 +42,8 @@ fn every_kind_of_fault_occurs() {
             counts.add(&run(draw(seed, &args(3, majority)), Trace::default()).counts);
         }
     }
-    for (name, count) in Kind::NAMES.iter().zip(counts.faults) {
-        assert!(count > 0, "{name} never occurs");
+    for (sort, count) in counts.faults() {
+        assert!(count > 0, "{} never occurs", sort.name());
     }
     assert!(counts.disks_lost > 0 && counts.elections > 0);
 }
