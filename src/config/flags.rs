@@ -4,13 +4,13 @@
 use super::duration::{parse, parse_positive};
 use super::host_port::{HostPort, host_name};
 use super::sim::{SIM_EXAMPLES, SimFlags};
+use super::values::{crash_evidence, peer_port, preempt, socket_address, whole};
 use super::voters::{Voters, voters};
 use crate::election::{CrashEvidence, MEMBERS_MAX, Preempt, Priority, Variant};
 use crate::telemetry::log::LogFormat;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use core::net::SocketAddr;
 use log::LevelFilter;
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -252,11 +252,7 @@ pub struct RunArgs {
     #[arg(
         long, env = "BELLWETHER_CRASH_EVIDENCE", value_name = "WHAT", help_heading = ELECTION,
         default_value = "suspect",
-        value_parser = PossibleValuesParser::new(["off", "suspect", "release"]).map(|v| match v.as_str() {
-            "off" => CrashEvidence::Off,
-            "release" => CrashEvidence::Release,
-            _ => CrashEvidence::Suspect,
-        })
+        value_parser = crash_evidence()
     )]
     pub crash_evidence: CrashEvidence,
 
@@ -401,50 +397,4 @@ pub enum Level {
     /// where no majority is connected, and the first start, or a voter that has lost its disk, waits for the others. It
     /// requires --voters and --state-dir
     Majority,
-}
-
-/// Reads a whole number of this range, which must fit into `T`.
-pub(super) fn whole<T: TryFrom<u64>>(text: &str, range: RangeInclusive<u64>) -> Result<T, String> {
-    let number = text.parse().ok().filter(|number| range.contains(number));
-    let number = number.and_then(|number| T::try_from(number).ok());
-    number.ok_or_else(|| format!("write a whole number from {} to {}", range.start(), range.end()))
-}
-
-fn preempt(text: &str) -> Result<Preempt, String> {
-    match text {
-        "always" => Ok(Preempt::Always),
-        "never" => Ok(Preempt::Never),
-        delay if delay.starts_with(|c: char| c.is_ascii_digit() || c == '-') => {
-            parse_positive(delay).map(Preempt::After).map_err(|error| error.to_string())
-        }
-        _ => Err("write always, never, or a delay such as 5s".to_owned()),
-    }
-}
-
-fn peer_port(text: &str) -> Result<u16, String> {
-    if text.starts_with("tcp://") {
-        return Err(
-            "Kubernetes makes this variable for a Service named bellwether-peer; give the flag --peer-port, or set \
-             enableServiceLinks: false in the pod's spec"
-                .to_owned(),
-        );
-    }
-    whole(text, 1..=65_535)
-}
-
-fn socket_address(text: &str) -> Result<SocketAddr, String> {
-    if let Ok(address) = text.parse() {
-        return Ok(address);
-    }
-    let port = text.strip_prefix(':').unwrap_or(text);
-    Err(if !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()) {
-        format!(
-            "the address is missing; write [::]:{port} for all addresses, or 127.0.0.1:{port} for loopback"
-        )
-    } else if let Ok(address) = text.parse::<core::net::IpAddr>() {
-        let example = SocketAddr::new(address, 4041);
-        format!("the port is missing; write it like {example}")
-    } else {
-        "not an IP address and a port; write it like 10.0.0.1:4041 or [fd00::1]:4041, no host name".to_owned()
-    })
 }

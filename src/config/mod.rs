@@ -11,6 +11,7 @@ mod host_port;
 mod sim;
 #[cfg(test)]
 mod tests;
+mod values;
 mod voters;
 
 pub use crate::telemetry::log::LogFormat;

@@ -1,6 +1,7 @@
 //! The flags of `bellwether sim`.
 
-use super::flags::{Level, whole};
+use super::flags::Level;
+use super::values::{crash_evidence, whole};
 use super::voters::Refusal;
 use crate::election::CrashEvidence;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -45,8 +46,7 @@ pub struct SimFlags {
     pub swarm: bool,
 
     /// What refused connections prove: `off`, `suspect` or `release`; without it each seed draws `off` or `suspect`
-    #[arg(long, value_name = "WHAT",
-        value_parser = PossibleValuesParser::new(["off", "suspect", "release"]).map(|what| evidence(&what)))]
+    #[arg(long, value_name = "WHAT", value_parser = crash_evidence())]
     pub crash_evidence: Option<CrashEvidence>,
 }
 
@@ -110,14 +110,6 @@ impl TryFrom<SimFlags> for SimArgs {
             _ => SimTask::Seeds { first: flags.seeds.0, last: flags.seeds.1 },
         };
         Ok(SimArgs { task, n: flags.n, majority, swarm: flags.swarm, crash_evidence: flags.crash_evidence })
-    }
-}
-
-fn evidence(text: &str) -> CrashEvidence {
-    match text {
-        "off" => CrashEvidence::Off,
-        "release" => CrashEvidence::Release,
-        _ => CrashEvidence::Suspect,
     }
 }
 

@@ -90,6 +90,14 @@ pub struct Settings {
     pub forget_after: Duration,
 }
 
+impl Settings {
+    /// How often the driver gives the machine a turn at least, in which it notices that it was paused: often enough that no
+    /// healthy driver seems to have been.
+    pub fn turn_every(&self) -> Duration {
+        self.failure_timeout / 6
+    }
+}
+
 impl Default for Settings {
     /// The defaults of the command line.
     fn default() -> Settings {

@@ -3,7 +3,7 @@
 use super::board::{Board, wall_ms};
 use super::timers::{Patience, Timers};
 use crate::discovery::Discovery;
-use crate::election::{Action, Body, Event, Machine, Message, Moment, Now, Record, Timer};
+use crate::election::{Action, Body, Event, Machine, Message, Moment, Now, Record, Settings, Timer};
 use crate::net::boottime;
 use crate::store::{SaveError, Store};
 use crate::telemetry::Chronicle;
@@ -67,7 +67,7 @@ impl Driver {
         board: Arc<Board>,
         discovery: Discovery,
         stop: Arc<AtomicBool>,
-        failure_timeout: Duration,
+        settings: &Settings,
     ) -> Driver {
         Driver {
             machine,
@@ -79,9 +79,9 @@ impl Driver {
             book: Book::default(),
             timers: Timers::default(),
             stop,
-            turn_every: failure_timeout / 6,
+            turn_every: settings.turn_every(),
             published: Moment::default(),
-            publish_every: PUBLISH_EVERY.min(failure_timeout / 8),
+            publish_every: PUBLISH_EVERY.min(settings.failure_timeout / 8),
             alone: true,
         }
     }
@@ -257,7 +257,7 @@ mod tests {
         let board = Arc::new(Board::new(machine.view(), metrics.clone()));
         let stop = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&stop);
-        let driver = Driver::new(machine, None, transport, board, discovery, flag, settings.failure_timeout);
+        let driver = Driver::new(machine, None, transport, board, discovery, flag, &settings);
         (driver, stop)
     }
 

@@ -141,7 +141,6 @@ fn sidecar(config: Config) -> Result<(), Failure> {
     );
 
     let metrics = Metrics::new(&config.cluster);
-    let failure_timeout = config.settings.failure_timeout;
     let machine = Machine::new(config.settings.clone(), config.cluster.clone(), me.clone(), record.as_ref());
     let board = Arc::new(Board::new(machine.view(), metrics.clone()));
 
@@ -155,7 +154,7 @@ fn sidecar(config: Config) -> Result<(), Failure> {
             },
             me: me.clone(),
             dial_timeout: config.dial_timeout,
-            unacknowledged_max: 2 * failure_timeout,
+            unacknowledged_max: 2 * config.settings.failure_timeout,
         },
         peer_port,
         // The driver outlives the transport; once it is gone nobody has to know any more.
@@ -181,7 +180,7 @@ fn sidecar(config: Config) -> Result<(), Failure> {
         },
     )?;
 
-    let driver = Driver::new(machine, store, transport, board, discovery, stop, failure_timeout);
+    let driver = Driver::new(machine, store, transport, board, discovery, stop, &config.settings);
     driver.run(&inputs)?;
     server.stop();
     Ok(())

@@ -3,7 +3,7 @@
 use super::clock::{MS, Ns};
 use super::process::Life;
 use super::queue::Item;
-use super::world::{TURNS_A_TIMEOUT, World};
+use super::world::World;
 use crate::election::{Event, Timer};
 
 impl World {
@@ -44,7 +44,7 @@ impl World {
         if !process.lives(life) {
             return;
         }
-        let every = super::clock::ns(process.settings.failure_timeout / TURNS_A_TIMEOUT);
+        let every = super::clock::ns(process.settings.turn_every());
         let due = process.fed + every;
         if due <= process.clock.local(self.now) && !process.held_up() {
             self.feed(life.place, Event::Turn);

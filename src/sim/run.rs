@@ -43,7 +43,7 @@ pub(super) fn run_world(mut world: World) -> Outcome {
         world.checker.broken(now, Rule::Assertion, text.to_owned());
     }
     if let Some(violation) = &world.checker.violation {
-        world.trace.line(violation.at, &format!("VIOLATION: {violation}"));
+        world.trace.last(violation.at, &format!("VIOLATION: {violation}"));
     }
     Outcome {
         violation: world.checker.violation,

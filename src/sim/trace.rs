@@ -27,7 +27,14 @@ impl Trace {
     }
 
     pub(super) fn line(&mut self, now: Ns, text: &str) {
-        if self.on && self.lines.len() < LINES_MAX {
+        if self.lines.len() < LINES_MAX {
+            self.last(now, text);
+        }
+    }
+
+    /// The last line: it is kept after whatever there is.
+    pub(super) fn last(&mut self, now: Ns, text: &str) {
+        if self.on {
             self.lines.push(format!("{:>3}.{:06}  {text}", now / (1000 * MS), now / 1000 % 1_000_000));
         }
     }

@@ -21,8 +21,6 @@ struct Promise {
     until: Ns,
     /// It counts only if all voters have promised (rule 7).
     conditional: bool,
-    /// Which life made it: a later one may have forgotten it, and is cautious instead.
-    by: u32,
 }
 
 /// What was said so far. Everything is bounded by what happens in one run.
@@ -30,8 +28,8 @@ struct Promise {
 pub(super) struct Votes {
     /// Whether evidence of a crash frees a promise (`--crash-evidence release`): then promises are not looked at.
     freed_by_evidence: bool,
-    /// The latest promise of each place.
-    promises: BTreeMap<usize, Promise>,
+    /// The latest promise of each life of each place: a later life may have forgotten it, and is cautious instead.
+    promises: BTreeMap<(usize, u32), Promise>,
     /// To whom each disk has granted each epoch.
     granted: BTreeMap<(usize, u32, Epoch), Process>,
     /// Who has led each epoch: a late copy of its claim does no harm to who follows it already.
@@ -74,8 +72,7 @@ impl Votes {
                     return Some((Rule::Unsounded, format!("{}, and has not sounded for it", what())));
                 }
                 // A restarted claimant is cautious: its own yes is conditional, and what it has forgotten binds it so.
-                let own = self.promises.get(&from.place).is_some_and(|promise| promise.by == from.starts);
-                let kept = if own { self.keeps(from, me, what) } else { None };
+                let kept = self.keeps(from, from.starts, me, what);
                 self.promise(from, me, ballot.epoch, false);
                 kept
             }
@@ -83,10 +80,13 @@ impl Votes {
                 let to = Process { id: to, incarnation: *incarnation };
                 let what = || format!("p-{} grants epoch {epoch}", from.place);
                 let kept = match verdict {
-                    Verdict::Yes => self.keeps(from, to, what),
+                    Verdict::Yes => self.keeps(from, 0, to, what),
                     Verdict::Conditional => None,
                     Verdict::No(_) => return None,
                 };
+                if *verdict == Verdict::Yes {
+                    self.forget_former_lives(from);
+                }
                 self.promise(from, to, *epoch, *verdict == Verdict::Conditional);
                 let first = *self.granted.entry((from.place, from.disks, *epoch)).or_insert(to);
                 let twice = || (Rule::GrantedTwice, format!("{}, which another was granted", what()));
@@ -94,7 +94,7 @@ impl Votes {
                 kept.or_else(|| (first != to && !led).then(twice))
             }
             Body::Withdraw { epoch, .. } => {
-                self.free(from.place, |p| p.to == me && p.epoch <= *epoch);
+                self.free(from.place, |_, p| p.to == me && p.epoch <= *epoch);
                 None
             }
             Body::Renew { .. } => {
@@ -103,6 +103,7 @@ impl Votes {
             }
             Body::Renewed { promised: true, .. } => {
                 if let Some(leader) = self.hears.get(&from.place).copied().filter(|leader| leader.id == to) {
+                    self.forget_former_lives(from);
                     self.promise(from, leader, message.epoch, false);
                 }
                 None
@@ -128,30 +129,39 @@ impl Votes {
         let voters = view.voting.as_ref().and_then(|voting| voting.view.as_ref()).map(|view| &view.voters);
         let knows = |name: &String| voters.is_some_and(|voters| voters.contains(name));
         if !view.members.iter().any(|member| member.peer.id != me.id && knows(&member.peer.name)) {
-            self.free(claimant.place, |promise| promise.to == me);
+            self.free(claimant.place, |_, promise| promise.to == me);
         }
     }
 
-    /// A voter says yes, or claims: it must not have promised itself to another.
-    fn keeps(&self, voter: &Place, to: Process, what: impl Fn() -> String) -> Option<Broken> {
-        let promise = self.promises.get(&voter.place)?;
-        let stands = promise.to != to && voter.fed < promise.until && !self.freed_by_evidence;
+    /// The promises of a place, of this life and those since.
+    fn since(&self, place: usize, life: u32) -> impl Iterator<Item = &Promise> {
+        self.promises.range((place, life)..=(place, u32::MAX)).map(|(_, promise)| promise)
+    }
+
+    /// A voter says yes, or claims: it must not have promised itself to another, in this life or one since.
+    fn keeps(&self, voter: &Place, life: u32, to: Process, what: impl Fn() -> String) -> Option<Broken> {
+        let stands = |promise: &&Promise| promise.to != to && voter.fed < promise.until;
+        let promise = self.since(voter.place, life).find(stands).filter(|_| !self.freed_by_evidence)?;
         let text = || format!("{}, and has promised another not to, for epoch {}", what(), promise.epoch);
-        stands.then(|| (Rule::PromiseBroken, text()))
+        Some((Rule::PromiseBroken, text()))
+    }
+
+    /// Who promises without condition has waited for what former lives promised, or heard of what came of it.
+    fn forget_former_lives(&mut self, voter: &Place) {
+        self.promises.retain(|(place, life), _| *place != voter.place || *life == voter.starts);
     }
 
     /// A promise of one lease from the beginning of the voter's turn; never for less long than before.
     fn promise(&mut self, voter: &Place, to: Process, epoch: Epoch, conditional: bool) {
         let until = voter.fed + ns(voter.settings.failure_timeout);
-        let known = self.promises.get(&voter.place).filter(|known| known.to == to).map(|known| known.until);
+        let life = (voter.place, voter.starts);
+        let known = self.promises.get(&life).filter(|known| known.to == to).map(|known| known.until);
         let until = known.map_or(until, |known| known.max(until));
-        self.promises.insert(voter.place, Promise { to, epoch, until, conditional, by: voter.starts });
+        self.promises.insert(life, Promise { to, epoch, until, conditional });
     }
 
-    fn free(&mut self, voter: usize, which: impl Fn(&Promise) -> bool) {
-        if self.promises.get(&voter).is_some_and(which) {
-            self.promises.remove(&voter);
-        }
+    fn free(&mut self, voter: usize, which: impl Fn(u32, &Promise) -> bool) {
+        self.promises.retain(|(place, life), promise| *place != voter || !which(*life, promise));
     }
 
     /// A voter takes in a message, which may free its promise.
@@ -159,13 +169,13 @@ impl Votes {
         self.hears.insert(voter.place, from);
         match message.body {
             Body::Withdraw { epoch, incarnation } if incarnation == from.incarnation => {
-                self.free(voter.place, |promise| promise.to == from && promise.epoch <= epoch);
+                self.free(voter.place, |_, promise| promise.to == from && promise.epoch <= epoch);
             }
             // Of a former life's promise the farewell of that epoch or a later one leaves nothing (rule 7).
             Body::Resign { .. } => {
                 let by = voter.starts;
-                self.free(voter.place, |promise| {
-                    promise.epoch <= message.epoch && (promise.to == from || promise.by != by)
+                self.free(voter.place, |life, promise| {
+                    promise.epoch <= message.epoch && (promise.to == from || life != by)
                 });
             }
             _ => {}
@@ -174,7 +184,7 @@ impl Votes {
 
     /// Another life of a process is connected: the former one is dead (rule 10).
     pub(super) fn linked(&mut self, voter: usize, with: Process) {
-        self.free(voter, |promise| promise.to.id == with.id && promise.to != with);
+        self.free(voter, |_, promise| promise.to.id == with.id && promise.to != with);
     }
 
     /// A record becomes durable. A view is first written by the leader that makes it.
@@ -219,7 +229,7 @@ impl Votes {
         if view.role != Role::Leading {
             if before.is_some() {
                 // It has stopped: nothing is left to be kept.
-                self.free(place, |promise| promise.to == me);
+                self.free(place, |_, promise| promise.to == me);
             }
             return None;
         }
@@ -239,10 +249,10 @@ impl Votes {
             };
             let (mut yes, mut conditional) = (0, 0);
             for voter in places.iter().filter(|p| voters.voters.contains(&p.name)) {
-                let promise = self.promises.get(&voter.place).filter(|promise| promise.to == me);
-                let holds = |promise: &Promise| voter.clock.global(now, promise.until) >= ends;
-                match promise.filter(|promise| holds(promise)) {
-                    Some(promise) if promise.conditional => conditional += 1,
+                let holds = |p: &&Promise| p.to == me && voter.clock.global(now, p.until) >= ends;
+                let mut held = self.since(voter.place, 0).filter(holds).map(|promise| promise.conditional);
+                match held.next() {
+                    Some(first) if first && held.all(|conditional| conditional) => conditional += 1,
                     None if voter.place != place => {}
                     _ => yes += 1,
                 }

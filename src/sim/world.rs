@@ -13,8 +13,6 @@ use super::target::{Cue, Waiting};
 use super::trace::Trace;
 use crate::election::{Action, Body, Event, Machine, Note, Now, Outcome, Role, View};
 
-/// As in the driver: the longest time between two turns is this part of the failure timeout.
-pub(super) const TURNS_A_TIMEOUT: u32 = 6;
 /// Between two look-ups, and while a process is alone.
 const REFRESH: Ns = 5_000 * MS;
 const REFRESH_ALONE: Ns = 1_000 * MS;

@@ -25,6 +25,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::time::Duration;
+
+/// The default of `--lease`.
+pub const LEASE: Duration = Duration::from_millis(1_500);
 
 /// Nanoseconds since the test began, on one clock.
 pub type Nanos = u64;
@@ -38,7 +42,7 @@ pub struct Answer {
     pub epoch: u64,
     /// The id of whom it holds to be the leader.
     pub leader: Option<String>,
-    /// For how long the answer says that it holds.
+    /// For how long the answer says that it holds at most; none in `classic`.
     pub valid_for_ms: Option<u64>,
 }
 
@@ -126,6 +130,8 @@ pub enum Violation {
     Back { life: Life, from: u64, to: u64, received: Nanos },
     /// A yes that names nobody.
     Nameless { life: Life, epoch: u64, received: Nanos },
+    /// A yes that says to hold for no time at all, or for longer than a lease.
+    Unlimited { life: Life, epoch: u64, ms: u64, received: Nanos },
 }
 
 impl fmt::Display for Life {
@@ -179,6 +185,13 @@ impl fmt::Display for Violation {
             }
             Violation::Nameless { life, epoch, received } => {
                 write!(f, "{life} leads in epoch {epoch} and names nobody at {}", Seconds(*received))
+            }
+            Violation::Unlimited { life, epoch, ms, received } => {
+                let at = Seconds(*received);
+                write!(
+                    f,
+                    "{life} leads in epoch {epoch}, valid for {ms} ms, and a lease is {LEASE:?}, at {at}"
+                )
             }
         }
     }
@@ -240,6 +253,10 @@ impl Observer {
         if answer.leader.is_none() {
             let (life, epoch) = (sample.life, answer.epoch);
             self.violation(Violation::Nameless { life, epoch, received: sample.received });
+        }
+        if let Some(ms) = answer.valid_for_ms.filter(|ms| *ms == 0 || u128::from(*ms) > LEASE.as_millis()) {
+            let (life, epoch) = (sample.life, answer.epoch);
+            self.violation(Violation::Unlimited { life, epoch, ms, received: sample.received });
         }
         let same = |run: &Run| run.life == sample.life && run.epoch == answer.epoch;
         let before = self.runs.last_mut().filter(|run| same(run));

@@ -2,13 +2,11 @@
 //! answers yes only after that.
 
 use super::cluster::{Cluster, PATIENCE, Plan, Safety, name, within};
-use super::history::{Nanos, Seconds};
+use super::history::{LEASE, Nanos, Seconds};
 use super::{alone, seed, sound};
 use rustix::process::Signal;
 use std::time::Duration;
 
-/// The default of `--lease`.
-const LEASE: Duration = Duration::from_millis(1_500);
 /// Longer than the lease and an election.
 const STOPPED: Duration = Duration::from_secs(5);
 const ROUNDS: usize = 3;
