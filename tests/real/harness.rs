@@ -1,11 +1,11 @@
 //! Fleets for tests: with logs, which are shown when a test fails.
 
-use crate::rounds::PATIENCE;
+use crate::rounds::{PATIENCE, within};
 use bellwether::demo::fleet::{Agreement, Fleet, Plan};
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 use std::process::ExitStatus;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// Often enough to see what happens, and not so often that two cores have nothing else to do.
@@ -130,17 +130,5 @@ impl Drop for Real {
             }
             eprintln!("--- {} ---\n{}", self.name(place), &log[begin..]);
         }
-    }
-}
-
-/// Waits for something to come about.
-pub fn within<T>(patience: Duration, mut wanted: impl FnMut() -> Option<T>) -> Option<T> {
-    let deadline = Instant::now() + patience;
-    loop {
-        let result = wanted();
-        if result.is_some() || Instant::now() > deadline {
-            return result;
-        }
-        std::thread::sleep(Duration::from_millis(2));
     }
 }

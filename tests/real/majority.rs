@@ -1,7 +1,9 @@
 //! `--safety majority` with real processes: what a failover takes, and what a voter refuses, waits for and says.
 
-use crate::harness::{Real, fleet, voters, voters_started, within};
-use crate::rounds::{ANSWER_TIMEOUT, Cause, FAILURE_TIMEOUT, PATIENCE, bring_back, pause, take_down};
+use crate::harness::{Real, fleet, voters, voters_started};
+use crate::rounds::{
+    ANSWER_TIMEOUT, Cause, FAILURE_TIMEOUT, PATIENCE, bring_back, is_ready, pause, take_down, within,
+};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
@@ -33,7 +35,7 @@ fn waits(real: &Real, place: usize, words: &str) {
 }
 
 fn ready(real: &Real, place: usize) {
-    let ready = within(PATIENCE, || (json(real, place, "/readyz").0 == 200).then_some(()));
+    let ready = within(PATIENCE, || is_ready(real, place).then_some(()));
     assert!(ready.is_some(), "{}: {:?}", real.name(place), json(real, place, "/readyz"));
 }
 

@@ -1,7 +1,7 @@
 //! A rolling restart of voters that keep their disks, as a StatefulSet does it: each once the one before is ready.
 
-use crate::harness::{Real, voters, within};
-use crate::rounds::PATIENCE;
+use crate::harness::{Real, voters};
+use crate::rounds::{PATIENCE, is_ready, within};
 use bellwether::demo::fleet::Agreement;
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
@@ -10,7 +10,6 @@ const N: usize = 3;
 
 /// Waits until all are ready. The leader leads all the while.
 fn wait_until_ready(real: &Real, now: &Agreement) {
-    let is_ready = |place| real.get(place, "/readyz").is_ok_and(|(status, _)| status == 200);
     let ready = within(PATIENCE, || {
         let answer = real.sighting(now.leader).answer;
         // It may not have answered in time, on a busy machine; it must not have answered anything else.
@@ -19,7 +18,7 @@ fn wait_until_ready(real: &Real, now: &Agreement) {
             "the leader of epoch {} lost it while a follower was restarted",
             now.epoch
         );
-        (0..N).all(is_ready).then_some(())
+        (0..N).all(|place| is_ready(real, place)).then_some(())
     });
     ready.expect("all processes become ready");
 }

@@ -137,16 +137,31 @@ pub fn bring_back(
 /// Waits until all are ready: a voter that was restarted may have forgotten a promise until it hears the leader's heartbeat, and
 /// a crash before that would be a second failure while the first one lasts.
 fn ready(fleet: &Fleet) -> Result<(), String> {
-    let deadline = Instant::now() + PATIENCE;
-    for place in fleet.running() {
-        while !fleet.get(place, "/readyz").is_ok_and(|(status, _)| status == 200) {
-            if Instant::now() > deadline {
-                return Err(format!("{} does not become ready", fleet.name(place)));
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
+    match fleet
+        .running()
+        .into_iter()
+        .find(|place| within(PATIENCE, || is_ready(fleet, *place).then_some(())).is_none())
+    {
+        None => Ok(()),
+        Some(place) => Err(format!("{} does not become ready", fleet.name(place))),
     }
-    Ok(())
+}
+
+/// Whether a process says that it is ready.
+pub fn is_ready(fleet: &Fleet, place: usize) -> bool {
+    fleet.get(place, "/readyz").is_ok_and(|(status, _)| status == 200)
+}
+
+/// Waits for something to come about.
+pub fn within<T>(patience: Duration, mut wanted: impl FnMut() -> Option<T>) -> Option<T> {
+    let deadline = Instant::now() + patience;
+    loop {
+        let result = wanted();
+        if result.is_some() || Instant::now() > deadline {
+            return result;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
 }
 
 fn unchanged(fleet: &Fleet, before: &Agreement, after: &Agreement, what: &str) -> Result<(), String> {

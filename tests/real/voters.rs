@@ -1,7 +1,7 @@
 //! Voters that are not given the same: other `--voters`, as when a StatefulSet is scaled, another lease, another level.
 
-use crate::harness::{Real, fleet, voters, voters_started, within};
-use crate::rounds::PATIENCE;
+use crate::harness::{Real, fleet, voters, voters_started};
+use crate::rounds::{PATIENCE, is_ready, within};
 use bellwether::demo::fleet::Agreement;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -13,10 +13,6 @@ fn members(real: &Real, place: usize) -> Value {
 
 fn names(real: &Real, places: &[usize]) -> Vec<String> {
     places.iter().map(|place| real.name(*place)).collect()
-}
-
-fn is_ready(real: &Real, place: usize) -> bool {
-    real.get(place, "/readyz").is_ok_and(|(status, _)| status == 200)
 }
 
 /// Waits until all of these are ready.
