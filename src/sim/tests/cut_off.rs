@@ -1,7 +1,7 @@
 //! A leader that is cut off from the majority, or stopped, answers no at the latest when its lease ends, and the other side's
 //! leader answers yes only after that, also where their clocks differ as much as is allowed.
 
-use super::{MS, SECOND, broken, cut, leaders, peaceful, settled, sound};
+use super::{MS, SECOND, broken, cut, leaders, pass, peaceful, settled};
 use crate::sim::clock::{Ns, RATE_PPM_MAX};
 use crate::sim::queue::Item;
 use crate::sim::world::World;
@@ -22,11 +22,9 @@ fn replaced(world: &mut World, leader: usize) -> (Ns, Ns) {
             no.get_or_insert(world.now - begun);
         }
         if let (Some(no), [_]) = (no, now.as_slice()) {
-            sound(world);
             return (no, world.now - begun);
         }
-        let next = world.now + ASKED_EVERY;
-        world.run_until(next);
+        pass(world, ASKED_EVERY);
     }
     panic!("nobody else leads")
 }
@@ -40,8 +38,7 @@ fn skewed(seed: u64, n: usize, ppm: i32) -> (World, usize) {
         world.procs[place].clock.change_rate(now, if place == leader { ppm } else { -ppm });
         world.rearm(place);
     }
-    let later = world.now + 2 * SECOND + seed * 37 * MS;
-    world.run_until(later);
+    pass(&mut world, 2 * SECOND + seed * 37 * MS);
     assert_eq!(leaders(&world), [leader]);
     (world, leader)
 }
@@ -82,10 +79,8 @@ fn a_leader_that_is_stopped_says_no_before_another_says_yes_and_when_it_goes_on(
                 let new = leaders(&world);
                 while world.now < goes_on + 3 * SECOND {
                     assert_eq!(leaders(&world), new);
-                    let next = world.now + MS;
-                    world.run_until(next);
+                    pass(&mut world, MS);
                 }
-                sound(&world);
             }
         }
     }

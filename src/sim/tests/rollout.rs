@@ -1,6 +1,6 @@
 //! A rolling restart of voters with disks: the leader last, each when the one before votes again.
 
-use super::{MS, SECOND, broken, leaders, peaceful, settled, sound};
+use super::{MS, SECOND, broken, leaders, pass, peaceful, settled};
 use crate::election::Event;
 use crate::sim::process::{Fate, Input, Process};
 use crate::sim::run::agreed;
@@ -16,16 +16,14 @@ fn grants(process: &Process) -> bool {
 }
 
 /// Lets time pass, a millisecond at a time, in each of which a majority grants.
-fn pass(world: &mut World, until: impl Fn(&World) -> bool) {
+fn wait(world: &mut World, until: impl Fn(&World) -> bool) {
     let end = world.now + 20 * SECOND;
     while !until(world) {
         assert!(world.now < end, "seed {}: it never comes to that", world.plan.seed);
-        let next = world.now + MS;
-        world.run_until(next);
+        pass(world, MS);
         let granting = world.procs.iter().filter(|p| grants(p)).count();
         assert!(2 * granting > world.procs.len(), "seed {}: {granting} grant", world.plan.seed);
         assert!(leaders(world).len() <= 1);
-        sound(world);
     }
 }
 
@@ -42,7 +40,7 @@ fn a_rollout_changes_the_leader_once_and_loses_no_majority() {
             process.fate = Fate { down: 700 * MS, ..Fate::default() };
             let life = process.life();
             world.input(life, Input::Event(Event::Stop));
-            pass(&mut world, |world| {
+            wait(&mut world, |world| {
                 let back = &world.procs[place];
                 !back.lives(life) && grants(back) && agreed(world).is_some()
             });
