@@ -57,10 +57,10 @@ pub struct Ballot {
     pub epoch: Epoch,
     /// Which life of the contestant asks.
     pub incarnation: Incarnation,
+    /// Counts what that life has asked: a reply to an earlier sounding says nothing any more.
+    pub round: u32,
     /// For how long it wants the voter's promise, in milliseconds: its own `--lease`.
     pub lease_ms: u32,
-    /// Its voter view's stamp.
-    pub view: ViewStamp,
 }
 
 /// Whether a voter was sounded or asked for a grant.

@@ -71,13 +71,19 @@ pub fn frames() -> Seeds {
     let stamp = Stamp { cluster: "web".to_owned(), id: peer().id, priority: Priority::DEFAULT };
     let (epoch, incarnation) = (Epoch(301), Incarnation(7));
     let question = Question::Claim;
-    let ballot = Ballot { epoch, incarnation, lease_ms: 1500, view: view(3).stamp };
+    let ballot = Ballot { epoch, incarnation, round: 4, lease_ms: 1500 };
     let membership = MembershipVersion { epoch: Epoch(300), version: 5 };
-    let vote = |verdict, voters| Body::Vote { question, epoch, incarnation, verdict, view: view(voters) };
+    let vote = |verdict, voters| {
+        let (round, view, lease_ms) = (4, view(voters), 1500);
+        Body::Vote { question, epoch, incarnation, round, verdict, view, lease_ms }
+    };
     let recollection = Recollection { view: view(5), lease_longest_ms: 1500 };
     let bodies = [
-        ("sounding", Body::Contest { question: Question::Sounding, ballot, freed: Some(Epoch(300)) }),
-        ("claim", Body::Contest { question, ballot, freed: None }),
+        (
+            "sounding",
+            Body::Contest { question: Question::Sounding, ballot, freed: Some(Epoch(300)), view: view(3) },
+        ),
+        ("claim", Body::Contest { question, ballot, freed: None, view: view(3) }),
         ("vote_yes", vote(Verdict::Yes, 3)),
         ("vote_conditional", vote(Verdict::Conditional, VOTERS_MAX)),
         ("vote_no", vote(Verdict::No(Refusal::Promised { for_ms: 700 }), 3)),

@@ -79,12 +79,13 @@ pub fn view_stamp() -> impl Strategy<Value = ViewStamp> {
     (epoch(), any::<u32>()).prop_map(|(epoch, version)| ViewStamp { epoch, version })
 }
 
-pub fn voter_view() -> impl Strategy<Value = VoterView> {
+/// On the heap: messages with a view in them would be too large for a test's stack.
+pub fn voter_view() -> BoxedStrategy<VoterView> {
     let voters = prop_oneof![
         4 => btree_set(text(20), 1..6),
         1 => btree_set(text(NAME_BYTES_MAX), 1..=VOTERS_MAX),
     ];
-    (view_stamp(), voters).prop_map(|(stamp, voters)| VoterView { stamp, voters })
+    (view_stamp(), voters).prop_map(|(stamp, voters)| VoterView { stamp, voters }).boxed()
 }
 
 fn question() -> impl Strategy<Value = Question> {
@@ -106,23 +107,22 @@ fn verdict() -> impl Strategy<Value = Verdict> {
 
 /// What only processes with `--safety majority` say.
 pub fn voting_body() -> impl Strategy<Value = Body> {
-    let ballot = (epoch(), incarnation(), any::<u32>(), view_stamp())
-        .prop_map(|(epoch, incarnation, lease_ms, view)| Ballot { epoch, incarnation, lease_ms, view });
+    let ballot = (epoch(), incarnation(), any::<u32>(), any::<u32>())
+        .prop_map(|(epoch, incarnation, round, lease_ms)| Ballot { epoch, incarnation, round, lease_ms });
     let recollection = (voter_view(), any::<u32>())
         .prop_map(|(view, lease_longest_ms)| Recollection { view, lease_longest_ms });
     prop_oneof![
-        (question(), ballot, option::of(epoch())).prop_map(|(question, ballot, freed)| Body::Contest {
-            question,
-            ballot,
-            freed
-        }),
-        (question(), epoch(), incarnation(), verdict(), voter_view()).prop_map(
-            |(question, epoch, incarnation, verdict, view)| Body::Vote {
+        (question(), ballot, option::of(epoch()), voter_view())
+            .prop_map(|(question, ballot, freed, view)| Body::Contest { question, ballot, freed, view }),
+        (question(), epoch(), incarnation(), any::<u32>(), verdict(), voter_view(), any::<u32>()).prop_map(
+            |(question, epoch, incarnation, round, verdict, view, lease_ms)| Body::Vote {
                 question,
                 epoch,
                 incarnation,
+                round,
                 verdict,
-                view
+                view,
+                lease_ms
             }
         ),
         (epoch(), incarnation()).prop_map(|(epoch, incarnation)| Body::Withdraw { epoch, incarnation }),

@@ -98,7 +98,7 @@ fn every_message_has_its_series() {
     let entry = crate::election::Entry { peer: view(Role::Asking).me, state: State::Alive };
     let (epoch, incarnation, stamp) = (Epoch(8), Incarnation(1), ViewStamp::default());
     let (question, voters, lease_ms, target) = (Question::Claim, VoterView::default(), 1500, 0);
-    let ballot = Ballot { epoch, incarnation, lease_ms, view: stamp };
+    let ballot = Ballot { epoch, incarnation, round: 1, lease_ms };
     let bodies = [
         Body::Election,
         Body::Answer,
@@ -111,8 +111,16 @@ fn every_message_has_its_series() {
         Body::Resign { successor: None, leaving: true },
         Body::Ask,
         Body::Tell { leader: None, entries },
-        Body::Contest { question, ballot, freed: None },
-        Body::Vote { question, epoch, incarnation, verdict: Verdict::Yes, view: voters.clone() },
+        Body::Contest { question, ballot, freed: None, view: voters.clone() },
+        Body::Vote {
+            question,
+            epoch,
+            incarnation,
+            round: 1,
+            verdict: Verdict::Yes,
+            view: voters.clone(),
+            lease_ms,
+        },
         Body::Withdraw { epoch, incarnation },
         Body::Renew { sequence: 0, membership: version, lease_ms, view: stamp },
         Body::Renewed { sequence: 0, membership: version, promised: true, view: stamp, target, lease_ms },

@@ -4,7 +4,7 @@ use super::{Machine, Term};
 use crate::election::machine::{Mutation, Phase};
 use crate::election::{
     Ballot, Body, Epoch, Incarnation, Moment, Note, Now, Outcome, Process, ProcessId, Question, Rank, Reason,
-    Refusal, Timer, Verdict, VoterView,
+    Refusal, Timer, Verdict, VoterView, counted,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,13 +25,16 @@ pub(super) struct Contest {
     prepares: Option<(ProcessId, Epoch)>,
 }
 
+/// What one voter said.
 #[derive(Clone, Hash, Debug)]
-struct Vote {
-    voter: ProcessId,
-    verdict: Verdict,
-    view: VoterView,
+pub(super) struct Vote {
+    pub(super) voter: ProcessId,
+    pub(super) verdict: Verdict,
+    pub(super) view: VoterView,
+    /// The voter's own lease, in milliseconds.
+    pub(super) lease_ms: u32,
     /// When it came: what it says of a promise counts from here.
-    at: Moment,
+    pub(super) at: Moment,
 }
 
 impl Machine {
@@ -101,9 +104,11 @@ impl Machine {
         let Some(view) = self.majority.as_ref().and_then(|m| m.view.clone()) else { return };
         let Some(lease_ms) = self.majority.as_ref().map(super::Majority::lease_ms) else { return };
         let epoch = self.seen.max(self.epoch).next();
-        let ballot = Ballot { epoch, incarnation: self.me.incarnation, lease_ms, view: view.stamp };
+        let Some(m) = &mut self.majority else { return };
+        m.asked = m.asked.wrapping_add(1);
+        let ballot = Ballot { epoch, incarnation: self.me.incarnation, round: m.asked, lease_ms };
         let freed = prepares.map(|(_, epoch)| epoch);
-        let own = self.verdict(now, self.me.id, ballot, freed);
+        let own = self.verdict(now, self.me.id, ballot, &view, freed);
         if question == Question::Claim {
             // Its own grant obeys the rules like any other (rule 3).
             let granted = matches!(own, Verdict::Yes | Verdict::Conditional);
@@ -115,12 +120,12 @@ impl Machine {
         }
         let exempt = question == Question::Claim && self.mutant(Mutation::OwnGrantExempt);
         let verdict = if exempt { Verdict::Yes } else { own };
-        let vote = Vote { voter: self.me.id, verdict, view, at: now.at };
+        let vote = Vote { voter: self.me.id, verdict, view: view.clone(), lease_ms, at: now.at };
         let votes = BTreeMap::from([(self.me.name.clone(), vote)]);
         if let Some(m) = &mut self.majority {
             m.contest = Some(Contest { question, ballot, begun: now.at, sendings: 1, votes, prepares });
         }
-        self.send_voters(&Body::Contest { question, ballot, freed });
+        self.send_voters(&Body::Contest { question, ballot, freed, view });
         self.arm(Timer::Answer, self.settings.answer_timeout);
         self.count(now);
     }
@@ -135,26 +140,23 @@ impl Machine {
         self.ask_voters(now, Question::Claim, None);
     }
 
-    /// A voter answers.
-    #[allow(clippy::too_many_arguments)] // The fields of one message.
+    /// A voter answers what was asked for that epoch, by that life, in that round.
     pub(super) fn voted(
         &mut self,
         now: Now,
-        from: ProcessId,
         question: Question,
-        epoch: Epoch,
-        incarnation: Incarnation,
-        verdict: Verdict,
-        view: VoterView,
+        (epoch, incarnation, round): (Epoch, Incarnation, u32),
+        vote: Vote,
     ) {
+        let Vote { voter: from, verdict, .. } = vote;
         let Some(name) = self.voter(now, from).map(str::to_owned) else { return };
         let Some(contest) = self.majority.as_mut().and_then(|m| m.contest.as_mut()) else { return };
-        let Ballot { epoch: asked, incarnation: asking, .. } = contest.ballot;
-        if (question, epoch, incarnation) != (contest.question, asked, asking) {
+        let Ballot { epoch: asked, incarnation: asking, round: last, .. } = contest.ballot;
+        if (question, epoch, incarnation, round) != (contest.question, asked, asking, last) {
             return;
         }
         let prepares = contest.prepares;
-        contest.votes.insert(name, Vote { voter: from, verdict, view, at: now.at });
+        contest.votes.insert(name, vote);
         if let Verdict::No(refusal) = verdict
             && let Some(voter) = self.roster.get(from).map(|m| m.peer.clone())
         {
@@ -170,7 +172,8 @@ impl Machine {
     /// Whether a majority, or with conditional grants everybody, has said yes. A majority is counted in the highest view among
     /// those that did; everybody is whoever votes by any of these views, since the highest may not be committed, and a voter
     /// that it leaves out may lead by grants that those who were restarted have forgotten (rules 7 and 9). If so it goes on;
-    /// if a majority cannot come any more it gives up.
+    /// if a majority cannot come any more it gives up. A sounding that took as long as the shortest lease of those who agreed
+    /// is repeated: one of them may have lost its record since, and have recovered without this process's lease (rule 2).
     fn count(&mut self, now: Now) {
         let Some(contest) = self.majority.as_ref().and_then(|m| m.contest.as_ref()) else { return };
         let conditional_counts = self.mutant(Mutation::ConditionalCounts);
@@ -199,11 +202,17 @@ impl Machine {
         let inside = view.voters.contains(&self.me.name);
         let won = inside && (yes >= view.majority() || everybody && willing == view.voters.len());
         if won {
-            let (view, begun) = (view.clone(), contest.begun);
-            return match (contest.question, contest.prepares) {
-                (Question::Sounding, Some((incumbent, epoch))) => self.ready_to_take_over(incumbent, epoch),
-                (Question::Sounding, None) => self.sounded(now),
+            let (view, begun, prepares) = (view.clone(), contest.begun, contest.prepares);
+            let leases = contest.votes.values().filter(|vote| !said_no(vote)).map(|vote| vote.lease_ms);
+            let stands_until = begun.plus(counted(super::lease_of(leases.min().unwrap_or_default())));
+            let stands = now.at < stands_until || self.mutant(Mutation::OldSoundingCounts);
+            return match (contest.question, prepares) {
                 (Question::Claim, _) => self.win(now, view, begun),
+                (Question::Sounding, _) if !stands => self.ask_voters(now, Question::Sounding, prepares),
+                (Question::Sounding, Some((incumbent, epoch))) => {
+                    self.ready_to_take_over(incumbent, epoch, stands_until);
+                }
+                (Question::Sounding, None) => self.sounded(now),
             };
         }
         // Who has promised itself may yet say yes, as soon as that promise is freed or over.
@@ -285,7 +294,8 @@ impl Machine {
                 let view = self.majority.as_ref().and_then(|m| m.view.clone()).unwrap_or_default();
                 let mut others = self.voter_ids(&view);
                 others.retain(|id| !granted.contains(id));
-                self.send_each(others, &Body::Contest { question: Question::Claim, ballot, freed: None });
+                let question = Question::Claim;
+                self.send_each(others, &Body::Contest { question, ballot, freed: None, view });
                 self.arm(Timer::Answer, self.settings.answer_timeout);
             }
             _ => self.contest_lost(now),

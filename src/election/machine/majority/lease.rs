@@ -164,6 +164,7 @@ impl Machine {
         let no_drift = self.mutant(Mutation::NoDrift);
         let by_one = self.mutant(Mutation::RenewedByOne);
         let at_once = self.mutant(Mutation::ChangedAtOnce);
+        let late = self.mutant(Mutation::CommittedByLateRound);
         let Some(m) = &mut self.majority else { return };
         let counted = if no_drift { m.lease } else { m.lease_counted };
         let (Some(view), Some(term)) = (&m.view, &mut m.term) else { return };
@@ -179,6 +180,10 @@ impl Machine {
         let committed =
             view.has_majority(stored()) && before.is_none_or(|before| before.has_majority(stored()));
         let until = round.sent.plus(counted);
+        if now.at >= until && !late {
+            // Who acknowledged it may have lost its record since, and have recovered without the view that it then stored.
+            return;
+        }
         if until > term.lease_until {
             term.lease_until = until;
             self.arm(Timer::Lease, until.since(now.at));
