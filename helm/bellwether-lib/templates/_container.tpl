@@ -132,8 +132,14 @@ readinessProbe:
 {{- end }}
 {{- end -}}
 
+{{/*
+The container's security context. It repeats what the pod's says of users and seccomp, so that it holds in a pod whose
+context is another one.
+*/}}
 {{- define "bellwether.securityContext" -}}
-{{- with .Values.bellwether.securityContext -}}
+{{- $own := default dict .Values.bellwether.securityContext -}}
+{{- $pod := pick (default dict .Values.bellwether.podSecurityContext) "runAsNonRoot" "runAsUser" "runAsGroup" "seccompProfile" -}}
+{{- with merge (deepCopy $own) $pod -}}
 {{- toYaml . -}}
 {{- end -}}
 {{- end -}}

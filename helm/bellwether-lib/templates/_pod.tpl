@@ -3,7 +3,7 @@
 {{/* The pod's security context. fsGroup only where there is a volume that it could be for. */}}
 {{- define "bellwether.podSecurityContext" -}}
 {{- $settings := include "bellwether.settings" . | fromYaml -}}
-{{- $context := $settings.podSecurityContext -}}
+{{- $context := default dict $settings.podSecurityContext -}}
 {{- if eq $settings.state.type "none" -}}
 {{- $context = omit $context "fsGroup" "fsGroupChangePolicy" -}}
 {{- end -}}

@@ -19,6 +19,9 @@ all of it at once.
 {{- if not $settings.safety -}}
 {{- $_ := set $settings "safety" (ternary "majority" "classic" (eq $settings.kind "StatefulSet")) -}}
 {{- end -}}
+{{- if not $settings.replicas -}}
+{{- $_ := set $settings "replicas" (int .Values.replicaCount) -}}
+{{- end -}}
 {{- if not $settings.voters -}}
 {{- $_ := set $settings "voters" (int $settings.replicas) -}}
 {{- end -}}
@@ -48,6 +51,9 @@ all of it at once.
 {{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" .name) -}}
 {{- $faults = append $faults (printf "the name %q is no name for a Service: it must begin with a letter and hold a-z, 0-9 and - only: choose another release name, or set fullnameOverride (in a chart of your own: bellwether.name)" .name) -}}
 {{- end -}}
+{{- if lt $replicas 1 -}}
+{{- $faults = append $faults "nothing says how many replicas there are: set replicaCount, or bellwether.replicas" -}}
+{{- end -}}
 {{- if eq $s.safety "majority" -}}
 {{- if ne $s.kind "StatefulSet" -}}
 {{- $faults = append $faults (printf "safety: majority needs kind: StatefulSet, since voters are known by their pods' names, which a %s does not keep: set kind: StatefulSet, or safety: classic" $s.kind) -}}
@@ -57,7 +63,7 @@ all of it at once.
 {{- end -}}
 {{- if and (eq $voters 1) (not $s.allowSingleVoter) -}}
 {{- $faults = append $faults "a single voter survives nothing: set replicas: 3 (or 5), or allowSingleVoter: true where that is what you want" -}}
-{{- else if eq (mod $voters 2) 0 -}}
+{{- else if and (gt $voters 0) (eq (mod $voters 2) 0) -}}
 {{- $faults = append $faults (printf "%d voters survive no more losses than %d, and need more of them up: set an odd number of replicas%s" $voters (sub $voters 1) (ternary (printf ", or voters: %d, so that one replica takes part without a vote" (sub $voters 1)) "" (gt $voters 2))) -}}
 {{- end -}}
 {{- if gt $voters 31 -}}
@@ -70,7 +76,7 @@ all of it at once.
 {{- if and (eq $s.state.type "persistentVolumeClaim") (ne $s.kind "StatefulSet") -}}
 {{- $faults = append $faults (printf "state.type: persistentVolumeClaim needs kind: StatefulSet, since all pods of a %s would share one volume: set state.type: emptyDir" $s.kind) -}}
 {{- end -}}
-{{- if and (eq $s.readiness "leader") (le $replicas 1) -}}
+{{- if and (eq $s.readiness "leader") (eq $replicas 1) -}}
 {{- $faults = append $faults "readiness: leader with one replica: a rolling update waits for a new pod that cannot lead while the old one does: set readiness: member, or replicas: 3" -}}
 {{- end -}}
 {{- if and (eq $s.sidecar "native") (semverCompare "<1.29.0-0" .version) -}}
