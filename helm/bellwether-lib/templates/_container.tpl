@@ -139,7 +139,7 @@ context is another one.
 {{- define "bellwether.securityContext" -}}
 {{- $own := default dict .Values.bellwether.securityContext -}}
 {{- $pod := pick (default dict .Values.bellwether.podSecurityContext) "runAsNonRoot" "runAsUser" "runAsGroup" "seccompProfile" -}}
-{{- with merge (deepCopy $own) $pod -}}
+{{- with mergeOverwrite $pod (deepCopy $own) -}}
 {{- toYaml . -}}
 {{- end -}}
 {{- end -}}

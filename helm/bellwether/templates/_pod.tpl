@@ -1,11 +1,11 @@
 {{/* The pod's template, the same for StatefulSet and Deployment. */}}
 {{- define "app.podTemplate" -}}
 {{- $settings := include "app.settings" . | fromYaml -}}
-{{- $annotations := merge (deepCopy .Values.podAnnotations) (include "app.library" (list . "bellwether.podAnnotations") | fromYaml) -}}
+{{- $annotations := mergeOverwrite (include "app.library" (list . "bellwether.podAnnotations") | fromYaml) .Values.podAnnotations -}}
 metadata:
   labels:
     {{- /* Without the chart's version, or each new one would restart the pods. */}}
-    {{- merge (include "app.selectorLabels" . | fromYaml) .Values.podLabels | toYaml | nindent 4 }}
+    {{- mergeOverwrite (deepCopy .Values.podLabels) (include "app.selectorLabels" . | fromYaml) | toYaml | nindent 4 }}
   {{- with $annotations }}
   annotations:
     {{- toYaml . | nindent 4 }}
@@ -37,11 +37,9 @@ spec:
   containers:
     {{- with .Values.app }}
     - name: {{ include "app.containerName" $ }}
-      {{- $container := omit . "name" }}
-      {{- with $.Values.securityContext }}
-      {{- $container = merge (deepCopy $container) (dict "securityContext" .) }}
-      {{- end }}
-      {{- toYaml $container | nindent 6 }}
+      {{- /* Not `merge`, which takes a false for nothing. */}}
+      {{- $context := mergeOverwrite (deepCopy (default dict $.Values.securityContext)) (default dict .securityContext) }}
+      {{- mergeOverwrite (dict "securityContext" $context) (omit . "name" "securityContext") | toYaml | nindent 6 }}
     {{- end }}
     {{- with include "app.library" (list . "bellwether.containers") }}
     {{- . | nindent 4 }}
