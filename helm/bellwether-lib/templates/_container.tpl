@@ -17,10 +17,7 @@ does not know takes bellwether.initContainers and bellwether.containers, one of 
   env:
     {{- include "bellwether.env" . | nindent 4 }}
   ports:
-    - name: status
-      containerPort: {{ $settings.ports.status }}
-    - name: peer
-      containerPort: {{ $settings.ports.peer }}
+    {{- include "bellwether.ports" . | nindent 4 }}
   {{- include "bellwether.probes" . | nindent 2 }}
   {{- with $settings.resources }}
   resources:
@@ -101,6 +98,14 @@ does not know takes bellwether.initContainers and bellwether.containers, one of 
 {{- with $settings.extraEnv }}
 {{ toYaml . }}
 {{- end }}
+{{- end -}}
+
+{{- define "bellwether.ports" -}}
+{{- $settings := include "bellwether.settings" . | fromYaml -}}
+- name: status
+  containerPort: {{ $settings.ports.status }}
+- name: peer
+  containerPort: {{ $settings.ports.peer }}
 {{- end -}}
 
 {{- define "bellwether.probes" -}}
