@@ -120,12 +120,15 @@ livenessProbe:
   httpGet:
     path: /healthz
     port: status
+  periodSeconds: 5
+  failureThreshold: 3
 {{- if eq $settings.readiness "member" }}
 readinessProbe:
   httpGet:
     path: /readyz
     port: status
-  periodSeconds: 5
+  periodSeconds: 2
+  failureThreshold: 2
 {{- else if eq $settings.readiness "leader" }}
 {{- /* One answer decides: a former leader should not be sent anything for longer than it has to. */}}
 readinessProbe:
