@@ -1,0 +1,80 @@
+{{/* What the pod and the workload have besides the container, and the headless Service. */}}
+
+{{/* The pod's security context. fsGroup only where there is a volume that it could be for. */}}
+{{- define "bellwether.podSecurityContext" -}}
+{{- $settings := include "bellwether.settings" . | fromYaml -}}
+{{- $context := default dict $settings.podSecurityContext -}}
+{{- if eq $settings.state.type "none" -}}
+{{- $context = omit $context "fsGroup" "fsGroupChangePolicy" -}}
+{{- end -}}
+{{- with $context -}}
+{{- toYaml . -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Annotations for the pod: those that keep the peer port out of a mesh. */}}
+{{- define "bellwether.podAnnotations" -}}
+{{- $settings := include "bellwether.settings" . | fromYaml -}}
+{{- if eq $settings.mesh "istio" -}}
+traffic.sidecar.istio.io/excludeInboundPorts: {{ $settings.ports.peer | quote }}
+traffic.sidecar.istio.io/excludeOutboundPorts: {{ $settings.ports.peer | quote }}
+{{- else if eq $settings.mesh "linkerd" -}}
+config.linkerd.io/skip-inbound-ports: {{ $settings.ports.peer | quote }}
+config.linkerd.io/skip-outbound-ports: {{ $settings.ports.peer | quote }}
+{{- end -}}
+{{- end -}}
+
+{{/* Volumes for the pod: the emptyDir, where the record is in one. */}}
+{{- define "bellwether.volumes" -}}
+{{- $settings := include "bellwether.settings" . | fromYaml -}}
+{{- if eq $settings.state.type "emptyDir" -}}
+- name: bellwether
+  emptyDir:
+    sizeLimit: {{ $settings.state.size }}
+{{- end -}}
+{{- end -}}
+
+{{/* Volume claims for a StatefulSet: one, where the record is in a persistent volume. */}}
+{{- define "bellwether.volumeClaimTemplates" -}}
+{{- $settings := include "bellwether.settings" . | fromYaml -}}
+{{- if eq $settings.state.type "persistentVolumeClaim" -}}
+- apiVersion: v1
+  kind: PersistentVolumeClaim
+  metadata:
+    name: bellwether
+  spec:
+    accessModes: [{{ $settings.state.accessMode }}]
+    {{- with $settings.state.storageClassName }}
+    storageClassName: {{ . }}
+    {{- end }}
+    resources:
+      requests:
+        storage: {{ $settings.state.size }}
+{{- end -}}
+{{- end -}}
+
+{{/*
+The headless Service by which the pods find each other, as a whole document. A StatefulSet names it as its
+`serviceName`.
+*/}}
+{{- define "bellwether.headlessService" -}}
+{{- $settings := include "bellwether.settings" . | fromYaml -}}
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ include "bellwether.name" . }}
+  labels:
+    {{- include "bellwether.selectorLabels" . | nindent 4 }}
+    {{- with $settings.labels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+spec:
+  clusterIP: None
+  # Peers must find each other before they are ready.
+  publishNotReadyAddresses: true
+  selector:
+    {{- include "bellwether.selectorLabels" . | nindent 4 }}
+  ports:
+    - name: peer
+      port: {{ $settings.ports.peer }}
+{{- end -}}

@@ -1,0 +1,118 @@
+{{/*
+What the other templates read: the settings, resolved and checked, and the names.
+
+Every template of this library takes the root context (`.`) and finds its settings in `.Values.bellwether`, where a
+dependency with `alias: bellwether` puts them.
+*/}}
+
+{{/*
+The settings with everything in them that follows from other settings, as YAML. Whatever cannot work is refused here,
+all of it at once.
+*/}}
+{{- define "bellwether.settings" -}}
+{{- $given := .Values.bellwether -}}
+{{- if not $given -}}
+{{- fail "\n\nbellwether-lib finds no values under `bellwether`.\nGive the dependency `alias: bellwether` in Chart.yaml.\n" -}}
+{{- end -}}
+{{- $settings := deepCopy $given -}}
+{{- $name := include "bellwether.name" . -}}
+{{- if not $settings.safety -}}
+{{- $_ := set $settings "safety" (ternary "majority" "classic" (eq $settings.kind "StatefulSet")) -}}
+{{- end -}}
+{{- if not $settings.replicas -}}
+{{- $_ := set $settings "replicas" (int .Values.replicaCount) -}}
+{{- end -}}
+{{- if not $settings.voters -}}
+{{- $_ := set $settings "voters" (int $settings.replicas) -}}
+{{- end -}}
+{{- if not $settings.state.type -}}
+{{- $_ := set $settings.state "type" (ternary "persistentVolumeClaim" "none" (eq $settings.safety "majority")) -}}
+{{- end -}}
+{{- if eq $settings.sidecar "auto" -}}
+{{- $native := semverCompare ">=1.29.0-0" .Capabilities.KubeVersion.Version -}}
+{{- $_ := set $settings "sidecar" (ternary "native" "ordinary" $native) -}}
+{{- end -}}
+{{- $faults := include "bellwether.faults" (dict "settings" $settings "name" $name "version" .Capabilities.KubeVersion.Version) | fromJsonArray -}}
+{{- if $faults -}}
+{{- fail (printf "\n\nbellwether: these values cannot work:\n- %s\n" (join "\n- " $faults)) -}}
+{{- end -}}
+{{- $settings | toYaml -}}
+{{- end -}}
+
+{{/* Every fault of resolved settings as a JSON array of sentences, each with its mend. */}}
+{{- define "bellwether.faults" -}}
+{{- $faults := list -}}
+{{- $s := .settings -}}
+{{- $voters := int $s.voters -}}
+{{- $replicas := int $s.replicas -}}
+{{- if gt (len .name) 52 -}}
+{{- $faults = append $faults (printf "the name %q has %d characters; at most 52 are possible, since a StatefulSet's pods carry it with a hash in a label of 63: choose a shorter release name, or set fullnameOverride (in a chart of your own: bellwether.name)" .name (len .name)) -}}
+{{- end -}}
+{{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" .name) -}}
+{{- $faults = append $faults (printf "the name %q is no name for a Service: it must begin with a letter and hold a-z, 0-9 and - only: choose another release name, or set fullnameOverride (in a chart of your own: bellwether.name)" .name) -}}
+{{- end -}}
+{{- if lt $replicas 1 -}}
+{{- $faults = append $faults "nothing says how many replicas there are: set replicaCount, or bellwether.replicas" -}}
+{{- end -}}
+{{- if eq $s.safety "majority" -}}
+{{- if ne $s.kind "StatefulSet" -}}
+{{- $faults = append $faults (printf "safety: majority needs kind: StatefulSet, since voters are known by their pods' names, which a %s does not keep: set kind: StatefulSet, or safety: classic" $s.kind) -}}
+{{- end -}}
+{{- if gt $voters $replicas -}}
+{{- $faults = append $faults (printf "voters: %d are more than the %d replicas: set voters: 0, so that they follow replicas" $voters $replicas) -}}
+{{- end -}}
+{{- if and (eq $voters 1) (not $s.allowSingleVoter) -}}
+{{- $faults = append $faults "a single voter survives nothing: set replicas: 3 (or 5), or allowSingleVoter: true where that is what you want" -}}
+{{- else if and (gt $voters 0) (eq (mod $voters 2) 0) -}}
+{{- $faults = append $faults (printf "%d voters survive no more losses than %d, and need more of them up: set an odd number of replicas%s" $voters (sub $voters 1) (ternary (printf ", or voters: %d, so that one replica takes part without a vote" (sub $voters 1)) "" (gt $voters 2))) -}}
+{{- end -}}
+{{- if gt $voters 31 -}}
+{{- $faults = append $faults (printf "%d voters; at most 31 are possible: set voters: 5, the other replicas take part without a vote" $voters) -}}
+{{- end -}}
+{{- if eq $s.state.type "none" -}}
+{{- $faults = append $faults "safety: majority needs a place for its record: set state.type: persistentVolumeClaim, or emptyDir" -}}
+{{- end -}}
+{{- end -}}
+{{- if and (eq $s.state.type "persistentVolumeClaim") (ne $s.kind "StatefulSet") -}}
+{{- $faults = append $faults (printf "state.type: persistentVolumeClaim needs kind: StatefulSet, since all pods of a %s would share one volume: set state.type: emptyDir" $s.kind) -}}
+{{- end -}}
+{{- if and (eq $s.readiness "leader") (eq $replicas 1) -}}
+{{- $faults = append $faults "readiness: leader with one replica: a rolling update waits for a new pod that cannot lead while the old one does: set readiness: member, or replicas: 3" -}}
+{{- end -}}
+{{- if and (eq $s.sidecar "native") (semverCompare "<1.29.0-0" .version) -}}
+{{- $faults = append $faults (printf "sidecar: native needs Kubernetes 1.29, and this is %s, where the sidecar would be an init container that never ends: set sidecar: ordinary, or auto" .version) -}}
+{{- end -}}
+{{- if eq $s.ports.status $s.ports.peer -}}
+{{- $faults = append $faults (printf "ports.status and ports.peer are both %v: set two different ports" $s.ports.peer) -}}
+{{- end -}}
+{{- if and (eq (get $s.config "crash-evidence") "release") (ne $s.safety "majority") -}}
+{{- $faults = append $faults "config.crash-evidence: release is for safety: majority only: set suspect, or off" -}}
+{{- end -}}
+{{- toJson $faults -}}
+{{- end -}}
+
+{{/*
+The name of the workload and of its headless Service: `bellwether.name`, or else what `helm create` calls them.
+*/}}
+{{- define "bellwether.name" -}}
+{{- $chart := default .Chart.Name .Values.nameOverride -}}
+{{- if .Values.bellwether.name -}}
+{{- .Values.bellwether.name -}}
+{{- else if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride -}}
+{{- else if contains $chart .Release.Name -}}
+{{- .Release.Name -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $chart -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The labels that select the workload's pods: `bellwether.selectorLabels`, or else those of `helm create`. */}}
+{{- define "bellwether.selectorLabels" -}}
+{{- with .Values.bellwether.selectorLabels -}}
+{{- toYaml . -}}
+{{- else -}}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,135 @@
+{{/*
+How this chart uses the library, and what it refuses by itself.
+*/}}
+
+{{/*
+A template of the library, with this chart's values where the library looks for them:
+include "app.library" (list . "bellwether.container")
+*/}}
+{{- define "app.library" -}}
+{{- $root := index . 0 -}}
+{{- $settings := pick $root.Values "kind" "replicas" "safety" "voters" "allowSingleVoter" "image" "sidecar" "readiness" "state" "ports" "config" "extraEnv" "mesh" "resources" "podSecurityContext" "securityContext" -}}
+{{- if not $root.Values.app -}}
+{{- /* A pod has at least one ordinary container. */ -}}
+{{- $_ := set $settings "sidecar" "ordinary" -}}
+{{- end -}}
+{{- $_ := set $settings "selectorLabels" (include "app.selectorLabels" $root | fromYaml) -}}
+{{- $_ := set $settings "labels" (include "app.commonLabels" $root | fromYaml) -}}
+{{- $values := dict "bellwether" $settings "nameOverride" $root.Values.nameOverride "fullnameOverride" $root.Values.fullnameOverride -}}
+{{- include (index . 1) (dict "Values" $values "Chart" $root.Chart "Release" $root.Release "Capabilities" $root.Capabilities) -}}
+{{- end -}}
+
+{{- define "app.name" -}}
+{{- include "app.library" (list . "bellwether.name") -}}
+{{- end -}}
+
+{{/* The settings as the library resolves and checks them, as YAML. */}}
+{{- define "app.settings" -}}
+{{- include "app.library" (list . "bellwether.settings") -}}
+{{- end -}}
+
+{{/* The component keeps the test's pod out of the election. */}}
+{{- define "app.selectorLabels" -}}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: member
+{{- end -}}
+
+{{- define "app.commonLabels" -}}
+app.kubernetes.io/version: {{ default .Chart.AppVersion .Values.image.tag | trunc 63 | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 }}
+{{- end -}}
+
+{{- define "app.labels" -}}
+{{ include "app.selectorLabels" . }}
+{{ include "app.commonLabels" . }}
+{{- end -}}
+
+{{/* The ports of a Service: those that are given, or the status API. */}}
+{{- define "app.servicePorts" -}}
+{{- $root := index . 0 -}}
+{{- with index . 1 -}}
+{{- toYaml . -}}
+{{- else -}}
+- name: status
+  port: {{ $root.Values.ports.status }}
+{{- end -}}
+{{- end -}}
+
+{{/* Refuses what the library cannot know of: all of it at once. */}}
+{{- define "app.check" -}}
+{{- $settings := include "app.settings" . | fromYaml -}}
+{{- $faults := list -}}
+{{- $set := eq .Values.kind "StatefulSet" -}}
+{{- $majority := eq $settings.safety "majority" -}}
+{{- $leaderOnly := eq .Values.readiness "leader" -}}
+{{- $strategy := default "RollingUpdate" .Values.updateStrategy.type -}}
+{{- $ordered := and $set (eq .Values.podManagementPolicy "OrderedReady") -}}
+{{- $allowed := ternary (list "RollingUpdate" "OnDelete") (list "RollingUpdate" "Recreate") $set -}}
+{{- if not (has $strategy $allowed) -}}
+{{- $faults = append $faults (printf "updateStrategy.type: %s is none of a %s: set %s" $strategy .Values.kind (join " or " $allowed)) -}}
+{{- end -}}
+{{- if and $ordered $leaderOnly -}}
+{{- $faults = append $faults "readiness: leader with podManagementPolicy: OrderedReady: the second pod would have to lead before the third one starts: set podManagementPolicy: Parallel" -}}
+{{- else if and $ordered $majority (ne .Values.readiness "none") -}}
+{{- $faults = append $faults "safety: majority with podManagementPolicy: OrderedReady: the first pod is not ready before a majority has met, and the second one waits for that: set podManagementPolicy: Parallel" -}}
+{{- end -}}
+{{- if and $leaderOnly $set (ne $strategy "OnDelete") -}}
+{{- $faults = append $faults "readiness: leader in a StatefulSet: a rolling update waits until the pod that it has replaced is ready, which is the leader alone: set updateStrategy.type: OnDelete, and delete the pods yourself" -}}
+{{- end -}}
+{{- $away := toString (default dict .Values.updateStrategy.rollingUpdate).maxUnavailable -}}
+{{- if and $leaderOnly (not $set) (eq $strategy "RollingUpdate") (ne $away "100%") -}}
+{{- $faults = append $faults "readiness: leader in a Deployment: a rolling update waits for new pods that cannot be ready while an old one leads: set updateStrategy.rollingUpdate.maxUnavailable: 100%, or updateStrategy.type: Recreate" -}}
+{{- end -}}
+{{- if and $leaderOnly .Values.podDisruptionBudget.enabled -}}
+{{- $faults = append $faults "readiness: leader with a PodDisruptionBudget: only one pod is ever ready, so the budget is always used up, and the leader's node could never be drained: set podDisruptionBudget.enabled: false" -}}
+{{- end -}}
+{{- $spare := div (sub (int $settings.voters) 1) 2 -}}
+{{- if and $majority .Values.podDisruptionBudget.enabled (gt (int $settings.voters) 1) (gt (int .Values.podDisruptionBudget.maxUnavailable) (int $spare)) -}}
+{{- $faults = append $faults (printf "podDisruptionBudget.maxUnavailable: %v of %v voters leave no majority: set at most %d" .Values.podDisruptionBudget.maxUnavailable $settings.voters $spare) -}}
+{{- end -}}
+{{- if and .Values.leaderService.enabled (not $leaderOnly) -}}
+{{- $faults = append $faults "leaderService.enabled needs readiness: leader, since a Service leaves out only pods that are not ready" -}}
+{{- end -}}
+{{- $named := list -}}
+{{- range include "app.servicePorts" (list . .Values.service.ports) | fromYamlArray }}{{ $named = append $named .name }}{{ end -}}
+{{- if and .Values.serviceMonitor.enabled (not (and .Values.service.enabled (has "status" $named))) -}}
+{{- $faults = append $faults "serviceMonitor.enabled needs a Service to select: set service.enabled: true and have a port `status` among service.ports, or set podMonitor.enabled: true instead" -}}
+{{- end -}}
+{{- if and .Values.app (not .Values.app.image) -}}
+{{- $faults = append $faults "app has no image: set app.image" -}}
+{{- end -}}
+{{- if and (not .Values.app) (eq .Values.sidecar "native") -}}
+{{- $faults = append $faults "sidecar: native needs an application beside which it runs: set app.image, or sidecar: auto" -}}
+{{- end -}}
+{{- if and (not $set) .Values.extraVolumeClaimTemplates -}}
+{{- $faults = append $faults "extraVolumeClaimTemplates are for kind: StatefulSet only: set extraVolumes" -}}
+{{- end -}}
+{{- $names := list "bellwether" -}}
+{{- range concat (list (merge (dict "name" (include "app.containerName" .)) .Values.app)) .Values.extraContainers .Values.extraInitContainers -}}
+{{- if has .name $names -}}
+{{- $faults = append $faults (printf "two containers are called %q: give each a name of its own" .name) -}}
+{{- end -}}
+{{- $names = append $names .name -}}
+{{- range .ports -}}
+{{- if has (int .containerPort) (list (int $settings.ports.status) (int $settings.ports.peer)) -}}
+{{- $faults = append $faults (printf "port %v of your container is the sidecar's as well: set ports.status or ports.peer to another one" .containerPort) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if $faults -}}
+{{- fail (printf "\n\nbellwether: these values cannot work:\n- %s\n" (join "\n- " $faults)) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "app.containerName" -}}
+{{- default "app" .Values.app.name -}}
+{{- end -}}
+
+{{/* The labels of the test's pod, which no selector of the workload meets. */}}
+{{- define "app.testLabels" -}}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: test
+{{- end -}}
