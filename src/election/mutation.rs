@@ -95,6 +95,8 @@ clauses! {
     ChangedAtOnce,
     /// Rule 9: the view is changed without asking for a majority's agreement.
     NoAgreement,
+    /// Rule 2: a contestant keeps its view, also where one who agrees has a later one.
+    LaterViewNotTaken,
     /// Rule 2: a sounding counts however long it took.
     OldSoundingCounts,
     /// Rule 4: a voter goes by its own view, also where the contestant has a later one.

@@ -75,6 +75,7 @@ fn caught_by(clause: Mutation) -> By {
         | CountedInOwnView
         | ChangesOverlap
         | NoAgreement
+        | LaterViewNotTaken
         | OldSoundingCounts
         | OwnViewJudges
         | ViewOfGrantForgotten

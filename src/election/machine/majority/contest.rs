@@ -156,6 +156,7 @@ impl Machine {
             return;
         }
         let prepares = contest.prepares;
+        let told = vote.view.clone();
         contest.votes.insert(name, vote);
         if let Verdict::No(refusal) = verdict
             && let Some(voter) = self.roster.get(from).map(|m| m.peer.clone())
@@ -166,20 +167,31 @@ impl Machine {
             // It has told of a higher epoch: sounded anew above that. The epochs seen rise each time, so this ends.
             return self.ask_voters(now, question, prepares);
         }
+        let agrees = question == Question::Sounding && !matches!(verdict, Verdict::No(_));
+        if agrees && self.standing() && !self.cautious(now) && !self.mutant(Mutation::LaterViewNotTaken) {
+            // Who votes by the later view has to be asked, too, and goes by it. Nobody is promised anything by who stands.
+            // Stamps only rise, so this ends.
+            if self.take_over_view(&told) {
+                return self.ask_voters(now, question, None);
+            }
+        }
         self.count(now);
     }
 
     /// Whether a majority, or with conditional grants everybody, has said yes. A majority is counted in the highest view among
     /// those that did; everybody is whoever votes by any of these views, since the highest may not be committed, and a voter
     /// that it leaves out may lead by grants that those who were restarted have forgotten (rules 7 and 9). If so it goes on;
-    /// if a majority cannot come any more it gives up. A sounding that took as long as the shortest lease of those who agreed
-    /// is repeated: one of them may have lost its record since, and have recovered without this process's lease (rule 2).
+    /// if a majority cannot come any more it gives up. Who agrees to a sounding is counted for as long as its own lease: after
+    /// that it may have lost its record, and have recovered without this process's lease (rule 2).
     fn count(&mut self, now: Now) {
         let Some(contest) = self.majority.as_ref().and_then(|m| m.contest.as_ref()) else { return };
         let conditional_counts = self.mutant(Mutation::ConditionalCounts);
         let by_version = self.mutant(Mutation::ViewsByVersion);
         let in_one_view = self.mutant(Mutation::EverybodyOfOneView);
         let said_no = |vote: &Vote| matches!(vote.verdict, Verdict::No(_));
+        let stands_until = |vote: &Vote| contest.begun.plus(counted(super::lease_of(vote.lease_ms)));
+        let for_ever = contest.question == Question::Claim || self.mutant(Mutation::OldSoundingCounts);
+        let said_yes = |vote: &Vote| !said_no(vote) && (for_ever || now.at < stands_until(vote));
         let Some(own) = self.majority.as_ref().and_then(|m| m.view.as_ref()) else { return };
         let views = || contest.votes.values().filter(|v| !said_no(v)).map(|v| &v.view).chain([own]);
         let highest = views().max_by_key(|view| {
@@ -189,28 +201,22 @@ impl Machine {
         let Some(view) = highest else { return };
         let view = if self.mutant(Mutation::CountedInOwnView) { own } else { view };
         let of_the_view = || contest.votes.iter().filter(|(name, _)| view.voters.contains(*name));
-        let yes = of_the_view()
-            .filter(|(_, v)| {
-                v.verdict == Verdict::Yes || conditional_counts && v.verdict == Verdict::Conditional
-            })
-            .count();
-        let willing = of_the_view().filter(|(_, v)| !said_no(v)).count();
+        let willing = of_the_view().filter(|(_, v)| said_yes(v)).count();
+        let unconditional = |vote: &Vote| conditional_counts || vote.verdict == Verdict::Yes;
+        let yes = of_the_view().filter(|(_, v)| said_yes(v) && unconditional(v)).count();
         let refused = of_the_view().filter(|(_, v)| said_no(v)).count();
-        let is_willing = |name: &String| contest.votes.get(name).is_some_and(|v| !said_no(v));
+        let is_willing = |name: &String| contest.votes.get(name).is_some_and(said_yes);
         let everybody =
             views().filter(|v| !in_one_view || *v == view).all(|v| v.voters.iter().all(is_willing));
         let inside = view.voters.contains(&self.me.name);
         let won = inside && (yes >= view.majority() || everybody && willing == view.voters.len());
         if won {
-            let (view, begun, prepares) = (view.clone(), contest.begun, contest.prepares);
-            let leases = contest.votes.values().filter(|vote| !said_no(vote)).map(|vote| vote.lease_ms);
-            let stands_until = begun.plus(counted(super::lease_of(leases.min().unwrap_or_default())));
-            let stands = now.at < stands_until || self.mutant(Mutation::OldSoundingCounts);
-            return match (contest.question, prepares) {
+            let (view, begun) = (view.clone(), contest.begun);
+            let until = contest.votes.values().filter(|vote| said_yes(vote)).map(stands_until).min();
+            return match (contest.question, contest.prepares) {
                 (Question::Claim, _) => self.win(now, view, begun),
-                (Question::Sounding, _) if !stands => self.ask_voters(now, Question::Sounding, prepares),
                 (Question::Sounding, Some((incumbent, epoch))) => {
-                    self.ready_to_take_over(incumbent, epoch, stands_until);
+                    self.ready_to_take_over(incumbent, epoch, until.unwrap_or_default());
                 }
                 (Question::Sounding, None) => self.sounded(now),
             };

@@ -338,15 +338,16 @@ fn view(epoch: u64, voters: BTreeSet<String>) -> VoterView {
 
 #[test]
 fn a_majority_is_counted_in_the_highest_view_among_the_grants() {
-    for (leaves_out, highest, claims) in [
+    for (leaves_out, highest, wins) in [
         (None, view(4, voters()), true),
         (None, view(5, first(5)), false),
         (Some(Mutation::CountedInOwnView), view(5, first(5)), true),
     ] {
         let mut voter = settled(leaves_out);
         voter.sound();
-        let sent = voter.yes(2, Question::Sounding, 5, &highest);
-        assert_eq!(!asked(&sent).is_empty(), claims, "{leaves_out:?} {highest:?}");
+        voter.yes(2, Question::Sounding, 5, &view(4, voters()));
+        voter.yes(2, Question::Claim, 5, &highest);
+        assert_eq!(voter.machine.phase.leading(), wins, "{leaves_out:?} {highest:?}");
     }
 }
 

@@ -24,13 +24,16 @@ impl Machine {
         self.tell_view();
     }
 
-    /// Stores the view of a claimant that is granted, if that is the later one: whoever has this voter's grant is named by
-    /// the view that it would bring to another contestant, also after a restart.
-    pub(super) fn take_over_view(&mut self, view: &VoterView) {
+    /// Stores the view of a claimant that is granted, or of a voter that agrees to a sounding, if that is the later one, and
+    /// says whether it is. Whoever has this voter's grant is named by the view that it would bring to another contestant,
+    /// also after a restart.
+    pub(super) fn take_over_view(&mut self, view: &VoterView) -> bool {
         let own = self.majority.as_ref().and_then(|m| m.view.as_ref());
-        if own.is_some_and(|own| view.stamp > own.stamp) {
+        let later = own.is_some_and(|own| view.stamp > own.stamp);
+        if later {
             self.use_view(view.clone());
         }
+        later
     }
 
     /// Stores a view, and uses it from now on.

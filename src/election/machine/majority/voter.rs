@@ -70,7 +70,7 @@ impl Machine {
             }
             if question == Question::Claim {
                 if verdict == Verdict::Yes && !self.mutant(Mutation::ViewOfGrantForgotten) {
-                    self.take_over_view(view);
+                    let _ = self.take_over_view(view);
                 }
                 self.grant(now, from, ballot);
             }

@@ -211,42 +211,43 @@ impl Cluster {
         }
     }
 
-    fn deliver(&mut self, way: &impl Fn(u8, u8, &Message) -> Way) {
-        loop {
-            let mut arrived = false;
-            for mail in std::mem::take(&mut self.mail) {
-                let Some((to, node)) = self.nodes.iter().find(|(_, node)| node.me.id == mail.to) else {
-                    continue;
-                };
-                let to = *to;
-                match if node.paused { Slow } else { way(mail.from, to, &mail.message) } {
-                    Slow => self.mail.push(mail),
-                    Lost => {}
-                    Arrives => {
-                        arrived = true;
-                        self.feed(to, Event::Received { from: mail.sender, message: mail.message });
-                    }
+    /// Delivers what was sent so far; whether anything arrived.
+    fn deliver(&mut self, way: &impl Fn(u8, u8, &Message) -> Way) -> bool {
+        let mut arrived = false;
+        for mail in std::mem::take(&mut self.mail) {
+            let Some((to, node)) = self.nodes.iter().find(|(_, node)| node.me.id == mail.to) else {
+                continue;
+            };
+            let to = *to;
+            match if node.paused { Slow } else { way(mail.from, to, &mail.message) } {
+                Slow => self.mail.push(mail),
+                Lost => {}
+                Arrives => {
+                    arrived = true;
+                    self.feed(to, Event::Received { from: mail.sender, message: mail.message });
                 }
             }
-            if !arrived {
-                return;
-            }
         }
+        arrived
     }
 
     /// Lets so many milliseconds pass.
     pub(super) fn run(&mut self, ms: u64, way: impl Fn(u8, u8, &Message) -> Way) {
         for _ in 0..ms / STEP_MS {
-            self.deliver(&way);
-            self.now += Duration::from_millis(STEP_MS);
-            for k in self.nodes.keys().copied().collect::<Vec<_>>() {
-                while let Some(timer) = self.due(k) {
-                    self.node(k).timers.remove(&timer);
-                    self.feed(k, Event::Timer(timer));
-                }
-                if !self.nodes[&k].paused {
-                    self.feed(k, Event::Turn);
-                }
+            while self.deliver(&way) {}
+            self.tick();
+        }
+    }
+
+    fn tick(&mut self) {
+        self.now += Duration::from_millis(STEP_MS);
+        for k in self.nodes.keys().copied().collect::<Vec<_>>() {
+            while let Some(timer) = self.due(k) {
+                self.node(k).timers.remove(&timer);
+                self.feed(k, Event::Timer(timer));
+            }
+            if !self.nodes[&k].paused {
+                self.feed(k, Event::Turn);
             }
         }
     }
@@ -256,6 +257,20 @@ impl Cluster {
         let due =
             node.timers.iter().filter(|(_, at)| **at <= self.now && !node.paused && node.machine.is_some());
         due.min_by_key(|(_, at)| **at).map(|(timer, _)| *timer)
+    }
+
+    /// Lets so many milliseconds pass, in which each message takes so long.
+    pub(super) fn run_slowly(&mut self, ms: u64, delay_ms: u64) {
+        let mut under_way: Vec<(Duration, Mail)> = Vec::new();
+        for _ in 0..ms / STEP_MS {
+            let sent = std::mem::take(&mut self.mail);
+            under_way.extend(sent.into_iter().map(|mail| (self.now + Duration::from_millis(delay_ms), mail)));
+            let (due, later): (Vec<_>, Vec<_>) = under_way.into_iter().partition(|(at, _)| *at <= self.now);
+            under_way = later;
+            self.mail = due.into_iter().map(|(_, mail)| mail).collect();
+            self.deliver(&all);
+            self.tick();
+        }
     }
 
     /// Lets time pass until something is so.

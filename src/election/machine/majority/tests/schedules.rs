@@ -249,3 +249,65 @@ fn a_dead_newcomer_keeps_no_live_one_out() {
     cluster.run(60_000, all);
     assert!(cluster.names(1, "p5"), "{:?}", cluster.vote(1));
 }
+
+/// p1 leads and writes the view with p5, which p2 alone stores, and dies for good. p5 stores the one before.
+fn p2_alone_has_the_latest_view(leaves_out: Option<Mutation>, p2_priority: u16) -> Cluster {
+    let of = [1, 2, 3, 5];
+    let disk = |k| (k != 5).then(|| record(k, &[1, 2, 3]));
+    let mut cluster = Cluster::new(&of, leaves_out, |_| given(&of, 1500), disk);
+    cluster.rank(1, 200);
+    cluster.rank(2, p2_priority);
+    cluster.start_all(&of);
+    cluster.wait(|c| c.names(2, "p5"), |_, to, m| if tells_of(m, "p5") && to != 2 { Lost } else { Arrives });
+    cluster.lose_mail();
+    cluster.crash(1, false, &[2, 3, 5]);
+    assert!(!cluster.names(3, "p5") && !cluster.names(5, "p5"));
+    cluster
+}
+
+/// Only p3 can be elected: p2 never leads, and p5 is no voter by its own view. It has to ask p5, whom only p2's view names.
+#[test]
+fn a_contestant_takes_the_later_view_of_a_witness() {
+    for leaves_out in [None, Some(Mutation::LaterViewNotTaken)] {
+        let mut cluster = p2_alone_has_the_latest_view(leaves_out, 0);
+        cluster.run(60_000, all);
+        assert_eq!(cluster.leads(), leaves_out.is_none(), "{leaves_out:?}");
+    }
+}
+
+/// The same, where only p3 is connected with both others.
+#[test]
+fn the_hub_takes_the_later_view() {
+    for leaves_out in [None, Some(Mutation::LaterViewNotTaken)] {
+        let mut cluster = p2_alone_has_the_latest_view(leaves_out, 100);
+        cluster.run(60_000, |from, to, _| if from + to == 7 { Lost } else { Arrives });
+        assert_eq!(cluster.leads(), leaves_out.is_none(), "{leaves_out:?}");
+    }
+}
+
+/// p2's lease is shorter than a round trip, so its vote never counts: the others are a majority without it.
+#[test]
+fn a_voter_with_a_very_short_lease_keeps_nobody_from_being_elected() {
+    let five = [1, 2, 3, 4, 5];
+    let settings = |k| match k {
+        2 => Settings { heartbeat: Duration::from_millis(50), ..given(&five, 200) },
+        _ => given(&five, 1500),
+    };
+    let mut cluster = Cluster::new(&five, None, settings, |k| Some(record(k, &five)));
+    [(1, 200), (2, 50)].into_iter().for_each(|(k, priority)| cluster.rank(k, priority));
+    cluster.start_all(&five);
+    cluster.run_slowly(20_000, 110);
+    assert!(cluster.leads(), "{:?}", cluster.led);
+}
+
+/// Ten rounds of heartbeats are on their way at any time.
+#[test]
+fn heartbeats_may_be_shorter_than_a_round_trip() {
+    let three = [1, 2, 3];
+    let settings = |_| Settings { heartbeat: Duration::from_millis(20), ..given(&three, 1500) };
+    let mut cluster = Cluster::new(&three, None, settings, |k| Some(record(k, &three)));
+    cluster.rank(1, 200);
+    cluster.start_all(&three);
+    cluster.run_slowly(20_000, 110);
+    assert_eq!(cluster.led.len(), 1, "{:?}", cluster.led);
+}
