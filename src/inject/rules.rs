@@ -91,12 +91,12 @@ pub enum Refusal {
 pub fn never(kind: &str) -> Option<Refusal> {
     let why = match kind {
         "CronJob" | "Job" => {
-            "its pods end when their work is done, and a native sidecar or an election has nothing to wait for; run what \
-             must be alone as a Deployment or StatefulSet"
+            "its pods end when their work is done, and an election is among processes that stay; run what must be alone \
+             as a Deployment or StatefulSet"
         }
         "DaemonSet" => {
-            "it has a pod on every node, more than an election should have members, and nobody to count on; run what \
-             must be alone as a Deployment or StatefulSet beside it"
+            "it has a pod on every node, which are more members than an election should have; run what must be alone as a \
+             Deployment or StatefulSet beside it"
         }
         "Pod" | "ReplicaSet" | "ReplicationController" => {
             "only a StatefulSet or Deployment can be injected; inject the one that it belongs to, or make it one"

@@ -24,7 +24,8 @@ pub enum Unreadable {
     )]
     Twice { line: usize, column: usize, key: String },
     #[error(
-        "line {line}, column {column}: a key that is not a text, which no manifest has; quote it{}", hint(.template)
+        "line {line}, column {column}: a list or mapping is a key here, which no manifest has; quote it if it is a text{}",
+        hint(.template)
     )]
     Key { line: usize, column: usize, template: bool },
     #[error(
@@ -119,7 +120,10 @@ impl Reader<'_> {
                 }
                 _ => event,
             };
-            end = end.max(span.end.index());
+            // A block list or mapping ends, without a character of its own, where the next thing begins.
+            if !span.is_empty() {
+                end = end.max(span.end.index());
+            }
             let (node, anchor) = match node {
                 Event::Alias(id) => {
                     let node = anchors.get(&id).cloned();
