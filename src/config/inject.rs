@@ -40,8 +40,8 @@ pub struct InjectArgs {
 
     /// Take out what was put in, instead
     ///
-    /// It is found by the annotation bellwether/injected. A Service that is in the cluster already stays there: how to
-    /// delete it is said.
+    /// It is found by the annotation bellwether/injected. The Service is taken out of the manifests; one that is in a
+    /// cluster stays there, and how to delete it is said.
     #[arg(long, conflicts_with_all = ["safety", "state_claim", "image", "ordinary_container"])]
     pub uninject: bool,
 

@@ -179,10 +179,9 @@ impl Planner<'_> {
              kubectl delete service{at} {}",
             service.1
         )));
-        if let Some((there, found)) = self.services.get(&service) {
-            if sidecar::injected_for(found) == Some(&format!("{kind}/{name}")) {
-                self.plan.changes.entry(*there).or_default().removed = true;
-            }
+        let ours = |found: &Node| sidecar::injected_for(found) == Some(&format!("{kind}/{name}"));
+        if let Some((there, _)) = self.services.get(&service).filter(|(_, found)| ours(found)) {
+            self.plan.changes.entry(*there).or_default().removed = true;
         }
         Ok(())
     }
