@@ -62,7 +62,8 @@ pub struct InjectArgs {
 
     /// What is promised; `majority` is for StatefulSets with an odd number of replicas, at least 3, which all vote
     ///
-    /// It needs podManagementPolicy: Parallel, since a first pod alone is never ready. Scale by injecting anew with
+    /// It needs podManagementPolicy: Parallel, since a first pod alone is never ready; for the same reason, pods that
+    /// run already are stopped before it is put in. --voters and --state-dir are set here. Scale by injecting anew with
     /// the new number of replicas.
     #[arg(long, value_name = "LEVEL", default_value = "classic", value_enum)]
     pub safety: Level,

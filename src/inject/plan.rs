@@ -124,7 +124,7 @@ impl Planner<'_> {
         }
         self.service(place, &facts)?;
         if changed {
-            self.notes(&injected, &facts);
+            self.notes(object, &facts);
             sidecar::take_out_servers(&mut injected);
             self.plan.changes.entry(place).or_default().replaced = Some(injected);
         }
@@ -186,19 +186,27 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// What else there is to know about what is put in.
-    fn notes(&mut self, injected: &Node, facts: &Facts) {
+    /// What else there is to know about what is put into this workload.
+    fn notes(&mut self, workload: &Node, facts: &Facts) {
         if facts.voters.is_none() {
             return;
         }
         let owner = facts.owner();
+        if !sidecar::votes(workload) {
+            self.plan.remarks.push(Remark::Note(format!(
+                "{owner}: if its pods run already, stop them all before this is applied (kubectl scale statefulset {} \
+                 --replicas=0): in a rolling update the first new pod would wait for a majority of new ones, and they \
+                 for it",
+                facts.name
+            )));
+        }
         let note = match &self.args.state_claim {
             None => format!(
                 "{owner}: the voters' records are in an emptyDir each, and go with their pods; when all pods are deleted \
                  at once, epochs begin anew (--state-claim keeps them)"
             ),
             Some(claim)
-                if injected.is_absent(&["spec", "template", "spec", "securityContext", "fsGroup"]) =>
+                if workload.is_absent(&["spec", "template", "spec", "securityContext", "fsGroup"]) =>
             {
                 format!(
                     "{owner}: its pods have no securityContext.fsGroup, so the volume of {claim} may not be writable for the \

@@ -67,6 +67,13 @@ pub fn is_injected(workload: &Node) -> bool {
     workload.text_at(&[ANNOTATIONS[0], ANNOTATIONS[1], INJECTED]).is_some()
 }
 
+/// Whether the sidecar that is in the workload votes.
+pub fn votes(workload: &Node) -> bool {
+    let containers = workload.items(&CONTAINERS).iter().chain(workload.items(&INIT_CONTAINERS));
+    let mut ours = containers.filter(|container| container.text_at(&["name"]) == Some(CONTAINER));
+    ours.any(|container| container.items(&["args"]).contains(&Node::string("majority")))
+}
+
 /// Whom this Service was made for, if this program has made it.
 pub fn injected_for(service: &Node) -> Option<&str> {
     service.text_at(&[ANNOTATIONS[0], ANNOTATIONS[1], INJECTED_FOR])

@@ -177,14 +177,24 @@ fn majority_wants_voters_that_start_at_once() {
 }
 
 #[test]
-fn a_claim_that_may_not_be_writable_is_said() {
+fn what_majority_costs_is_said() {
+    let said = |text: &str, args: &InjectArgs| {
+        let outcome = done(text, args);
+        assert!(!outcome.refused, "a note is no refusal");
+        let words = ["stop them all", "emptyDir", "fsGroup: 65532"];
+        words.map(|words| outcome.remarks.iter().any(|remark| remark.contains(words)))
+    };
     let claim = InjectArgs { state_claim: Some("data".to_owned()), ..majority() };
-    assert!(done(WEB, &claim).remarks[0].contains("fsGroup: 65532"));
     let group =
         WEB.replacen("      containers:", "      securityContext: {fsGroup: 1}\n      containers:", 1);
-    assert_eq!(done(&group, &claim).remarks, [""; 0]);
-    let emptied = done(WEB, &majority());
-    assert!(emptied.remarks[0].contains("emptyDir") && !emptied.refused, "{:?}", emptied.remarks);
+    assert_eq!(said(WEB, &args()), [false, false, false]);
+    assert_eq!(said(WEB, &majority()), [true, true, false]);
+    assert_eq!(said(WEB, &claim), [true, false, true]);
+    assert_eq!(said(&group, &claim), [true, false, false]);
+    // Another image for those who vote already is an ordinary rolling update; to let others vote is none.
+    let image = InjectArgs { image: "bellwether:2".to_owned(), ..majority() };
+    assert_eq!(said(&done(WEB, &majority()).text, &image), [false, true, false]);
+    assert_eq!(said(&done(WEB, &args()).text, &majority()), [true, true, false]);
 }
 
 #[test]
