@@ -357,7 +357,20 @@ fn yamlish() -> impl Strategy<Value = String> {
         "---\n# c\n",
         "é",
     ]);
-    prop::collection::vec(pieces, 0..24).prop_map(|pieces| pieces.concat())
+    let documents = prop::sample::select(vec![
+        WEB,
+        "---\n",
+        "# c\n",
+        "--- # c\n",
+        "a: b # c\n",
+        "...\n",
+        "\n",
+        "--- {a: b}\n",
+    ]);
+    prop_oneof![
+        prop::collection::vec(pieces, 0..24).prop_map(|pieces| pieces.concat()),
+        prop::collection::vec(documents, 0..8).prop_map(|documents| documents.concat()),
+    ]
 }
 
 fn node() -> impl Strategy<Value = Node> {
