@@ -186,7 +186,7 @@ impl Run {
                 let ballot = Ballot {
                     epoch: self.epoch(),
                     incarnation,
-                    round: self.random.u32(0..4),
+                    asked_at: Moment(self.now),
                     lease_ms: self.milliseconds(),
                 };
                 let freed = if self.random.bool() { Some(self.epoch()) } else { None };
@@ -229,7 +229,7 @@ impl Run {
                 question: self.question(),
                 epoch: self.epoch(),
                 incarnation,
-                round: self.random.u32(0..4),
+                asked_at: Moment(self.now),
                 verdict: self.verdict(),
                 view: self.view(),
                 lease_ms: self.milliseconds(),

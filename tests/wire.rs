@@ -5,8 +5,8 @@ mod strategies;
 
 use bellwether::election::{
     self, Ballot, Body, CLUSTER_BYTES_MAX, Entry, Epoch, Incarnation, Incumbent, LimitError, MEMBERS_MAX,
-    MembershipVersion, Message, NAME_BYTES_MAX, Peer, Priority, ProcessId, Question, Recollection, State,
-    VOTERS_MAX, Verdict, ViewStamp, VoterView,
+    MembershipVersion, Message, Moment, NAME_BYTES_MAX, Peer, Priority, ProcessId, Question, Recollection,
+    State, VOTERS_MAX, Verdict, ViewStamp, VoterView,
 };
 use bellwether::wire::{
     DecodeError, FRAME_BYTES_MAX, Frame, HELLO_BYTES_MAX, Hello, Level, REFUSE_TEXT_BYTES_MAX, Refusal,
@@ -18,6 +18,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 use std::path::Path;
+use std::time::Duration;
 use uuid::Uuid;
 
 fn stamp() -> impl Strategy<Value = Stamp> {
@@ -386,6 +387,9 @@ fn what_is_beyond_its_limit_neither_leaves_nor_enters() {
     }
 }
 
+/// On some contestant's clock.
+const ASKED_AT: Moment = Moment(Duration::from_millis(70_000));
+
 /// Messages of voters with something beyond its limit.
 fn voting_beyond_limits() -> Vec<(Body, LimitError)> {
     let above = Epoch(Epoch::MAX.0 + 1);
@@ -393,7 +397,7 @@ fn voting_beyond_limits() -> Vec<(Body, LimitError)> {
     let incarnation = Incarnation(7);
     let sound = ViewStamp { epoch: Epoch(7), version: 1 };
     let high = ViewStamp { epoch: above, version: 1 };
-    let ballot = Ballot { epoch: Epoch(8), incarnation, round: 3, lease_ms: 1500 };
+    let ballot = Ballot { epoch: Epoch(8), incarnation, asked_at: ASKED_AT, lease_ms: 1500 };
     let question = Question::Claim;
     let voters = VoterView { stamp: sound, voters: ["web-0".to_owned()].into() };
     let contest = |ballot, freed| Body::Contest { question, ballot, freed, view: voters.clone() };
@@ -424,7 +428,7 @@ fn voting_beyond_limits() -> Vec<(Body, LimitError)> {
     let named = |name: &str| VoterView { stamp: sound, voters: [name.to_owned()].into() };
     let vote = |epoch, view| {
         let (question, verdict) = (Question::Sounding, Verdict::Yes);
-        Body::Vote { question, epoch, incarnation, round: 3, verdict, view, lease_ms: 1500 }
+        Body::Vote { question, epoch, incarnation, asked_at: ASKED_AT, verdict, view, lease_ms: 1500 }
     };
     bodies.push((vote(above, named("web-0")), epoch()));
     for (view, error) in [
@@ -465,16 +469,16 @@ fn unchecked(stamp: &Stamp, message: &Message) -> Vec<u8> {
         Body::Resign { successor, leaving } => postcard::to_stdvec(&(successor, leaving)),
         Body::Tell { leader, entries } => postcard::to_stdvec(&(leader, entries)),
         Body::Contest { question, ballot, freed, view } => {
-            let ballot = (ballot.epoch, ballot.incarnation, ballot.round, ballot.lease_ms);
+            let ballot = (ballot.epoch, ballot.incarnation, ballot.asked_at, ballot.lease_ms);
             let view = (view.stamp, Vec::from_iter(&view.voters));
             postcard::to_stdvec(&(*question == Question::Claim, ballot, freed, view))
         }
-        Body::Vote { question, epoch, incarnation, round, verdict, view, lease_ms } => {
+        Body::Vote { question, epoch, incarnation, asked_at, verdict, view, lease_ms } => {
             postcard::to_stdvec(&(
                 *question == Question::Claim,
                 epoch,
                 incarnation,
-                round,
+                asked_at,
                 verdict,
                 view.stamp,
                 Vec::from_iter(&view.voters),
@@ -718,7 +722,12 @@ fn corpus() -> Vec<(&'static str, Vec<u8>)> {
         },
         Body::Contest {
             question: Question::Claim,
-            ballot: Ballot { epoch: Epoch(301), incarnation: Incarnation(7), round: 3, lease_ms: 1500 },
+            ballot: Ballot {
+                epoch: Epoch(301),
+                incarnation: Incarnation(7),
+                asked_at: ASKED_AT,
+                lease_ms: 1500,
+            },
             freed: Some(Epoch(300)),
             view: view.clone(),
         },
@@ -726,7 +735,7 @@ fn corpus() -> Vec<(&'static str, Vec<u8>)> {
             question: Question::Claim,
             epoch: Epoch(301),
             incarnation: Incarnation(7),
-            round: 3,
+            asked_at: ASKED_AT,
             verdict: Verdict::No(election::Refusal::Promised { for_ms: 1200 }),
             view: view.clone(),
             lease_ms: 1500,

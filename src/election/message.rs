@@ -1,8 +1,8 @@
 //! What processes say to each other.
 
 use super::{
-    Ballot, Entry, Epoch, Incarnation, MembershipVersion, Peer, ProcessId, Question, Recollection, Verdict,
-    ViewStamp, VoterView,
+    Ballot, Entry, Epoch, Incarnation, MembershipVersion, Moment, Peer, ProcessId, Question, Recollection,
+    Verdict, ViewStamp, VoterView,
 };
 use serde::{Deserialize, Serialize};
 
@@ -109,8 +109,8 @@ pub enum Body {
         epoch: Epoch,
         /// The ballot's incarnation.
         incarnation: Incarnation,
-        /// The ballot's round.
-        round: u32,
+        /// The ballot's moment.
+        asked_at: Moment,
         /// The answer.
         verdict: Verdict,
         /// The voter's view: a majority is counted in the highest of them (rule 9).

@@ -132,7 +132,7 @@ fn payload(tag: u16, payload: &[u8]) -> Result<Frame, DecodeError> {
                 question: fields.take()?,
                 epoch: fields.take()?,
                 incarnation: fields.take()?,
-                round: fields.take()?,
+                asked_at: fields.take()?,
                 verdict: fields.take()?,
                 view: fields.view()?,
                 lease_ms: fields.take()?,

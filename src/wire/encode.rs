@@ -23,8 +23,8 @@ pub fn encode_message(stamp: &Stamp, message: &Message) -> Result<Vec<u8>, Limit
         Body::Resign { successor, leaving } => put(frame, &(successor, leaving)),
         Body::Tell { leader, entries } => put(frame, &(leader, entries)),
         Body::Contest { question, ballot, freed, view } => put(frame, &(question, ballot, freed, view)),
-        Body::Vote { question, epoch, incarnation, round, verdict, view, lease_ms } => {
-            put(frame, &(question, epoch, incarnation, round, verdict, view, lease_ms))
+        Body::Vote { question, epoch, incarnation, asked_at, verdict, view, lease_ms } => {
+            put(frame, &(question, epoch, incarnation, asked_at, verdict, view, lease_ms))
         }
         Body::Withdraw { epoch, incarnation } => put(frame, &(epoch, incarnation)),
         Body::Renew { sequence, membership, lease_ms, view } => {

@@ -3,13 +3,14 @@
 
 use bellwether::election::{
     Ballot, Body, CLUSTER_BYTES_MAX, Entry, Epoch, Incarnation, Incumbent, MEMBERS_MAX, MembershipVersion,
-    Message, NAME_BYTES_MAX, Peer, Priority, Process, ProcessId, Question, REVISION_BYTES_MAX, Recollection,
-    Record, Refusal, State, VOTERS_MAX, Verdict, ViewStamp, VoteRecord, VoterView,
+    Message, Moment, NAME_BYTES_MAX, Peer, Priority, Process, ProcessId, Question, REVISION_BYTES_MAX,
+    Recollection, Record, Refusal, State, VOTERS_MAX, Verdict, ViewStamp, VoteRecord, VoterView,
 };
 use proptest::collection::{btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
 use uuid::Uuid;
 
 /// The text of at most this many bytes, of any characters but control characters.
@@ -75,6 +76,10 @@ pub fn incarnation() -> impl Strategy<Value = Incarnation> {
     any::<u64>().prop_map(Incarnation)
 }
 
+fn moment() -> impl Strategy<Value = Moment> {
+    any::<u64>().prop_map(|nanos| Moment(Duration::from_nanos(nanos)))
+}
+
 pub fn view_stamp() -> impl Strategy<Value = ViewStamp> {
     (epoch(), any::<u32>()).prop_map(|(epoch, version)| ViewStamp { epoch, version })
 }
@@ -107,19 +112,20 @@ fn verdict() -> impl Strategy<Value = Verdict> {
 
 /// What only processes with `--safety majority` say.
 pub fn voting_body() -> impl Strategy<Value = Body> {
-    let ballot = (epoch(), incarnation(), any::<u32>(), any::<u32>())
-        .prop_map(|(epoch, incarnation, round, lease_ms)| Ballot { epoch, incarnation, round, lease_ms });
+    let ballot = (epoch(), incarnation(), moment(), any::<u32>()).prop_map(
+        |(epoch, incarnation, asked_at, lease_ms)| Ballot { epoch, incarnation, asked_at, lease_ms },
+    );
     let recollection = (voter_view(), any::<u32>())
         .prop_map(|(view, lease_longest_ms)| Recollection { view, lease_longest_ms });
     prop_oneof![
         (question(), ballot, option::of(epoch()), voter_view())
             .prop_map(|(question, ballot, freed, view)| Body::Contest { question, ballot, freed, view }),
-        (question(), epoch(), incarnation(), any::<u32>(), verdict(), voter_view(), any::<u32>()).prop_map(
-            |(question, epoch, incarnation, round, verdict, view, lease_ms)| Body::Vote {
+        (question(), epoch(), incarnation(), moment(), verdict(), voter_view(), any::<u32>()).prop_map(
+            |(question, epoch, incarnation, asked_at, verdict, view, lease_ms)| Body::Vote {
                 question,
                 epoch,
                 incarnation,
-                round,
+                asked_at,
                 verdict,
                 view,
                 lease_ms

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::election::{
-    Ballot, Body, Epoch, Incarnation, Incumbent, MemberView, MembershipVersion, Peer, Priority, ProcessId,
-    Question, Role, Verdict, ViewStamp, VoterView, Voting,
+    Ballot, Body, Epoch, Incarnation, Incumbent, MemberView, MembershipVersion, Moment, Peer, Priority,
+    ProcessId, Question, Role, Verdict, ViewStamp, VoterView, Voting,
 };
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -98,7 +98,7 @@ fn every_message_has_its_series() {
     let entry = crate::election::Entry { peer: view(Role::Asking).me, state: State::Alive };
     let (epoch, incarnation, stamp) = (Epoch(8), Incarnation(1), ViewStamp::default());
     let (question, voters, lease_ms, target) = (Question::Claim, VoterView::default(), 1500, 0);
-    let ballot = Ballot { epoch, incarnation, round: 1, lease_ms };
+    let ballot = Ballot { epoch, incarnation, asked_at: Moment::default(), lease_ms };
     let bodies = [
         Body::Election,
         Body::Answer,
@@ -116,7 +116,7 @@ fn every_message_has_its_series() {
             question,
             epoch,
             incarnation,
-            round: 1,
+            asked_at: Moment::default(),
             verdict: Verdict::Yes,
             view: voters.clone(),
             lease_ms,

@@ -104,9 +104,7 @@ impl Machine {
         let Some(view) = self.majority.as_ref().and_then(|m| m.view.clone()) else { return };
         let Some(lease_ms) = self.majority.as_ref().map(super::Majority::lease_ms) else { return };
         let epoch = self.seen.max(self.epoch).next();
-        let Some(m) = &mut self.majority else { return };
-        m.asked = m.asked.wrapping_add(1);
-        let ballot = Ballot { epoch, incarnation: self.me.incarnation, round: m.asked, lease_ms };
+        let ballot = Ballot { epoch, incarnation: self.me.incarnation, asked_at: now.at, lease_ms };
         let freed = prepares.map(|(_, epoch)| epoch);
         let own = self.verdict(now, self.me.id, ballot, &view, freed);
         if question == Question::Claim {
@@ -140,19 +138,21 @@ impl Machine {
         self.ask_voters(now, Question::Claim, None);
     }
 
-    /// A voter answers what was asked for that epoch, by that life, in that round.
+    /// A voter answers what was asked for that epoch, by that life, at that moment.
     pub(super) fn voted(
         &mut self,
         now: Now,
         question: Question,
-        (epoch, incarnation, round): (Epoch, Incarnation, u32),
+        (epoch, incarnation, asked_at): (Epoch, Incarnation, Moment),
         vote: Vote,
     ) {
         let Vote { voter: from, verdict, .. } = vote;
         let Some(name) = self.voter(now, from).map(str::to_owned) else { return };
         let Some(contest) = self.majority.as_mut().and_then(|m| m.contest.as_mut()) else { return };
-        let Ballot { epoch: asked, incarnation: asking, round: last, .. } = contest.ballot;
-        if (question, epoch, incarnation, round) != (contest.question, asked, asking, last) {
+        let Ballot { epoch: asked, incarnation: asking, .. } = contest.ballot;
+        if (question, epoch, incarnation, asked_at)
+            != (contest.question, asked, asking, contest.ballot.asked_at)
+        {
             return;
         }
         let prepares = contest.prepares;

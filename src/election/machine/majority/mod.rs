@@ -69,9 +69,8 @@ pub(super) struct Majority {
     withdrawn: BTreeMap<String, (Process, Epoch)>,
     /// Who was refused because of a promise, and hears when that is freed. At most one entry a voter.
     pending: BTreeMap<ProcessId, Pending>,
-    /// What this process has asked the voters, and how often it has.
+    /// What this process has asked the voters.
     contest: Option<Contest>,
-    asked: u32,
     /// The incumbent that has asked this process to take over, by its epoch, once a majority would grant, and until when
     /// that can be counted on.
     prepared: Option<(Epoch, Moment)>,
@@ -115,7 +114,6 @@ impl Majority {
             withdrawn: BTreeMap::new(),
             pending: BTreeMap::new(),
             contest: None,
-            asked: 0,
             prepared: None,
             recovery: None,
             term: None,
@@ -156,10 +154,10 @@ impl Machine {
             Body::Contest { question, ballot, freed, view } => {
                 self.contested(now, from, &Asked { question, ballot, freed, view });
             }
-            Body::Vote { question, epoch: asked, incarnation, round, verdict, view, lease_ms } => {
+            Body::Vote { question, epoch: asked, incarnation, asked_at, verdict, view, lease_ms } => {
                 self.learn_lease(from, lease_ms);
                 let vote = Vote { voter: from, verdict, view, lease_ms, at: now.at };
-                self.voted(now, question, (asked, incarnation, round), vote);
+                self.voted(now, question, (asked, incarnation, asked_at), vote);
             }
             Body::Withdraw { epoch, incarnation } => self.withdrawn(now, from, epoch, incarnation),
             Body::Renew { sequence, membership: _, lease_ms, view } => {

@@ -116,7 +116,8 @@ impl Voter {
 
 /// The question of a life that leases for so long, and whose view is the one of the record.
 fn contest(question: Question, epoch: u64, life: u64, lease_ms: u32) -> Body {
-    let ballot = Ballot { epoch: Epoch(epoch), incarnation: Incarnation(life), round: 1, lease_ms };
+    let ballot =
+        Ballot { epoch: Epoch(epoch), incarnation: Incarnation(life), asked_at: Moment::default(), lease_ms };
     Body::Contest { question, ballot, freed: None, view: view(4, voters()) }
 }
 
@@ -320,9 +321,10 @@ impl Voter {
 
     /// The answer of a voter to what it was asked last.
     fn vote(&self, question: Question, epoch: u64, verdict: Verdict, view: &VoterView) -> Body {
-        let round = self.machine.majority.as_ref().unwrap().asked;
+        // It was asked at the moment of the last turn.
+        let asked_at = Moment(self.now);
         let (epoch, incarnation, view) = (Epoch(epoch), self.machine.me.incarnation, view.clone());
-        Body::Vote { question, epoch, incarnation, round, verdict, view, lease_ms: 1500 }
+        Body::Vote { question, epoch, incarnation, asked_at, verdict, view, lease_ms: 1500 }
     }
 
     /// Sounds epoch 5.

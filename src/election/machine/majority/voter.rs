@@ -89,9 +89,9 @@ impl Machine {
         let Some(view) = self.majority.as_ref().map(|m| m.view.clone().unwrap_or_else(|| m.flagged())) else {
             return;
         };
-        let Ballot { epoch, incarnation, round, .. } = ballot;
+        let Ballot { epoch, incarnation, asked_at, .. } = ballot;
         let lease_ms = self.majority.as_ref().map(super::Majority::lease_ms).unwrap_or_default();
-        self.send(to, Body::Vote { question, epoch, incarnation, round, verdict, view, lease_ms });
+        self.send(to, Body::Vote { question, epoch, incarnation, asked_at, verdict, view, lease_ms });
     }
 
     /// What this voter says to a contestant, itself included; nothing changes (rules 2, 4, 7).
