@@ -87,9 +87,9 @@ class Cluster:
     def request(self, method, path, body=None, kind="application/json"):
         data = None if body is None else json.dumps(body)
         for attempt in range(2):
-            # A connection for each thread.
-            connection = getattr(self.local, "connection", None) or _UnixConnection(self.path)
-            self.local.connection = connection
+            # A connection for each thread. A kept one may have ended meanwhile; only what changes nothing is asked again.
+            kept = getattr(self.local, "connection", None) if method == "GET" else None
+            connection = self.local.connection = kept or _UnixConnection(self.path)
             try:
                 connection.request(method, path, data, {"Content-Type": kind} if data else {})
                 answer = connection.getresponse()
@@ -98,8 +98,7 @@ class Cluster:
             except (OSError, http.client.HTTPException) as error:
                 connection.close()
                 self.local.connection = None
-                # A kept connection may have ended meanwhile; what changes nothing is asked again.
-                if attempt or method != "GET":
+                if attempt or not kept:
                     raise Unreachable(f"{method} {path}: {error}") from error
         if answer.status >= 400:
             # kubectl proxy answers 502 when it cannot reach the API server.

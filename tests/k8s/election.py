@@ -9,6 +9,8 @@ from cluster import run, say, wait_until
 
 CHART = os.path.join(os.path.dirname(__file__), "..", "..", "helm", "bellwether")
 READY_SECONDS = 120
+# More than the pollers of one election ever send.
+LINES_A_SECOND = 100
 RESTRICTED = {
     "runAsNonRoot": True, "runAsUser": 65532, "runAsGroup": 65532, "seccompProfile": {"type": "RuntimeDefault"},
     "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
@@ -69,7 +71,9 @@ class Election:
     def runs(self, seconds):
         """What was recorded in the last seconds, and of older runs those that went on."""
         return records.parse(self.cluster.text(
-            self.path("pods", self.collector) + "/log", sinceSeconds=max(1, math.ceil(seconds))))
+            self.path("pods", self.collector) + "/log", sinceSeconds=math.ceil(seconds),
+            # The kubelet looks at all lines for their times, unless it knows from where on.
+            tailLines=math.ceil(seconds) * LINES_A_SECOND))
 
     def is_ready(self, pod):
         return any(condition["type"] == "Ready" and condition["status"] == "True"

@@ -295,6 +295,7 @@ def outage(lab, service, killed, others, seconds, every, gaps):
         return
     elections = [election for election, row in rows.items() if row]
     while any(len(rows[election].leaderless) < rows[election].wanted for election in elections):
+        stopped = False
         try:
             for election in elections:
                 if election in killed:
@@ -303,9 +304,11 @@ def outage(lab, service, killed, others, seconds, every, gaps):
             began = time.monotonic()
             for number, election in enumerate(e for e in elections if e in killed):
                 lab.killer.plan(election, BEFORE_KILLS + number * every / 2, every, OUTAGE_KILLS)
+            stopped = True
             service.stop()
             time.sleep(seconds)
             service.start()
+            stopped = False
             for election in elections:
                 _, until = election.settled()
                 account(rows[election], election, started[election], until, time.monotonic() - began,
@@ -313,7 +316,8 @@ def outage(lab, service, killed, others, seconds, every, gaps):
         except Exception as error:
             for election in elections:
                 failed(rows[election], error)
-            service.start()
+            if stopped:
+                service.start()
             return
 
 

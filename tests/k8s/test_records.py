@@ -31,7 +31,7 @@ class Parsing(unittest.TestCase):
         self.assertAlmostEqual(run.last_received, 0.5)
 
     def test_what_is_no_record_is_left_out(self):
-        self.assertEqual(len(runs("hello", '{"stream": "cut', leads("s", 1, "web-0", 1, 0, 10))), 1)
+        self.assertEqual(len(runs("hello", "7", '{"stream": "cut', leads("s", 1, "web-0", 1, 0, 10))), 1)
 
     def test_records_of_several_machines_are_put_on_the_real_time_clock(self):
         first, second = runs(leads("s", 1, "web-0", 1, 0, 10, boot="a", offset=10**9),
@@ -72,6 +72,11 @@ class Summaries(unittest.TestCase):
                                  leads("u", 1, "web-1", 2, 203, 300)), 0.05, 0.29)
         self.assertAlmostEqual(summary.leaderless, 0.204 - 0.199)
         self.assertEqual(summary.changes, 1)
+
+    def test_a_shorter_sight_within_a_longer_one_takes_nothing_away(self):
+        summary = summarise(runs(leads("s", 1, "web-0", 1, 0, 300), leads("t", 1, "web-0", 1, 100, 150, target="own")),
+                            0.05, 0.29)
+        self.assertEqual(summary.leaderless, 0.0)
 
     def test_no_leader_up_to_the_end_counts(self):
         summary = summarise(runs(leads("s", 1, "web-0", 1, 0, 100)), 0.05, 0.4)
@@ -116,8 +121,8 @@ class Duals(unittest.TestCase):
         self.assertEqual(len(summary.duals), 1)
 
     def test_a_pair_counts_once_however_many_saw_it(self):
-        summary = summarise(runs(leads("s", 1, "web-0", 1, 0, 200), leads("t", 1, "web-1", 2, 150, 300),
-                                 leads("u", 1, "web-1", 2, 140, 300)), 0.0, 0.3)
+        summary = summarise(runs(leads("s", 1, "web-0", 1, 0, 200), leads("u", 1, "web-1", 2, 140, 300),
+                                 leads("t", 1, "web-1", 2, 150, 300)), 0.0, 0.3)
         self.assertEqual(len(summary.duals), 1)
         self.assertAlmostEqual(summary.duals[0][0], 0.141)
 
@@ -131,6 +136,10 @@ class Now(unittest.TestCase):
                              ["web-0", "web-1"])
         self.assertEqual((leader.leader, why), ("web-0", ""))
 
+    def test_a_pod_that_is_gone_is_not_asked(self):
+        leader, _ = agreed(runs(self.own("web-0", "leads", "web-0", 3), self.own("web-9", "leads", "web-9", 2)), ["web-0"])
+        self.assertEqual(leader.leader, "web-0")
+
     def test_disagreements_are_told(self):
         lead = self.own("web-0", "leads", "web-0", 3)
         for others, pods in [
@@ -139,6 +148,10 @@ class Now(unittest.TestCase):
             ([self.own("web-1", "leads", "web-1", 4)], ["web-0", "web-1"]),
             ([self.own("web-1", "follows", "web-2", 3)], ["web-0", "web-1"]),
             ([self.own("web-1", "follows", "web-0", 2)], ["web-0", "web-1"]),
+            ([line("web-1", 1, "follows", 0, 2000, "web-0", "another life", 3, observer="web-1", target="own")],
+             ["web-0", "web-1"]),
+            ([line("web-1", 1, "follows", 0, 2000, "web-7", "web-0", 3, observer="web-1", target="own")],
+             ["web-0", "web-1"]),
             ([line("web-1", 1, "nobody", 0, 2000, observer="web-1", target="own")], ["web-0", "web-1"]),
             ([], ["web-1"]),  # the leader is none of the pods
         ]:
@@ -166,13 +179,15 @@ class Now(unittest.TestCase):
         pods = ["web-0", "web-1"]
         self.assertEqual(watched(runs(lead, follow), pods)[0].leader, "web-0")
         self.assertEqual(watched(runs(lead, follow, line("u", 1, "silent", 0, 2000)), pods)[0].leader, "web-0")
+        self.assertEqual(watched(runs(lead, follow, line("kill", 1, "killed", 0, 2000)), pods)[0].leader, "web-0")
         for wrong in [(lead,), (lead, leads("t", 1, "web-1", 2, 0, 2000)),
                       (lead, line("t", 1, "follows", 0, 2000, "web-1", "web-1", 1))]:
             self.assertIsNone(watched(runs(*wrong), pods)[0])
         self.assertIsNone(watched(runs(lead, follow), ["web-1", "web-2"])[0])
 
     def test_strangers(self):
-        found = runs(leads("s", 1, "web-0", 1, 0, 10), line("t", 1, "follows", 0, 10, "shop-0", "x", 1))
+        found = runs(leads("s", 1, "web-0", 1, 0, 10), line("t", 1, "follows", 0, 10, "shop-0", "x", 1),
+                     line("u", 1, "silent", 0, 10))
         self.assertEqual(strangers(found, ["web-"]), ["shop-0"])
         self.assertEqual(strangers(found, ["web-", "shop-"]), [])
 
