@@ -8,6 +8,7 @@ pub mod demo;
 pub mod discovery;
 pub mod election;
 pub mod http;
+pub mod inject;
 pub mod net;
 pub mod node;
 pub mod sim;

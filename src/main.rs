@@ -1,7 +1,7 @@
 //! The program: see [`bellwether::config`] for its command line, [`bellwether::node`] for the sidecar.
 
 use bellwether::config::{Command, command};
-use bellwether::{demo, node, sim, status};
+use bellwether::{demo, inject, node, sim, status};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -11,6 +11,7 @@ fn main() -> ExitCode {
         Ok(Command::Demo(args)) => demo::run(&args),
         Ok(Command::Status(args)) => status::run(&args),
         Ok(Command::Sim(args)) => sim::run(&args),
+        Ok(Command::Inject(args)) => inject::run(&args),
         Err(code) => code,
     }
 }

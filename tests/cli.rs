@@ -113,7 +113,40 @@ fn help_shows_no_flag_that_is_not_in_the_contract() {
         let flag = flag.split([' ', ',']).next().unwrap();
         assert!(FLAGS.iter().any(|(known, _)| *known == flag), "--{flag}");
     }
-    assert!(!help.contains("inject"), "not there yet");
+}
+
+#[test]
+fn inject_is_in_the_help_and_refuses_what_makes_no_sense() {
+    assert!(
+        stdout(&bellwether(&["--help"]).output().unwrap()).contains("bellwether inject [OPTIONS] [FILE]")
+    );
+    let help = stdout(&bellwether(&["inject", "--help"]).output().unwrap());
+    for words in [
+        "[FILE]",
+        "--uninject",
+        "--only <KIND/NAME>",
+        "--annotated",
+        "--image <IMAGE>",
+        "--safety <LEVEL>",
+        "--state-claim <NAME>",
+        "--ordinary-container",
+        "--strict",
+        "document are lost",
+        "kubectl apply -f -",
+        "Exit codes:",
+    ] {
+        assert!(help.contains(words), "no {words:?} in\n{help}");
+    }
+    for (flags, words) in [
+        (&["--only", "CronJob/a"][..], &["only StatefulSets and Deployments"][..]),
+        (&["--only", "web"], &["StatefulSet/NAME"]),
+        (&["--image", "a b"], &["without spaces"]),
+        (&["--uninject", "--image", "a"], &["--uninject", "cannot be used with", "--image"]),
+        (&["--state-claim", "data"], &["--state-claim data", "--safety majority"]),
+        (&["--safety", "more"], &["classic, majority"]),
+    ] {
+        refused(bellwether(&["inject"]).args(flags), words);
+    }
 }
 
 #[test]
@@ -161,7 +194,7 @@ fn impossible_values_are_refused_with_the_mend() {
         (&["--voters=a,,b"], &["'a,,b'", "--voters", "an empty entry"]),
         (&["--voters=a,b,a"], &["'a,b,a'", "--voters", "\"a\" is named twice"]),
         (&["--voters", &many_names], &["--voters", "32 voters", "at most 31"]),
-        (&["inject"], &["inject"]),
+        (&["wait"], &["wait"]),
         (&["exec"], &["exec"]),
         (&["--variant=optimized"], &["optimized", "detector, paper"]),
         (&["--priority=1001"], &["1001", "--priority", "from 0 to 1000"]),

@@ -186,11 +186,11 @@ impl Run {
                 let ballot = Ballot {
                     epoch: self.epoch(),
                     incarnation,
+                    asked_at: Moment(self.now),
                     lease_ms: self.milliseconds(),
-                    view: self.stamp(),
                 };
                 let freed = if self.random.bool() { Some(self.epoch()) } else { None };
-                Body::Contest { question: self.question(), ballot, freed }
+                Body::Contest { question: self.question(), ballot, freed, view: self.view() }
             }
             1 => Body::Withdraw { epoch: self.epoch(), incarnation },
             2 => Body::Renew {
@@ -229,8 +229,10 @@ impl Run {
                 question: self.question(),
                 epoch: self.epoch(),
                 incarnation,
+                asked_at: Moment(self.now),
                 verdict: self.verdict(),
                 view: self.view(),
+                lease_ms: self.milliseconds(),
             },
         }
     }

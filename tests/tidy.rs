@@ -11,7 +11,7 @@ use std::path::Path;
 const LINES_MAX: usize = 450;
 
 /// Who may use whom. `net` is a base, `election` the vocabulary; arrows only point up this list.
-const MAY_USE: [(&str, &[&str]); 14] = [
+const MAY_USE: [(&str, &[&str]); 15] = [
     ("election", &[]),
     ("net", &["election"]),
     ("wire", &["election"]),
@@ -25,7 +25,8 @@ const MAY_USE: [(&str, &[&str]); 14] = [
     ("status", &["config", "election", "http", "net", "telemetry"]),
     ("demo", &["config", "election", "http", "net", "telemetry"]),
     ("sim", &["config", "election"]),
-    ("lib", &["config", "demo", "node", "sim", "status", "telemetry"]),
+    ("inject", &["config", "election", "telemetry"]),
+    ("lib", &["config", "demo", "inject", "node", "sim", "status", "telemetry"]),
 ];
 
 /// What the election must not touch, as it stands in sources, and why.

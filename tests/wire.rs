@@ -5,8 +5,8 @@ mod strategies;
 
 use bellwether::election::{
     self, Ballot, Body, CLUSTER_BYTES_MAX, Entry, Epoch, Incarnation, Incumbent, LimitError, MEMBERS_MAX,
-    MembershipVersion, Message, NAME_BYTES_MAX, Peer, Priority, ProcessId, Question, Recollection, State,
-    VOTERS_MAX, Verdict, ViewStamp, VoterView,
+    MembershipVersion, Message, Moment, NAME_BYTES_MAX, Peer, Priority, ProcessId, Question, Recollection,
+    State, VOTERS_MAX, Verdict, ViewStamp, VoterView,
 };
 use bellwether::wire::{
     DecodeError, FRAME_BYTES_MAX, Frame, HELLO_BYTES_MAX, Hello, Level, REFUSE_TEXT_BYTES_MAX, Refusal,
@@ -18,6 +18,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 use std::path::Path;
+use std::time::Duration;
 use uuid::Uuid;
 
 fn stamp() -> impl Strategy<Value = Stamp> {
@@ -386,6 +387,9 @@ fn what_is_beyond_its_limit_neither_leaves_nor_enters() {
     }
 }
 
+/// On some contestant's clock.
+const ASKED_AT: Moment = Moment(Duration::from_millis(70_000));
+
 /// Messages of voters with something beyond its limit.
 fn voting_beyond_limits() -> Vec<(Body, LimitError)> {
     let above = Epoch(Epoch::MAX.0 + 1);
@@ -393,8 +397,10 @@ fn voting_beyond_limits() -> Vec<(Body, LimitError)> {
     let incarnation = Incarnation(7);
     let sound = ViewStamp { epoch: Epoch(7), version: 1 };
     let high = ViewStamp { epoch: above, version: 1 };
-    let ballot = Ballot { epoch: Epoch(8), incarnation, lease_ms: 1500, view: sound };
-    let contest = |ballot, freed| Body::Contest { question: Question::Claim, ballot, freed };
+    let ballot = Ballot { epoch: Epoch(8), incarnation, asked_at: ASKED_AT, lease_ms: 1500 };
+    let question = Question::Claim;
+    let voters = VoterView { stamp: sound, voters: ["web-0".to_owned()].into() };
+    let contest = |ballot, freed| Body::Contest { question, ballot, freed, view: voters.clone() };
     let renewed = |epoch, view| Body::Renewed {
         sequence: 0,
         membership: MembershipVersion { epoch, version: 0 },
@@ -411,7 +417,6 @@ fn voting_beyond_limits() -> Vec<(Body, LimitError)> {
     };
     let mut bodies = vec![
         (contest(Ballot { epoch: above, ..ballot }, None), epoch()),
-        (contest(Ballot { view: high, ..ballot }, None), epoch()),
         (contest(ballot, Some(above)), epoch()),
         (Body::Withdraw { epoch: above, incarnation }, epoch()),
         (renew(above, sound), epoch()),
@@ -423,7 +428,7 @@ fn voting_beyond_limits() -> Vec<(Body, LimitError)> {
     let named = |name: &str| VoterView { stamp: sound, voters: [name.to_owned()].into() };
     let vote = |epoch, view| {
         let (question, verdict) = (Question::Sounding, Verdict::Yes);
-        Body::Vote { question, epoch, incarnation, verdict, view }
+        Body::Vote { question, epoch, incarnation, asked_at: ASKED_AT, verdict, view, lease_ms: 1500 }
     };
     bodies.push((vote(above, named("web-0")), epoch()));
     for (view, error) in [
@@ -442,6 +447,7 @@ fn voting_beyond_limits() -> Vec<(Body, LimitError)> {
         let recollection = Some(Recollection { view: view.clone(), lease_longest_ms: 1500 });
         bodies.extend([
             (vote(Epoch(8), view.clone()), error.clone()),
+            (Body::Contest { question, ballot, freed: None, view: view.clone() }, error.clone()),
             (Body::Voters { view }, error.clone()),
             (Body::Recovered { round: 0, incarnation, recollection, target: 0 }, error),
         ]);
@@ -462,18 +468,23 @@ fn unchecked(stamp: &Stamp, message: &Message) -> Vec<u8> {
         Body::Leave { version, id } => postcard::to_stdvec(&(version, id)),
         Body::Resign { successor, leaving } => postcard::to_stdvec(&(successor, leaving)),
         Body::Tell { leader, entries } => postcard::to_stdvec(&(leader, entries)),
-        Body::Contest { question, ballot, freed } => {
-            let ballot = (ballot.epoch, ballot.incarnation, ballot.lease_ms, ballot.view);
-            postcard::to_stdvec(&(*question == Question::Claim, ballot, freed))
+        Body::Contest { question, ballot, freed, view } => {
+            let ballot = (ballot.epoch, ballot.incarnation, ballot.asked_at, ballot.lease_ms);
+            let view = (view.stamp, Vec::from_iter(&view.voters));
+            postcard::to_stdvec(&(*question == Question::Claim, ballot, freed, view))
         }
-        Body::Vote { question, epoch, incarnation, verdict, view } => postcard::to_stdvec(&(
-            *question == Question::Claim,
-            epoch,
-            incarnation,
-            verdict,
-            view.stamp,
-            Vec::from_iter(&view.voters),
-        )),
+        Body::Vote { question, epoch, incarnation, asked_at, verdict, view, lease_ms } => {
+            postcard::to_stdvec(&(
+                *question == Question::Claim,
+                epoch,
+                incarnation,
+                asked_at,
+                verdict,
+                view.stamp,
+                Vec::from_iter(&view.voters),
+                lease_ms,
+            ))
+        }
         Body::Withdraw { epoch, incarnation } => postcard::to_stdvec(&(epoch, incarnation)),
         Body::Renew { sequence, membership, lease_ms, view } => {
             // Wrapped: one above the message's is 2^64 - 1 behind it.
@@ -714,17 +725,20 @@ fn corpus() -> Vec<(&'static str, Vec<u8>)> {
             ballot: Ballot {
                 epoch: Epoch(301),
                 incarnation: Incarnation(7),
+                asked_at: ASKED_AT,
                 lease_ms: 1500,
-                view: view.stamp,
             },
             freed: Some(Epoch(300)),
+            view: view.clone(),
         },
         Body::Vote {
             question: Question::Claim,
             epoch: Epoch(301),
             incarnation: Incarnation(7),
+            asked_at: ASKED_AT,
             verdict: Verdict::No(election::Refusal::Promised { for_ms: 1200 }),
             view: view.clone(),
+            lease_ms: 1500,
         },
         Body::Withdraw { epoch: Epoch(301), incarnation: Incarnation(7) },
         Body::Renew { sequence: 70_000, membership: version, lease_ms: 1500, view: view.stamp },

@@ -3,6 +3,7 @@
 
 use super::duration::{parse, parse_positive};
 use super::host_port::{HostPort, host_name};
+use super::inject::{INJECT_EXAMPLES, INJECT_LONG, InjectArgs};
 use super::sim::{SIM_EXAMPLES, SimFlags};
 use super::values::{crash_evidence, peer_port, preempt, socket_address, whole};
 use super::voters::{Voters, voters};
@@ -106,6 +107,9 @@ pub enum Command {
     /// Simulates clusters with faults, from seeds, and checks what is promised
     #[command(after_long_help = SIM_EXAMPLES)]
     Sim(SimFlags),
+    /// Adds the sidecar to Kubernetes manifests, or takes it out again
+    #[command(long_about = INJECT_LONG, after_long_help = INJECT_EXAMPLES)]
+    Inject(InjectArgs),
 }
 
 /// The flags of `run`.

@@ -8,6 +8,7 @@ mod duration;
 mod environment;
 mod flags;
 mod host_port;
+mod inject;
 mod sim;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ mod voters;
 pub use crate::telemetry::log::LogFormat;
 pub use flags::{DemoArgs, Level, Output, StatusArgs};
 pub use host_port::{HostError, HostPort};
+pub use inject::{InjectArgs, Only, Workload};
 pub use sim::{SimArgs, SimTask};
 
 use crate::election::{Priority, Settings};
@@ -89,6 +91,8 @@ pub enum Command {
     Status(StatusArgs),
     /// To simulate clusters.
     Sim(SimArgs),
+    /// To add sidecars to manifests.
+    Inject(InjectArgs),
 }
 
 /// Parses the command line and the environment. An exit code: there is nothing to do any more, because help was asked
@@ -106,6 +110,7 @@ pub fn command() -> Result<Command, ExitCode> {
         flags::Command::Demo(args) => Ok(Command::Demo(args)),
         flags::Command::Status(args) => Ok(Command::Status(args)),
         flags::Command::Sim(flags) => SimArgs::try_from(flags).map(Command::Sim).map_err(refused),
+        flags::Command::Inject(args) => args.checked().map(Command::Inject).map_err(refused),
     }
 }
 
@@ -141,7 +146,7 @@ fn help(args: Vec<OsString>, asked: clap::Error) -> clap::Error {
         .about(ABOUT)
         .long_about(LONG_ABOUT)
         .subcommand_required(false)
-        .override_usage("bellwether [run] [OPTIONS]\n       bellwether demo [OPTIONS]\n       bellwether status [OPTIONS]\n       bellwether sim [OPTIONS]");
+        .override_usage("bellwether [run] [OPTIONS]\n       bellwether demo [OPTIONS]\n       bellwether status [OPTIONS]\n       bellwether sim [OPTIONS]\n       bellwether inject [OPTIONS] [FILE]");
     match all.try_get_matches_from(args) {
         Err(help) => help,
         Ok(_) => asked,

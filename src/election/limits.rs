@@ -149,10 +149,10 @@ impl Message {
             | Body::Prepared { .. }
             | Body::Recover { .. }
             | Body::Recovered { recollection: None, .. } => Ok(()),
-            Body::Contest { ballot, freed, .. } => {
+            Body::Contest { ballot, freed, view, .. } => {
                 ballot.epoch.check()?;
-                ballot.view.epoch.check()?;
-                freed.unwrap_or_default().check()
+                freed.unwrap_or_default().check()?;
+                view.check()
             }
             Body::Vote { epoch, view, .. } => {
                 epoch.check()?;

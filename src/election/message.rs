@@ -1,8 +1,8 @@
 //! What processes say to each other.
 
 use super::{
-    Ballot, Entry, Epoch, Incarnation, MembershipVersion, Peer, ProcessId, Question, Recollection, Verdict,
-    ViewStamp, VoterView,
+    Ballot, Entry, Epoch, Incarnation, MembershipVersion, Moment, Peer, ProcessId, Question, Recollection,
+    Verdict, ViewStamp, VoterView,
 };
 use serde::{Deserialize, Serialize};
 
@@ -98,6 +98,8 @@ pub enum Body {
         /// The incumbent that has announced a handover to the contestant, by its epoch: voters answer a sounding as if
         /// what they promised to that one were freed (rule 11).
         freed: Option<Epoch>,
+        /// The contestant's view: who votes by an earlier one grants by this one, and stores it (rule 9).
+        view: VoterView,
     },
     /// `majority`: the reply. It echoes what was asked, so that it is never taken for the reply to something else.
     Vote {
@@ -107,10 +109,14 @@ pub enum Body {
         epoch: Epoch,
         /// The ballot's incarnation.
         incarnation: Incarnation,
+        /// The ballot's moment.
+        asked_at: Moment,
         /// The answer.
         verdict: Verdict,
         /// The voter's view: a majority is counted in the highest of them (rule 9).
         view: VoterView,
+        /// The voter's own `--lease`, in milliseconds: it waits at least so long after a restart without its record.
+        lease_ms: u32,
     },
     /// `majority`: the sender's claims up to this epoch are dead; what was promised for them is freed (rule 3).
     Withdraw {

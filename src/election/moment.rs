@@ -1,10 +1,11 @@
 //! Time as the machine sees it: an argument, never a clock.
 
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// A point on a clock that never goes back and also runs while the machine is suspended (CLOCK_BOOTTIME), as the time
-/// since that clock's start. Points of different processes cannot be compared.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash)]
+/// since that clock's start. Points of different processes cannot be compared: one that travels is only ever echoed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash, Serialize, Deserialize)]
 pub struct Moment(pub Duration);
 
 impl Moment {

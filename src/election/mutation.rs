@@ -95,6 +95,18 @@ clauses! {
     ChangedAtOnce,
     /// Rule 9: the view is changed without asking for a majority's agreement.
     NoAgreement,
+    /// Rule 2: a contestant keeps its view, also where one who agrees has a later one.
+    LaterViewNotTaken,
+    /// Rule 2: a sounding counts however long it took.
+    OldSoundingCounts,
+    /// Rule 4: a voter goes by its own view, also where the contestant has a later one.
+    OwnViewJudges,
+    /// Rule 4: a voter that grants keeps its own view, also where the claimant has a later one.
+    ViewOfGrantForgotten,
+    /// Rule 7: a cautious voter goes by the contestant's view alone, where that is the later one.
+    CautiousByAnyView,
+    /// Rule 9: an acknowledgement commits a view however old its round is.
+    CommittedByLateRound,
     /// Rule 9: a voter is removed also where too few of those that stay can renew the lease.
     ChangedWithoutSupport,
     /// Spec, rule 4: an election that this process takes part in already begins another of its own.

@@ -1,6 +1,6 @@
 //! Voters: who they are, and what they say to a contestant (`--safety majority`).
 
-use super::{Epoch, Incarnation, ProcessId};
+use super::{Epoch, Incarnation, Moment, ProcessId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -57,10 +57,10 @@ pub struct Ballot {
     pub epoch: Epoch,
     /// Which life of the contestant asks.
     pub incarnation: Incarnation,
+    /// When it asked, on its own clock: a reply to an earlier sounding says nothing any more.
+    pub asked_at: Moment,
     /// For how long it wants the voter's promise, in milliseconds: its own `--lease`.
     pub lease_ms: u32,
-    /// Its voter view's stamp.
-    pub view: ViewStamp,
 }
 
 /// Whether a voter was sounded or asked for a grant.

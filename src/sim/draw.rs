@@ -42,6 +42,9 @@ pub(super) fn draw(seed: u64, args: &SimArgs) -> Plan {
     if revotes {
         change_voters(random, &mut plan, &voters);
     }
+    if args.majority && random.u8(0..4) == 0 {
+        spread_leases(random, &mut plan);
+    }
     plan
 }
 
@@ -127,6 +130,14 @@ fn spread_priorities(random: &mut Rng, plan: &mut Plan) {
         for place in &mut plan.places {
             place.ppm = if random.bool() { RATE_PPM_MAX } else { -RATE_PPM_MAX };
         }
+    }
+}
+
+/// Some have another `--lease`, as during a rolling upgrade.
+fn spread_leases(random: &mut Rng, plan: &mut Plan) {
+    for place in &mut plan.places {
+        let lease = random.choice([1_500, 1_500, 2_000, 4_000]).unwrap_or(1_500);
+        place.settings.failure_timeout = Duration::from_millis(lease);
     }
 }
 

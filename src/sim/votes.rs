@@ -2,10 +2,11 @@
 //! clause of the rules that is missing shows here at once; two leaders come of it only with bad luck on top.
 
 use super::checker::Rule;
-use super::clock::{Ns, ns};
+use super::clock::{MS, Ns, ns};
 use super::process::{Life, Process as Place};
 use crate::election::{
-    Body, Epoch, Message, Moment, Process, ProcessId, Question, Record, Role, Verdict, View, ViewStamp,
+    Ballot, Body, Epoch, Message, Moment, Process, ProcessId, Question, Record, Role, Verdict, View,
+    ViewStamp,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,6 +41,8 @@ pub(super) struct Votes {
     /// All views, and which places have ever stored each, or a later one.
     views: BTreeMap<ViewStamp, BTreeSet<String>>,
     stored: BTreeMap<ViewStamp, BTreeSet<usize>>,
+    /// For how long each process wants to be promised.
+    leases: BTreeMap<ProcessId, Ns>,
     /// Whose message each place takes in, or has last taken in.
     hears: BTreeMap<usize, Process>,
     /// Who has told whom that it is ready to take over.
@@ -151,9 +154,11 @@ impl Votes {
         self.promises.retain(|(place, life), _| *place != voter.place || *life == voter.starts);
     }
 
-    /// A promise of one lease from the beginning of the voter's turn; never for less long than before.
+    /// A promise of one lease, of whom it is given to, from the beginning of the voter's turn; never for less long than before.
     fn promise(&mut self, voter: &Place, to: Process, epoch: Epoch, conditional: bool) {
-        let until = voter.fed + ns(voter.settings.failure_timeout);
+        let own = ns(voter.settings.failure_timeout);
+        let lease = if to == myself(voter) { Some(&own) } else { self.leases.get(&to.id) };
+        let until = voter.fed + lease.copied().unwrap_or_default();
         let life = (voter.place, voter.starts);
         let known = self.promises.get(&life).filter(|known| known.to == to).map(|known| known.until);
         let until = known.map_or(until, |known| known.max(until));
@@ -168,6 +173,9 @@ impl Votes {
     pub(super) fn heard(&mut self, voter: &Place, from: Process, message: &Message) {
         self.hears.insert(voter.place, from);
         match message.body {
+            Body::Contest { ballot: Ballot { lease_ms, .. }, .. } | Body::Renew { lease_ms, .. } => {
+                self.leases.insert(from.id, Ns::from(lease_ms) * MS);
+            }
             Body::Withdraw { epoch, incarnation } if incarnation == from.incarnation => {
                 self.free(voter.place, |_, promise| promise.to == from && promise.epoch <= epoch);
             }

@@ -25,7 +25,7 @@ pub(super) fn said(message: &Message) -> String {
         Body::Tell { leader, entries } => {
             format!("tell: {} leads, members {}", incumbent(leader.as_ref()), entries_in_words(entries))
         }
-        Body::Contest { question, ballot, freed } => {
+        Body::Contest { question, ballot, freed, .. } => {
             let freed = freed.map_or_else(String::new, |epoch| format!(", as if epoch {epoch} were freed"));
             format!("{} epoch {} for {} ms{freed}", asked(*question), ballot.epoch, ballot.lease_ms)
         }

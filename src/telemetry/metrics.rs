@@ -52,7 +52,10 @@ struct Inner {
     voting: Registry,
     lease_remaining: Gauge,
     voters: IntGauge,
+    /// Set when a scrape asks: what the process is called is in its view.
+    process_info: IntGaugeVec,
     is_leader: IntGauge,
+    has_leader: IntGauge,
     master_status: IntGauge,
     epoch: IntGauge,
     members: IntGaugeVec,
@@ -79,8 +82,19 @@ impl Metrics {
 
     fn registered(cluster: &str) -> prometheus::Result<Metrics> {
         let registry = Registry::new();
+        let process_info = IntGaugeVec::new(
+            Opts::new(
+                "bellwether_process_info",
+                "Which cluster this process belongs to, its name there and its safety level; the value is always 1.",
+            ),
+            &["cluster", "name", "safety"],
+        )?;
         let is_leader =
             IntGauge::new("bellwether_is_leader", "Whether this process leads, at the time of the scrape.")?;
+        let has_leader = IntGauge::new(
+            "bellwether_has_leader",
+            "Whether this process knows a leader, itself perhaps, at the time of the scrape.",
+        )?;
         let master = IntGaugeVec::new(
             Opts::new(
                 "leader_election_master_status",
@@ -183,8 +197,10 @@ impl Metrics {
         let one: Gauge = build_info.with_label_values(&[env!("CARGO_PKG_VERSION")]);
         one.set(1.0);
 
-        let all: [Box<dyn Collector>; 16] = [
+        let all: [Box<dyn Collector>; 18] = [
+            Box::new(process_info.clone()),
             Box::new(is_leader.clone()),
+            Box::new(has_leader.clone()),
             Box::new(master.clone()),
             Box::new(epoch.clone()),
             Box::new(members.clone()),
@@ -209,7 +225,9 @@ impl Metrics {
             voting,
             lease_remaining,
             voters,
+            process_info,
             is_leader,
+            has_leader,
             master_status: master.with_label_values(&[cluster]),
             epoch,
             members,
@@ -286,7 +304,10 @@ impl Metrics {
     pub fn encode(&self, view: &View, now: Moment, turned: Moment) -> String {
         let inner = &*self.0;
         let leads = i64::from(view.leads(now, turned));
+        let safety = if view.voting.is_some() { "majority" } else { "classic" };
+        inner.process_info.with_label_values(&[view.cluster.as_str(), &view.me.name, safety]).set(1);
         inner.is_leader.set(leads);
+        inner.has_leader.set(i64::from(view.leader(now, turned).is_some()));
         inner.master_status.set(leads);
         inner.epoch.set(i64::try_from(view.epoch.0).unwrap_or(i64::MAX));
         for state in [State::Alive, State::Failed] {

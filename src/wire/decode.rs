@@ -120,15 +120,22 @@ fn payload(tag: u16, payload: &[u8]) -> Result<Frame, DecodeError> {
             Ok(Body::Tell { leader: fields.take()?, entries: fields.entries()? })
         }),
         tag::CONTEST => message(reader("contest"), |fields| {
-            Ok(Body::Contest { question: fields.take()?, ballot: fields.take()?, freed: fields.take()? })
+            Ok(Body::Contest {
+                question: fields.take()?,
+                ballot: fields.take()?,
+                freed: fields.take()?,
+                view: fields.view()?,
+            })
         }),
         tag::VOTE => message(reader("vote"), |fields| {
             Ok(Body::Vote {
                 question: fields.take()?,
                 epoch: fields.take()?,
                 incarnation: fields.take()?,
+                asked_at: fields.take()?,
                 verdict: fields.take()?,
                 view: fields.view()?,
+                lease_ms: fields.take()?,
             })
         }),
         tag::WITHDRAW => message(reader("withdraw"), |fields| {

@@ -22,9 +22,9 @@ pub fn encode_message(stamp: &Stamp, message: &Message) -> Result<Vec<u8>, Limit
         Body::Leave { version, id } => put(frame, &(version, id)),
         Body::Resign { successor, leaving } => put(frame, &(successor, leaving)),
         Body::Tell { leader, entries } => put(frame, &(leader, entries)),
-        Body::Contest { question, ballot, freed } => put(frame, &(question, ballot, freed)),
-        Body::Vote { question, epoch, incarnation, verdict, view } => {
-            put(frame, &(question, epoch, incarnation, verdict, view))
+        Body::Contest { question, ballot, freed, view } => put(frame, &(question, ballot, freed, view)),
+        Body::Vote { question, epoch, incarnation, asked_at, verdict, view, lease_ms } => {
+            put(frame, &(question, epoch, incarnation, asked_at, verdict, view, lease_ms))
         }
         Body::Withdraw { epoch, incarnation } => put(frame, &(epoch, incarnation)),
         Body::Renew { sequence, membership, lease_ms, view } => {

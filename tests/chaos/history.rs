@@ -130,7 +130,7 @@ pub enum Violation {
     Back { life: Life, from: u64, to: u64, received: Nanos },
     /// A yes that names nobody.
     Nameless { life: Life, epoch: u64, received: Nanos },
-    /// A yes that says to hold for no time at all, or for longer than a lease.
+    /// A yes that says to hold for longer than a lease.
     Unlimited { life: Life, epoch: u64, ms: u64, received: Nanos },
 }
 
@@ -254,7 +254,7 @@ impl Observer {
             let (life, epoch) = (sample.life, answer.epoch);
             self.violation(Violation::Nameless { life, epoch, received: sample.received });
         }
-        if let Some(ms) = answer.valid_for_ms.filter(|ms| *ms == 0 || u128::from(*ms) > LEASE.as_millis()) {
+        if let Some(ms) = answer.valid_for_ms.filter(|ms| u128::from(*ms) > LEASE.as_millis()) {
             let (life, epoch) = (sample.life, answer.epoch);
             self.violation(Violation::Unlimited { life, epoch, ms, received: sample.received });
         }

@@ -1,13 +1,14 @@
 //! The inputs that fuzzing begins with, by file name: of each kind a sound one, and what is hostile in a way of its own.
 
 use bellwether::election::{
-    Ballot, Body, Entry, Epoch, Incarnation, Incumbent, MembershipVersion, Message, NAME_BYTES_MAX, Peer,
-    Priority, Process, ProcessId, Question, Recollection, Record, Refusal, State, VOTERS_MAX, Verdict,
+    Ballot, Body, Entry, Epoch, Incarnation, Incumbent, MembershipVersion, Message, Moment, NAME_BYTES_MAX,
+    Peer, Priority, Process, ProcessId, Question, Recollection, Record, Refusal, State, VOTERS_MAX, Verdict,
     ViewStamp, VoteRecord, VoterView,
 };
 use bellwether::store::format::to_bytes;
 use bellwether::wire::{Hello, Level, Refusal as Reason, Stamp, encode_hello, encode_message, encode_refuse};
 use std::path::Path;
+use std::time::Duration;
 use uuid::Uuid;
 
 type Seeds = Vec<(String, Vec<u8>)>;
@@ -67,17 +68,25 @@ fn start() -> Vec<u8> {
     postcard::to_stdvec(&(stamp, Epoch(300))).unwrap()
 }
 
+const ASKED_AT: Moment = Moment(Duration::from_millis(70_000));
+
 pub fn frames() -> Seeds {
     let stamp = Stamp { cluster: "web".to_owned(), id: peer().id, priority: Priority::DEFAULT };
     let (epoch, incarnation) = (Epoch(301), Incarnation(7));
     let question = Question::Claim;
-    let ballot = Ballot { epoch, incarnation, lease_ms: 1500, view: view(3).stamp };
+    let ballot = Ballot { epoch, incarnation, asked_at: ASKED_AT, lease_ms: 1500 };
     let membership = MembershipVersion { epoch: Epoch(300), version: 5 };
-    let vote = |verdict, voters| Body::Vote { question, epoch, incarnation, verdict, view: view(voters) };
+    let vote = |verdict, voters| {
+        let (asked_at, view, lease_ms) = (ASKED_AT, view(voters), 1500);
+        Body::Vote { question, epoch, incarnation, asked_at, verdict, view, lease_ms }
+    };
     let recollection = Recollection { view: view(5), lease_longest_ms: 1500 };
     let bodies = [
-        ("sounding", Body::Contest { question: Question::Sounding, ballot, freed: Some(Epoch(300)) }),
-        ("claim", Body::Contest { question, ballot, freed: None }),
+        (
+            "sounding",
+            Body::Contest { question: Question::Sounding, ballot, freed: Some(Epoch(300)), view: view(3) },
+        ),
+        ("claim", Body::Contest { question, ballot, freed: None, view: view(3) }),
         ("vote_yes", vote(Verdict::Yes, 3)),
         ("vote_conditional", vote(Verdict::Conditional, VOTERS_MAX)),
         ("vote_no", vote(Verdict::No(Refusal::Promised { for_ms: 700 }), 3)),

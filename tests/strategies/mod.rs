@@ -3,13 +3,14 @@
 
 use bellwether::election::{
     Ballot, Body, CLUSTER_BYTES_MAX, Entry, Epoch, Incarnation, Incumbent, MEMBERS_MAX, MembershipVersion,
-    Message, NAME_BYTES_MAX, Peer, Priority, Process, ProcessId, Question, REVISION_BYTES_MAX, Recollection,
-    Record, Refusal, State, VOTERS_MAX, Verdict, ViewStamp, VoteRecord, VoterView,
+    Message, Moment, NAME_BYTES_MAX, Peer, Priority, Process, ProcessId, Question, REVISION_BYTES_MAX,
+    Recollection, Record, Refusal, State, VOTERS_MAX, Verdict, ViewStamp, VoteRecord, VoterView,
 };
 use proptest::collection::{btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
 use uuid::Uuid;
 
 /// The text of at most this many bytes, of any characters but control characters.
@@ -75,16 +76,21 @@ pub fn incarnation() -> impl Strategy<Value = Incarnation> {
     any::<u64>().prop_map(Incarnation)
 }
 
+fn moment() -> impl Strategy<Value = Moment> {
+    any::<u64>().prop_map(|nanos| Moment(Duration::from_nanos(nanos)))
+}
+
 pub fn view_stamp() -> impl Strategy<Value = ViewStamp> {
     (epoch(), any::<u32>()).prop_map(|(epoch, version)| ViewStamp { epoch, version })
 }
 
-pub fn voter_view() -> impl Strategy<Value = VoterView> {
+/// On the heap: messages with a view in them would be too large for a test's stack.
+pub fn voter_view() -> BoxedStrategy<VoterView> {
     let voters = prop_oneof![
         4 => btree_set(text(20), 1..6),
         1 => btree_set(text(NAME_BYTES_MAX), 1..=VOTERS_MAX),
     ];
-    (view_stamp(), voters).prop_map(|(stamp, voters)| VoterView { stamp, voters })
+    (view_stamp(), voters).prop_map(|(stamp, voters)| VoterView { stamp, voters }).boxed()
 }
 
 fn question() -> impl Strategy<Value = Question> {
@@ -106,23 +112,23 @@ fn verdict() -> impl Strategy<Value = Verdict> {
 
 /// What only processes with `--safety majority` say.
 pub fn voting_body() -> impl Strategy<Value = Body> {
-    let ballot = (epoch(), incarnation(), any::<u32>(), view_stamp())
-        .prop_map(|(epoch, incarnation, lease_ms, view)| Ballot { epoch, incarnation, lease_ms, view });
+    let ballot = (epoch(), incarnation(), moment(), any::<u32>()).prop_map(
+        |(epoch, incarnation, asked_at, lease_ms)| Ballot { epoch, incarnation, asked_at, lease_ms },
+    );
     let recollection = (voter_view(), any::<u32>())
         .prop_map(|(view, lease_longest_ms)| Recollection { view, lease_longest_ms });
     prop_oneof![
-        (question(), ballot, option::of(epoch())).prop_map(|(question, ballot, freed)| Body::Contest {
-            question,
-            ballot,
-            freed
-        }),
-        (question(), epoch(), incarnation(), verdict(), voter_view()).prop_map(
-            |(question, epoch, incarnation, verdict, view)| Body::Vote {
+        (question(), ballot, option::of(epoch()), voter_view())
+            .prop_map(|(question, ballot, freed, view)| Body::Contest { question, ballot, freed, view }),
+        (question(), epoch(), incarnation(), moment(), verdict(), voter_view(), any::<u32>()).prop_map(
+            |(question, epoch, incarnation, asked_at, verdict, view, lease_ms)| Body::Vote {
                 question,
                 epoch,
                 incarnation,
+                asked_at,
                 verdict,
-                view
+                view,
+                lease_ms
             }
         ),
         (epoch(), incarnation()).prop_map(|(epoch, incarnation)| Body::Withdraw { epoch, incarnation }),

@@ -115,7 +115,7 @@ fn said(message: &Message) -> String {
         Body::Tell { leader, entries } => {
             format!("tell: {} leads, members {}", incumbent(leader), list(entries))
         }
-        Body::Contest { question, ballot, freed } => {
+        Body::Contest { question, ballot, freed, .. } => {
             let freed = freed.map_or_else(String::new, |epoch| format!(", {epoch} freed"));
             format!("contest: {} for {}{freed}", asked(*question), ballot.epoch)
         }

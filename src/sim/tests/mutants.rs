@@ -27,6 +27,7 @@ enum By {
 const RULES: &str = concat!(
     include_str!("../../election/machine/majority/tests.rs"),
     include_str!("../../election/machine/majority/tests/recovery.rs"),
+    include_str!("../../election/machine/majority/tests/schedules.rs"),
     include_str!("../../election/machine/majority/tests/views.rs"),
 );
 const PARTITIONS: &str = include_str!("partitions.rs");
@@ -74,6 +75,12 @@ fn caught_by(clause: Mutation) -> By {
         | CountedInOwnView
         | ChangesOverlap
         | NoAgreement
+        | LaterViewNotTaken
+        | OldSoundingCounts
+        | OwnViewJudges
+        | ViewOfGrantForgotten
+        | CautiousByAnyView
+        | CommittedByLateRound
         | ChangedWithoutSupport => By::RuleTest(RULES),
     }
 }

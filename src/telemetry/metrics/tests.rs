@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::election::{
-    Ballot, Body, Epoch, Incarnation, MemberView, MembershipVersion, Peer, Priority, ProcessId, Question,
-    Role, Verdict, ViewStamp, VoterView, Voting,
+    Ballot, Body, Epoch, Incarnation, Incumbent, MemberView, MembershipVersion, Moment, Peer, Priority,
+    ProcessId, Question, Role, Verdict, ViewStamp, VoterView, Voting,
 };
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -98,7 +98,7 @@ fn every_message_has_its_series() {
     let entry = crate::election::Entry { peer: view(Role::Asking).me, state: State::Alive };
     let (epoch, incarnation, stamp) = (Epoch(8), Incarnation(1), ViewStamp::default());
     let (question, voters, lease_ms, target) = (Question::Claim, VoterView::default(), 1500, 0);
-    let ballot = Ballot { epoch, incarnation, lease_ms, view: stamp };
+    let ballot = Ballot { epoch, incarnation, asked_at: Moment::default(), lease_ms };
     let bodies = [
         Body::Election,
         Body::Answer,
@@ -111,8 +111,16 @@ fn every_message_has_its_series() {
         Body::Resign { successor: None, leaving: true },
         Body::Ask,
         Body::Tell { leader: None, entries },
-        Body::Contest { question, ballot, freed: None },
-        Body::Vote { question, epoch, incarnation, verdict: Verdict::Yes, view: voters.clone() },
+        Body::Contest { question, ballot, freed: None, view: voters.clone() },
+        Body::Vote {
+            question,
+            epoch,
+            incarnation,
+            asked_at: Moment::default(),
+            verdict: Verdict::Yes,
+            view: voters.clone(),
+            lease_ms,
+        },
         Body::Withdraw { epoch, incarnation },
         Body::Renew { sequence: 0, membership: version, lease_ms, view: stamp },
         Body::Renewed { sequence: 0, membership: version, promised: true, view: stamp, target, lease_ms },
@@ -161,6 +169,32 @@ fn the_time_without_a_leader_grows_while_there_is_none() {
     assert_eq!((seconds(2000), seconds(1900), seconds(2000)), ("1".into(), "1".into(), "1".into()));
     metrics.leaderless(at(2250), Some(false));
     assert_eq!(seconds(9000), "1.25");
+}
+
+#[test]
+fn whether_there_is_a_leader_is_computed_when_asked() {
+    let metrics = Metrics::new("web");
+    let none = view(Role::Following);
+    let leader = Incumbent { peer: none.me.clone(), elected_at_ms: 0 };
+    let known = View { leader: Some(leader), ..none.clone() };
+    for (view, now, has) in [(&known, 1500, "1"), (&known, 1501, "0"), (&none, 0, "0")] {
+        assert_eq!(sample(&metrics.encode(view, at(now), at(0)), "bellwether_has_leader"), has);
+    }
+}
+
+#[test]
+fn a_process_says_what_it_is() {
+    let info = |view: &View| {
+        let text = Metrics::new("web").encode(view, at(0), at(0));
+        let series: Vec<&str> =
+            text.lines().filter(|line| line.starts_with("bellwether_process_info")).collect();
+        series.join("\n")
+    };
+    let classic = view(Role::Following);
+    assert_eq!(info(&classic), r#"bellwether_process_info{cluster="web",name="web-0",safety="classic"} 1"#);
+    let voting = Some(Voting { view: None, waits: None, leases_ms: Default::default() });
+    let majority = View { voting, ..classic };
+    assert_eq!(info(&majority), r#"bellwether_process_info{cluster="web",name="web-0",safety="majority"} 1"#);
 }
 
 /// Needs `promtool`, which comes with Prometheus; where there is none, the names are checked by the tests above

@@ -4,7 +4,7 @@ use super::{Machine, Term};
 use crate::election::machine::{Mutation, Phase};
 use crate::election::{
     Ballot, Body, Epoch, Incarnation, Moment, Note, Now, Outcome, Process, ProcessId, Question, Rank, Reason,
-    Refusal, Timer, Verdict, VoterView,
+    Refusal, Timer, Verdict, VoterView, counted,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,13 +25,16 @@ pub(super) struct Contest {
     prepares: Option<(ProcessId, Epoch)>,
 }
 
+/// What one voter said.
 #[derive(Clone, Hash, Debug)]
-struct Vote {
-    voter: ProcessId,
-    verdict: Verdict,
-    view: VoterView,
+pub(super) struct Vote {
+    pub(super) voter: ProcessId,
+    pub(super) verdict: Verdict,
+    pub(super) view: VoterView,
+    /// The voter's own lease, in milliseconds.
+    pub(super) lease_ms: u32,
     /// When it came: what it says of a promise counts from here.
-    at: Moment,
+    pub(super) at: Moment,
 }
 
 impl Machine {
@@ -101,9 +104,9 @@ impl Machine {
         let Some(view) = self.majority.as_ref().and_then(|m| m.view.clone()) else { return };
         let Some(lease_ms) = self.majority.as_ref().map(super::Majority::lease_ms) else { return };
         let epoch = self.seen.max(self.epoch).next();
-        let ballot = Ballot { epoch, incarnation: self.me.incarnation, lease_ms, view: view.stamp };
+        let ballot = Ballot { epoch, incarnation: self.me.incarnation, asked_at: now.at, lease_ms };
         let freed = prepares.map(|(_, epoch)| epoch);
-        let own = self.verdict(now, self.me.id, ballot, freed);
+        let own = self.verdict(now, self.me.id, ballot, &view, freed);
         if question == Question::Claim {
             // Its own grant obeys the rules like any other (rule 3).
             let granted = matches!(own, Verdict::Yes | Verdict::Conditional);
@@ -115,12 +118,12 @@ impl Machine {
         }
         let exempt = question == Question::Claim && self.mutant(Mutation::OwnGrantExempt);
         let verdict = if exempt { Verdict::Yes } else { own };
-        let vote = Vote { voter: self.me.id, verdict, view, at: now.at };
+        let vote = Vote { voter: self.me.id, verdict, view: view.clone(), lease_ms, at: now.at };
         let votes = BTreeMap::from([(self.me.name.clone(), vote)]);
         if let Some(m) = &mut self.majority {
             m.contest = Some(Contest { question, ballot, begun: now.at, sendings: 1, votes, prepares });
         }
-        self.send_voters(&Body::Contest { question, ballot, freed });
+        self.send_voters(&Body::Contest { question, ballot, freed, view });
         self.arm(Timer::Answer, self.settings.answer_timeout);
         self.count(now);
     }
@@ -135,26 +138,26 @@ impl Machine {
         self.ask_voters(now, Question::Claim, None);
     }
 
-    /// A voter answers.
-    #[allow(clippy::too_many_arguments)] // The fields of one message.
+    /// A voter answers what was asked for that epoch, by that life, at that moment.
     pub(super) fn voted(
         &mut self,
         now: Now,
-        from: ProcessId,
         question: Question,
-        epoch: Epoch,
-        incarnation: Incarnation,
-        verdict: Verdict,
-        view: VoterView,
+        (epoch, incarnation, asked_at): (Epoch, Incarnation, Moment),
+        vote: Vote,
     ) {
+        let Vote { voter: from, verdict, .. } = vote;
         let Some(name) = self.voter(now, from).map(str::to_owned) else { return };
         let Some(contest) = self.majority.as_mut().and_then(|m| m.contest.as_mut()) else { return };
         let Ballot { epoch: asked, incarnation: asking, .. } = contest.ballot;
-        if (question, epoch, incarnation) != (contest.question, asked, asking) {
+        if (question, epoch, incarnation, asked_at)
+            != (contest.question, asked, asking, contest.ballot.asked_at)
+        {
             return;
         }
         let prepares = contest.prepares;
-        contest.votes.insert(name, Vote { voter: from, verdict, view, at: now.at });
+        let told = vote.view.clone();
+        contest.votes.insert(name, vote);
         if let Verdict::No(refusal) = verdict
             && let Some(voter) = self.roster.get(from).map(|m| m.peer.clone())
         {
@@ -164,19 +167,31 @@ impl Machine {
             // It has told of a higher epoch: sounded anew above that. The epochs seen rise each time, so this ends.
             return self.ask_voters(now, question, prepares);
         }
+        let agrees = question == Question::Sounding && !matches!(verdict, Verdict::No(_));
+        if agrees && self.standing() && !self.cautious(now) && !self.mutant(Mutation::LaterViewNotTaken) {
+            // Who votes by the later view has to be asked, too, and goes by it. Nobody is promised anything by who stands.
+            // Stamps only rise, so this ends.
+            if self.take_over_view(&told) {
+                return self.ask_voters(now, question, None);
+            }
+        }
         self.count(now);
     }
 
     /// Whether a majority, or with conditional grants everybody, has said yes. A majority is counted in the highest view among
     /// those that did; everybody is whoever votes by any of these views, since the highest may not be committed, and a voter
     /// that it leaves out may lead by grants that those who were restarted have forgotten (rules 7 and 9). If so it goes on;
-    /// if a majority cannot come any more it gives up.
+    /// if a majority cannot come any more it gives up. Who agrees to a sounding is counted for as long as its own lease: after
+    /// that it may have lost its record, and have recovered without this process's lease (rule 2).
     fn count(&mut self, now: Now) {
         let Some(contest) = self.majority.as_ref().and_then(|m| m.contest.as_ref()) else { return };
         let conditional_counts = self.mutant(Mutation::ConditionalCounts);
         let by_version = self.mutant(Mutation::ViewsByVersion);
         let in_one_view = self.mutant(Mutation::EverybodyOfOneView);
         let said_no = |vote: &Vote| matches!(vote.verdict, Verdict::No(_));
+        let stands_until = |vote: &Vote| contest.begun.plus(counted(super::lease_of(vote.lease_ms)));
+        let for_ever = contest.question == Question::Claim || self.mutant(Mutation::OldSoundingCounts);
+        let said_yes = |vote: &Vote| !said_no(vote) && (for_ever || now.at < stands_until(vote));
         let Some(own) = self.majority.as_ref().and_then(|m| m.view.as_ref()) else { return };
         let views = || contest.votes.values().filter(|v| !said_no(v)).map(|v| &v.view).chain([own]);
         let highest = views().max_by_key(|view| {
@@ -186,24 +201,24 @@ impl Machine {
         let Some(view) = highest else { return };
         let view = if self.mutant(Mutation::CountedInOwnView) { own } else { view };
         let of_the_view = || contest.votes.iter().filter(|(name, _)| view.voters.contains(*name));
-        let yes = of_the_view()
-            .filter(|(_, v)| {
-                v.verdict == Verdict::Yes || conditional_counts && v.verdict == Verdict::Conditional
-            })
-            .count();
-        let willing = of_the_view().filter(|(_, v)| !said_no(v)).count();
+        let willing = of_the_view().filter(|(_, v)| said_yes(v)).count();
+        let unconditional = |vote: &Vote| conditional_counts || vote.verdict == Verdict::Yes;
+        let yes = of_the_view().filter(|(_, v)| said_yes(v) && unconditional(v)).count();
         let refused = of_the_view().filter(|(_, v)| said_no(v)).count();
-        let is_willing = |name: &String| contest.votes.get(name).is_some_and(|v| !said_no(v));
+        let is_willing = |name: &String| contest.votes.get(name).is_some_and(said_yes);
         let everybody =
             views().filter(|v| !in_one_view || *v == view).all(|v| v.voters.iter().all(is_willing));
         let inside = view.voters.contains(&self.me.name);
         let won = inside && (yes >= view.majority() || everybody && willing == view.voters.len());
         if won {
             let (view, begun) = (view.clone(), contest.begun);
+            let until = contest.votes.values().filter(|vote| said_yes(vote)).map(stands_until).min();
             return match (contest.question, contest.prepares) {
-                (Question::Sounding, Some((incumbent, epoch))) => self.ready_to_take_over(incumbent, epoch),
-                (Question::Sounding, None) => self.sounded(now),
                 (Question::Claim, _) => self.win(now, view, begun),
+                (Question::Sounding, Some((incumbent, epoch))) => {
+                    self.ready_to_take_over(incumbent, epoch, until.unwrap_or_default());
+                }
+                (Question::Sounding, None) => self.sounded(now),
             };
         }
         // Who has promised itself may yet say yes, as soon as that promise is freed or over.
@@ -285,7 +300,8 @@ impl Machine {
                 let view = self.majority.as_ref().and_then(|m| m.view.clone()).unwrap_or_default();
                 let mut others = self.voter_ids(&view);
                 others.retain(|id| !granted.contains(id));
-                self.send_each(others, &Body::Contest { question: Question::Claim, ballot, freed: None });
+                let question = Question::Claim;
+                self.send_each(others, &Body::Contest { question, ballot, freed: None, view });
                 self.arm(Timer::Answer, self.settings.answer_timeout);
             }
             _ => self.contest_lost(now),

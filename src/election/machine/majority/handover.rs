@@ -2,7 +2,7 @@
 
 use super::Machine;
 use crate::election::machine::{Mutation, Phase};
-use crate::election::{Body, Epoch, Member, Now, ProcessId, Question, Timer};
+use crate::election::{Body, Epoch, Member, Moment, Now, ProcessId, Question, Timer};
 
 impl Machine {
     /// Whether a member may lead after this process: in `majority` a voter.
@@ -37,12 +37,12 @@ impl Machine {
         self.ask_voters(now, Question::Sounding, Some((from, epoch)));
     }
 
-    /// A majority would grant.
-    pub(super) fn ready_to_take_over(&mut self, incumbent: ProcessId, epoch: Epoch) {
+    /// A majority would grant, and stands by that until then.
+    pub(super) fn ready_to_take_over(&mut self, incumbent: ProcessId, epoch: Epoch, until: Moment) {
         self.disarm(Timer::Answer);
         if let Some(m) = &mut self.majority {
             m.contest = None;
-            m.prepared = Some(epoch);
+            m.prepared = Some((epoch, until));
         }
         self.send(incumbent, Body::Prepared { majority: true });
     }
@@ -76,7 +76,8 @@ impl Machine {
     /// The farewell names this process: it claims at once if it has sounded for that, otherwise it sounds first.
     pub(in crate::election::machine) fn take_over(&mut self, now: Now, farewell: Epoch) {
         let prepared = self.majority.as_mut().and_then(|m| m.prepared.take());
-        if prepared == Some(farewell) && self.votes() {
+        let ready = prepared.is_some_and(|(epoch, until)| epoch == farewell && now.at < until);
+        if ready && self.votes() {
             self.enter(Phase::Electing);
             self.stake(now);
         } else {

@@ -1,16 +1,19 @@
 //! The lease: rules 5 and 6. A round of heartbeats that a majority acknowledges extends it, counted from its sending.
 
 use super::{Machine, Moment};
-use crate::election::machine::{BEATS_MAX, Mutation, Phase};
+use crate::election::machine::{Mutation, Phase};
 use crate::election::{Body, CrashEvidence, Epoch, Now, ProcessId, Reason, Timer, ViewStamp, VoterView};
 use std::collections::{BTreeMap, VecDeque};
+
+/// The most rounds that are kept. A lease has no more, unless it is hundreds of heartbeats long.
+const ROUNDS_MAX: usize = 256;
 
 /// What a leader keeps of its term.
 #[derive(Clone, Hash, Debug)]
 pub(super) struct Term {
     /// Until when it leads, unless a majority renews that.
     pub(super) lease_until: Moment,
-    /// The latest rounds, newest last: at most [`BEATS_MAX`].
+    /// The rounds that can still extend the lease, newest last: at most [`ROUNDS_MAX`].
     rounds: VecDeque<Round>,
     /// The view before the one in use, while that is not committed (rule 9).
     pub(super) before: Option<VoterView>,
@@ -58,6 +61,7 @@ impl Machine {
         let (sequence, myself, name) = (self.sequence, self.myself(), self.me.name.clone());
         let epoch = self.epoch;
         let votes = self.votes();
+        let late = self.mutant(Mutation::CommittedByLateRound);
         let m = self.majority.as_mut()?;
         let (view, lease_ms) = (m.view.as_ref()?.stamp, m.lease_ms());
         let fingerprint = m.fingerprint;
@@ -66,7 +70,8 @@ impl Machine {
         if votes {
             promised.insert(name.clone(), view);
         }
-        if term.rounds.len() == BEATS_MAX {
+        let over = |round: &Round| round.sent.plus(m.lease_counted) <= now.at && !late;
+        while term.rounds.front().is_some_and(over) || term.rounds.len() >= ROUNDS_MAX {
             term.rounds.pop_front();
         }
         term.rounds.push_back(Round { sequence, sent: now.at, promised });
@@ -164,6 +169,7 @@ impl Machine {
         let no_drift = self.mutant(Mutation::NoDrift);
         let by_one = self.mutant(Mutation::RenewedByOne);
         let at_once = self.mutant(Mutation::ChangedAtOnce);
+        let late = self.mutant(Mutation::CommittedByLateRound);
         let Some(m) = &mut self.majority else { return };
         let counted = if no_drift { m.lease } else { m.lease_counted };
         let (Some(view), Some(term)) = (&m.view, &mut m.term) else { return };
@@ -179,6 +185,10 @@ impl Machine {
         let committed =
             view.has_majority(stored()) && before.is_none_or(|before| before.has_majority(stored()));
         let until = round.sent.plus(counted);
+        if now.at >= until && !late {
+            // Who acknowledged it may have lost its record since, and have recovered without the view that it then stored.
+            return;
+        }
         if until > term.lease_until {
             term.lease_until = until;
             self.arm(Timer::Lease, until.since(now.at));

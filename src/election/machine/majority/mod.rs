@@ -34,12 +34,12 @@ use crate::election::{
     Body, Epoch, Member, Moment, Note, Now, Process, ProcessId, Record, Safety, Settings, State, VoteRecord,
     VoterView, Voting, Waits, counted,
 };
-use contest::Contest;
+use contest::{Contest, Vote};
 use lease::Term;
 use recovery::Recovery;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use voter::{Pending, Promise};
+use voter::{Asked, Pending, Promise};
 
 /// What a process in `majority` keeps beside what every process keeps.
 #[derive(Clone, Hash, Debug)]
@@ -71,8 +71,9 @@ pub(super) struct Majority {
     pending: BTreeMap<ProcessId, Pending>,
     /// What this process has asked the voters.
     contest: Option<Contest>,
-    /// The incumbent that has asked this process to take over, by its epoch, once a majority would grant.
-    prepared: Option<Epoch>,
+    /// The incumbent that has asked this process to take over, by its epoch, once a majority would grant, and until when
+    /// that can be counted on.
+    prepared: Option<(Epoch, Moment)>,
     recovery: Option<Recovery>,
     /// While it leads.
     term: Option<Term>,
@@ -150,9 +151,13 @@ impl Machine {
             return;
         }
         match body {
-            Body::Contest { question, ballot, freed } => self.contested(now, from, question, ballot, freed),
-            Body::Vote { question, epoch: asked, incarnation, verdict, view } => {
-                self.voted(now, from, question, asked, incarnation, verdict, view);
+            Body::Contest { question, ballot, freed, view } => {
+                self.contested(now, from, &Asked { question, ballot, freed, view });
+            }
+            Body::Vote { question, epoch: asked, incarnation, asked_at, verdict, view, lease_ms } => {
+                self.learn_lease(from, lease_ms);
+                let vote = Vote { voter: from, verdict, view, lease_ms, at: now.at };
+                self.voted(now, question, (asked, incarnation, asked_at), vote);
             }
             Body::Withdraw { epoch, incarnation } => self.withdrawn(now, from, epoch, incarnation),
             Body::Renew { sequence, membership: _, lease_ms, view } => {
@@ -179,7 +184,7 @@ impl Machine {
     /// That of the message itself was looked at before.
     fn believable(&self, body: &Body) -> bool {
         let epoch = match body {
-            Body::Contest { ballot, .. } => ballot.epoch.max(ballot.view.epoch),
+            Body::Contest { ballot, view, .. } => ballot.epoch.max(view.stamp.epoch),
             Body::Vote { view, .. } | Body::Voters { view } => view.stamp.epoch,
             Body::Withdraw { epoch, .. } => *epoch,
             Body::Recovered { recollection: Some(recollection), .. } => recollection.view.stamp.epoch,

@@ -12,7 +12,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use uuid::Uuid;
 
+mod by_hand;
 mod recovery;
+mod schedules;
 mod strangers;
 mod views;
 
@@ -96,13 +98,11 @@ impl Voter {
     }
 
     fn ask(&mut self, from: u8, question: Question, epoch: u64, life: u64) -> Option<Verdict> {
-        let ballot = Ballot {
-            epoch: Epoch(epoch),
-            incarnation: Incarnation(life),
-            lease_ms: 1500,
-            view: ViewStamp { epoch: Epoch(4), version: 0 },
-        };
-        let sent = self.hear(from, epoch, Body::Contest { question, ballot, freed: None });
+        self.verdict(from, epoch, contest(question, epoch, life, 1500))
+    }
+
+    fn verdict(&mut self, from: u8, epoch: u64, contest: Body) -> Option<Verdict> {
+        let sent = self.hear(from, epoch, contest);
         sent.into_iter().find_map(|action| match action {
             Action::Send { message: Message { body: Body::Vote { verdict, .. }, .. }, .. } => Some(verdict),
             _ => None,
@@ -112,6 +112,13 @@ impl Voter {
     fn claim(&mut self, from: u8, epoch: u64) -> Option<Verdict> {
         self.ask(from, Question::Claim, epoch, u64::from(from))
     }
+}
+
+/// The question of a life that leases for so long, and whose view is the one of the record.
+fn contest(question: Question, epoch: u64, life: u64, lease_ms: u32) -> Body {
+    let ballot =
+        Ballot { epoch: Epoch(epoch), incarnation: Incarnation(life), asked_at: Moment::default(), lease_ms };
+    Body::Contest { question, ballot, freed: None, view: view(4, voters()) }
 }
 
 /// A voter whose caution is over.
@@ -288,9 +295,7 @@ fn another_life_has_no_right_to_what_was_granted_to_the_former() {
 fn who_agrees_to_a_sounding_keeps_its_lease() {
     for (leaves_out, longest) in [(None, 4000), (Some(Mutation::LeaseOfSoundingForgotten), 1500)] {
         let mut voter = settled(leaves_out);
-        let view = view(4, voters()).stamp;
-        let ballot = Ballot { epoch: Epoch(5), incarnation: peer(2).incarnation, lease_ms: 4000, view };
-        voter.hear(2, 4, Body::Contest { question: Question::Sounding, ballot, freed: None });
+        voter.hear(2, 4, contest(Question::Sounding, 5, 2, 4000));
         let kept = voter.machine.record().vote.unwrap().lease_longest_ms;
         assert_eq!(kept, longest, "{leaves_out:?}");
     }
@@ -311,9 +316,15 @@ fn asked(sent: &[Action]) -> Vec<(Question, u64)> {
 
 impl Voter {
     fn yes(&mut self, from: u8, question: Question, epoch: u64, view: &VoterView) -> Vec<Action> {
-        let (verdict, view) = (Verdict::Yes, view.clone());
-        let epoch = Epoch(epoch);
-        self.hear(from, 4, Body::Vote { question, epoch, incarnation: Incarnation(1), verdict, view })
+        self.hear(from, 4, self.vote(question, epoch, Verdict::Yes, view))
+    }
+
+    /// The answer of a voter to what it was asked last.
+    fn vote(&self, question: Question, epoch: u64, verdict: Verdict, view: &VoterView) -> Body {
+        // It was asked at the moment of the last turn.
+        let asked_at = Moment(self.now);
+        let (epoch, incarnation, view) = (Epoch(epoch), self.machine.me.incarnation, view.clone());
+        Body::Vote { question, epoch, incarnation, asked_at, verdict, view, lease_ms: 1500 }
     }
 
     /// Sounds epoch 5.
@@ -329,15 +340,16 @@ fn view(epoch: u64, voters: BTreeSet<String>) -> VoterView {
 
 #[test]
 fn a_majority_is_counted_in_the_highest_view_among_the_grants() {
-    for (leaves_out, highest, claims) in [
+    for (leaves_out, highest, wins) in [
         (None, view(4, voters()), true),
         (None, view(5, first(5)), false),
         (Some(Mutation::CountedInOwnView), view(5, first(5)), true),
     ] {
         let mut voter = settled(leaves_out);
         voter.sound();
-        let sent = voter.yes(2, Question::Sounding, 5, &highest);
-        assert_eq!(!asked(&sent).is_empty(), claims, "{leaves_out:?} {highest:?}");
+        voter.yes(2, Question::Sounding, 5, &view(4, voters()));
+        voter.yes(2, Question::Claim, 5, &highest);
+        assert_eq!(voter.machine.phase.leading(), wins, "{leaves_out:?} {highest:?}");
     }
 }
 
@@ -350,9 +362,7 @@ fn a_grant_voids_the_voters_own_claim() {
         assert_eq!(asked(&sent), [(Question::Claim, 5)]);
         // Its own promise is over, and no timer has ended the claim.
         voter.pass(1500);
-        let (epoch, incarnation, view) = (Epoch(6), Incarnation(3), view(4, voters()).stamp);
-        let ballot = Ballot { epoch, incarnation, lease_ms: 1500, view };
-        let sent = voter.hear(3, 6, Body::Contest { question: Question::Claim, ballot, freed: None });
+        let sent = voter.hear(3, 6, contest(Question::Claim, 6, 3, 1500));
         let withdraws = |action: &Action| {
             matches!(
                 action,
@@ -373,9 +383,7 @@ fn of_two_claims_of_one_epoch_the_lower_ranked_ones_gives_way() {
         voter.sound();
         voter.feed(Event::LinkUp(Peer { priority, incarnation: Incarnation(33), ..peer(3) }));
         voter.yes(2, Question::Sounding, 5, &view(4, voters()));
-        let (epoch, incarnation, view) = (Epoch(5), Incarnation(33), view(4, voters()).stamp);
-        let ballot = Ballot { epoch, incarnation, lease_ms: 1500, view };
-        let sent = voter.hear(3, 5, Body::Contest { question: Question::Claim, ballot, freed: None });
+        let sent = voter.hear(3, 5, contest(Question::Claim, 5, 33, 1500));
         let withdraws = |action: &Action| {
             matches!(action, Action::Send { message: Message { body: Body::Withdraw { .. }, .. }, .. })
         };
@@ -388,15 +396,11 @@ fn a_conditional_yes_is_no_yes_until_all_have_said_it() {
     for (leaves_out, claims) in [(None, false), (Some(Mutation::ConditionalCounts), true)] {
         let mut voter = settled(leaves_out);
         voter.sound();
-        let (question, view) = (Question::Sounding, view(4, voters()));
-        let conditional = |view| {
-            let (epoch, incarnation) = (Epoch(5), Incarnation(1));
-            Body::Vote { question, epoch, incarnation, verdict: Verdict::Conditional, view }
-        };
-        let sent = voter.hear(2, 4, conditional(view.clone()));
+        let conditional = voter.vote(Question::Sounding, 5, Verdict::Conditional, &view(4, voters()));
+        let sent = voter.hear(2, 4, conditional.clone());
         assert_eq!(!asked(&sent).is_empty(), claims, "{leaves_out:?}");
         if !claims {
-            let sent = voter.hear(3, 4, conditional(view));
+            let sent = voter.hear(3, 4, conditional);
             assert_eq!(asked(&sent), [(Question::Claim, 5)], "all have said it");
         }
     }

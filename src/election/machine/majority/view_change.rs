@@ -3,6 +3,7 @@
 use super::Machine;
 use crate::election::machine::Mutation;
 use crate::election::{Body, Epoch, Note, ProcessId, State, ViewStamp, VoterView};
+use std::collections::BTreeSet;
 
 impl Machine {
     /// A new leader stamps the view that it was elected in with its own epoch. Until a majority stores that, nothing else
@@ -21,6 +22,18 @@ impl Machine {
         term.before = Some(elected_in);
         self.use_view(view);
         self.tell_view();
+    }
+
+    /// Stores the view of a claimant that is granted, or of a voter that agrees to a sounding, if that is the later one, and
+    /// says whether it is. Whoever has this voter's grant is named by the view that it would bring to another contestant,
+    /// also after a restart.
+    pub(super) fn take_over_view(&mut self, view: &VoterView) -> bool {
+        let own = self.majority.as_ref().and_then(|m| m.view.as_ref());
+        let later = own.is_some_and(|own| view.stamp > own.stamp);
+        if later {
+            self.use_view(view.clone());
+        }
+        later
     }
 
     /// Stores a view, and uses it from now on.
@@ -102,7 +115,7 @@ impl Machine {
     }
 
     /// Adds or removes one voter, when the view is committed and a majority of the voters was given the same `--voters`
-    /// as this leader. Whom it adds stores the view already; it removes only when everybody is added. Of the voters that
+    /// as this leader. Whom it adds is connected and stores the view already; it removes only when everybody is added. Of the voters that
     /// this makes, a majority is connected and stores the view: who has no record and recovers cannot renew the lease, and
     /// may need the one that would be removed for its recovery.
     fn change_view(&mut self) {
@@ -122,7 +135,12 @@ impl Machine {
         let mut voters = view.voters.clone();
         let stores = |name: &&String| term.flags.get(*name).is_some_and(|(_, stamp)| *stamp == view.stamp);
         let connected = self.roster.iter().filter(|member| member.linked && member.state == State::Alive);
-        let supporters = connected.map(|member| &member.peer.name).filter(stores).chain([&self.me.name]);
+        let supporters: BTreeSet<&str> = connected
+            .map(|member| &member.peer.name)
+            .filter(stores)
+            .chain([&self.me.name])
+            .map(String::as_str)
+            .collect();
         if at_once {
             voters = m.target.clone();
         } else if m.target.is_subset(&view.voters) {
@@ -130,12 +148,13 @@ impl Machine {
             let Some(leaves) = view.voters.difference(&m.target).next() else { return };
             voters.remove(leaves);
         } else {
-            let Some(joins) = m.target.difference(&view.voters).find(stores) else { return };
+            let mut join = m.target.difference(&view.voters);
+            let Some(joins) = join.find(|name| supporters.contains(name.as_str())) else { return };
             voters.insert(joins.clone());
         }
         let stamp = ViewStamp { epoch: self.epoch, version: view.stamp.version.saturating_add(1) };
         let next = VoterView { stamp, voters };
-        if !next.has_majority(supporters.map(String::as_str)) && !unsupported && !at_once {
+        if !next.has_majority(supporters) && !unsupported && !at_once {
             return;
         }
         term.before = Some(view.clone());

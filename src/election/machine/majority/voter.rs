@@ -5,7 +5,7 @@ use crate::election::machine::{Mutation, Phase};
 use crate::election::voters::lease_ms;
 use crate::election::{
     Action, Ballot, Body, CrashEvidence, Epoch, Incarnation, Moment, Note, Now, Process, ProcessId, Question,
-    Reason, Refusal, Timer, Verdict,
+    Reason, Refusal, Timer, Verdict, VoterView,
 };
 
 /// "I grant nobody else until then." Volatile: a restart waits it out instead (rule 7).
@@ -19,26 +19,29 @@ pub(super) struct Promise {
     pub(super) until: Moment,
 }
 
+/// What a contestant asks.
+#[derive(Clone, Hash, Debug)]
+pub(super) struct Asked {
+    pub(super) question: Question,
+    pub(super) ballot: Ballot,
+    /// The incumbent that hands over to the contestant, by its epoch.
+    pub(super) freed: Option<Epoch>,
+    /// The contestant's view.
+    pub(super) view: VoterView,
+}
+
 /// What a contestant asked, while a promise to another stands in its way.
-#[derive(Clone, Copy, Hash, Debug)]
+#[derive(Clone, Hash, Debug)]
 pub(super) struct Pending {
-    question: Question,
-    ballot: Ballot,
-    freed: Option<Epoch>,
+    asked: Asked,
     /// When it asked. After a lease it has long asked again, or given up.
     at: Moment,
 }
 
 impl Machine {
     /// A contestant asks.
-    pub(super) fn contested(
-        &mut self,
-        now: Now,
-        from: ProcessId,
-        question: Question,
-        ballot: Ballot,
-        freed: Option<Epoch>,
-    ) {
+    pub(super) fn contested(&mut self, now: Now, from: ProcessId, asked: &Asked) {
+        let Asked { question, ballot, freed, ref view } = *asked;
         if self.process(from).map(|p| p.incarnation) != Some(ballot.incarnation) {
             // From a former life of the sender.
             return;
@@ -51,11 +54,11 @@ impl Machine {
             m.pending.remove(&from);
         }
         let freed = freed.filter(|_| question == Question::Sounding);
-        let verdict = self.verdict(now, from, ballot, freed);
+        let verdict = self.verdict(now, from, ballot, view, freed);
         if let Verdict::No(Refusal::Promised { .. }) = verdict
             && let Some(m) = &mut self.majority
         {
-            m.pending.insert(from, Pending { question, ballot, freed, at: now.at });
+            m.pending.insert(from, Pending { asked: asked.clone(), at: now.at });
         }
         if self.mutant(Mutation::RefusalRaisesEpoch) && !self.phase.leading() && ballot.epoch > self.epoch {
             self.lose_leader(Reason::Superseded);
@@ -66,6 +69,9 @@ impl Machine {
                 self.keep_lease(ballot.lease_ms);
             }
             if question == Question::Claim {
+                if verdict == Verdict::Yes && !self.mutant(Mutation::ViewOfGrantForgotten) {
+                    let _ = self.take_over_view(view);
+                }
                 self.grant(now, from, ballot);
             }
         }
@@ -83,20 +89,34 @@ impl Machine {
         let Some(view) = self.majority.as_ref().map(|m| m.view.clone().unwrap_or_else(|| m.flagged())) else {
             return;
         };
-        let Ballot { epoch, incarnation, .. } = ballot;
-        self.send(to, Body::Vote { question, epoch, incarnation, verdict, view });
+        let Ballot { epoch, incarnation, asked_at, .. } = ballot;
+        let lease_ms = self.majority.as_ref().map(super::Majority::lease_ms).unwrap_or_default();
+        self.send(to, Body::Vote { question, epoch, incarnation, asked_at, verdict, view, lease_ms });
     }
 
     /// What this voter says to a contestant, itself included; nothing changes (rules 2, 4, 7).
-    pub(super) fn verdict(&self, now: Now, who: ProcessId, ballot: Ballot, freed: Option<Epoch>) -> Verdict {
+    ///
+    /// Who may vote and be voted for is the later view's to say, this voter's or the contestant's: only so does a change
+    /// go on that nobody but its writer had stored when it failed. A cautious voter goes by its own view too: the others
+    /// that have to grant are those of that view, and among them is whoever leads by a grant that it has forgotten.
+    pub(super) fn verdict(
+        &self,
+        now: Now,
+        who: ProcessId,
+        ballot: Ballot,
+        view: &VoterView,
+        freed: Option<Epoch>,
+    ) -> Verdict {
         let (Some(m), Some(process)) = (&self.majority, self.process(who)) else {
             return Verdict::No(Refusal::NoVoter);
         };
-        let Some(view) = &m.view else { return Verdict::No(Refusal::Recovering) };
-        // Whoever has a newer view than this voter may be a voter of that one; the claimant counts in the highest.
-        let known =
-            self.voter(now, who).is_some_and(|name| view.voters.contains(name) || ballot.view > view.stamp);
-        if !view.voters.contains(&self.me.name) || !known {
+        let Some(own) = &m.view else { return Verdict::No(Refusal::Recovering) };
+        let Some(name) = self.voter(now, who) else { return Verdict::No(Refusal::NoVoter) };
+        let cautious = self.cautious(now);
+        let both = |view: &VoterView| view.voters.contains(&self.me.name) && view.voters.contains(name);
+        let later = view.stamp > own.stamp && !self.mutant(Mutation::OwnViewJudges);
+        let own_too = cautious && !self.mutant(Mutation::CautiousByAnyView);
+        if !both(if later { view } else { own }) || own_too && !both(own) {
             return Verdict::No(Refusal::NoVoter);
         }
         let regrant = m.granted_to.is_some_and(|to| {
@@ -105,7 +125,6 @@ impl Machine {
         if ballot.epoch < self.epoch || ballot.epoch == self.epoch && !regrant {
             return Verdict::No(Refusal::Stale);
         }
-        let name = self.voter(now, who).unwrap_or_default();
         if m.withdrawn.get(name).is_some_and(|(by, up_to)| *by == process && ballot.epoch <= *up_to) {
             return Verdict::No(Refusal::Withdrawn);
         }
@@ -118,7 +137,7 @@ impl Machine {
         if self.outranks(now, who) {
             return Verdict::No(Refusal::Outranked);
         }
-        if self.cautious(now) { Verdict::Conditional } else { Verdict::Yes }
+        if cautious { Verdict::Conditional } else { Verdict::Yes }
     }
 
     /// The promise that stands in the way of a process.
@@ -144,7 +163,8 @@ impl Machine {
             Phase::Asking(asking) => asking.after_pause,
             _ => false,
         };
-        !favoured && !yields && !busy && self.outranked(who)
+        // Who is no voter by its own view, and so only by the contestant's, cannot contest.
+        !favoured && !yields && !busy && self.votes() && self.outranked(who)
     }
 
     /// Whether another's claim of the epoch that this process claims itself ends this one's: of two such claims neither can
@@ -270,9 +290,9 @@ impl Machine {
         }
         m.promise = None;
         let pending = std::mem::take(&mut m.pending);
-        for (id, Pending { question, ballot, freed, at }) in pending {
-            if now.at.since(at) < lease_of(ballot.lease_ms) {
-                self.contested(now, id, question, ballot, freed);
+        for (id, Pending { asked, at }) in pending {
+            if now.at.since(at) < lease_of(asked.ballot.lease_ms) {
+                self.contested(now, id, &asked);
             }
         }
     }

@@ -42,9 +42,11 @@ fn another_process_of_a_voters_name_votes_once_the_former_is_gone() {
 
 /// Whether a vote made the voter claim.
 fn claims_after(voter: &mut Voter, from: u8, epoch: u64, life: u64, question: Question) -> bool {
-    let view = VoterView { stamp: ViewStamp { epoch: Epoch(4), version: 0 }, voters: voters() };
-    let (epoch, incarnation) = (Epoch(epoch), Incarnation(life));
-    let sent = voter.hear(from, 4, Body::Vote { question, epoch, incarnation, verdict: Verdict::Yes, view });
+    let mut vote = voter.vote(question, epoch, Verdict::Yes, &view(4, voters()));
+    if let Body::Vote { incarnation, .. } = &mut vote {
+        *incarnation = Incarnation(life);
+    }
+    let sent = voter.hear(from, 4, vote);
     sent.iter().any(|action| {
         matches!(
             action,
@@ -78,13 +80,7 @@ fn only_the_voters_own_answer_to_this_very_question_counts() {
 #[test]
 fn the_longest_lease_ever_promised_is_waited_out() {
     let mut voter = settled(None);
-    let ballot = Ballot {
-        epoch: Epoch(5),
-        incarnation: peer(2).incarnation,
-        lease_ms: 4000,
-        view: ViewStamp { epoch: Epoch(4), version: 0 },
-    };
-    voter.hear(2, 4, Body::Contest { question: Question::Claim, ballot, freed: None });
+    voter.hear(2, 4, contest(Question::Claim, 5, 2, 4000));
     let record = voter.machine.record();
     assert_eq!(record.vote.as_ref().unwrap().lease_longest_ms, 4000);
     // A further life, whose own lease is 1.5 s.

@@ -122,9 +122,32 @@ fn with_conditional_grants_everybody_of_every_view_is_needed() {
         voter.feed(Event::Timer(Timer::Margin));
         let sounded = asked(&voter.feed(Event::Timer(Timer::Announcement)));
         let &[(Question::Sounding, epoch)] = sounded.as_slice() else { panic!("{sounded:?}") };
-        let (question, verdict, view) = (Question::Sounding, Verdict::Conditional, view(4, voters()));
-        let (epoch, incarnation) = (Epoch(epoch), Incarnation(1));
-        let sent = voter.hear(3, 4, Body::Vote { question, epoch, incarnation, verdict, view });
+        let vote = voter.vote(Question::Sounding, epoch, Verdict::Conditional, &view(4, voters()));
+        let sent = voter.hear(3, 4, vote);
         assert_eq!(!asked(&sent).is_empty(), claims, "{leaves_out:?}");
     }
+}
+
+/// p4 is a voter of its own, later view only. A cautious p1 may have promised somebody that the later view does not name.
+#[test]
+fn a_cautious_voter_goes_by_its_own_view_too() {
+    let claim = || {
+        let mut claim = contest(Question::Claim, 6, 4, 1500);
+        if let Body::Contest { view: claimants, .. } = &mut claim {
+            *claimants = view(5, first(4));
+        }
+        claim
+    };
+    let refused = Verdict::No(Refusal::NoVoter);
+    for (leaves_out, verdict) in [(None, refused), (Some(Mutation::CautiousByAnyView), Verdict::Conditional)]
+    {
+        let mut voter = Voter::new(leaves_out);
+        voter.feed(Event::LinkUp(peer(4)));
+        assert_eq!(voter.verdict(4, 6, claim()), Some(verdict), "{leaves_out:?}");
+        assert_eq!(voter.view(), view(4, voters()), "{leaves_out:?}: a conditional grant stores nothing");
+    }
+    let mut voter = settled(None);
+    voter.feed(Event::LinkUp(peer(4)));
+    assert_eq!(voter.verdict(4, 6, claim()), Some(Verdict::Yes));
+    assert_eq!(voter.view(), view(5, first(4)));
 }

@@ -1,0 +1,202 @@
+//! The flags of `bellwether inject`.
+
+use super::flags::Level;
+use std::fmt;
+use std::path::PathBuf;
+
+pub const INJECT_LONG: &str = "\
+Reads Kubernetes manifests and writes them with the sidecar in each StatefulSet and Deployment, and with a headless \
+Service beside each.
+
+YAML with any number of documents, JSON, and lists as kubectl prints them are read. What needs no change is written byte \
+for byte as it was. What is changed is written anew: comments in that document are lost, aliases are written out, and \
+what an API server adds (status, managedFields, resourceVersion, uid and the like) is left out, so that kubectl apply \
+takes it. A second run changes nothing.
+
+What cannot be injected is left as it is, and the reason is on stderr. When the input cannot be read, nothing is written \
+on stdout, so that nothing is applied half.";
+
+pub const INJECT_EXAMPLES: &str = "\
+Examples:
+  bellwether inject app.yaml | kubectl apply -f -
+  kubectl get sts web -o yaml | bellwether inject - | kubectl apply -f -
+  bellwether inject --only StatefulSet/web --safety majority app.yaml > with-sidecar.yaml
+  kubectl get sts web -o yaml | bellwether inject --uninject - | kubectl apply -f -
+
+Exit codes:
+  0  done; what could not be injected was left as it is, and said
+  1  nothing was written: a file could not be read or written, or, with --strict, something could not be injected
+  2  nothing was written: bad configuration, or input that is no manifest";
+
+/// The largest name of an image that is taken.
+const IMAGE_BYTES_MAX: usize = 512;
+
+/// What `bellwether inject` is asked for.
+#[derive(clap::Args, Clone, PartialEq, Eq, Debug)]
+pub struct InjectArgs {
+    /// Manifests to read; `-` is stdin
+    #[arg(value_name = "FILE", default_value = "-")]
+    pub file: PathBuf,
+
+    /// Take out what was put in, instead
+    ///
+    /// It is found by the annotation bellwether/injected. The Service is taken out of the manifests; one that is in a
+    /// cluster stays there, and how to delete it is said.
+    #[arg(long, conflicts_with_all = ["safety", "state_claim", "image", "ordinary_container"])]
+    pub uninject: bool,
+
+    /// Only these, given as StatefulSet/NAME or Deployment/NAME; may be given more than once
+    #[arg(long, value_name = "KIND/NAME", value_parser = only)]
+    pub only: Vec<Only>,
+
+    /// Only those with the annotation bellwether/inject: "enabled", on themselves or on their pod template
+    #[arg(long)]
+    pub annotated: bool,
+
+    /// Image of the sidecar
+    #[arg(
+        long, value_name = "IMAGE", default_value = concat!("bellwether:", env!("CARGO_PKG_VERSION")),
+        value_parser = image
+    )]
+    pub image: String,
+
+    /// What is promised; `majority` is for StatefulSets with an odd number of replicas, at least 3, which all vote
+    ///
+    /// It needs podManagementPolicy: Parallel, since a first pod alone is never ready; for the same reason, pods that
+    /// run already are stopped before it is put in. --voters and --state-dir are set here. Scale by injecting anew with
+    /// the new number of replicas.
+    #[arg(long, value_name = "LEVEL", default_value = "classic", value_enum)]
+    pub safety: Level,
+
+    /// With majority: keep the voters' records on the volume claim of this name instead of in an emptyDir
+    ///
+    /// One of the StatefulSet's own volumeClaimTemplates, which cannot be added to later; bellwether uses a folder
+    /// `bellwether` in it. An emptyDir goes with its pod: a voter whose pod is deleted asks the others for what it has
+    /// forgotten, and when all pods are deleted at once, epochs begin anew.
+    #[arg(long, value_name = "NAME")]
+    pub state_claim: Option<String>,
+
+    /// Add an ordinary container: for clusters before 1.29, which know no native sidecars
+    ///
+    /// A native sidecar (an init container with restartPolicy: Always) starts before the application and stops after
+    /// it.
+    #[arg(long)]
+    pub ordinary_container: bool,
+
+    /// Write nothing and exit with 1 when there is anything that cannot be injected
+    #[arg(long)]
+    pub strict: bool,
+}
+
+/// What can be injected.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Workload {
+    /// A StatefulSet.
+    StatefulSet,
+    /// A Deployment.
+    Deployment,
+}
+
+impl Workload {
+    /// Its kind as in a manifest.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Workload::StatefulSet => "StatefulSet",
+            Workload::Deployment => "Deployment",
+        }
+    }
+}
+
+/// One that `--only` names.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Only {
+    /// What it is.
+    pub kind: Workload,
+    /// Its name; not empty.
+    pub name: String,
+}
+
+impl fmt::Display for Only {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.kind.kind(), self.name)
+    }
+}
+
+/// Why flags of `inject` do not go together.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum InjectRefusal {
+    #[error(
+        "--state-claim {0} is given with --safety classic, for which no volume is added; write --safety majority, or leave \
+         --state-claim out"
+    )]
+    ClaimInClassic(String),
+}
+
+impl InjectArgs {
+    /// Checks the flags against each other.
+    pub(super) fn checked(self) -> Result<InjectArgs, InjectRefusal> {
+        match &self.state_claim {
+            Some(claim) if self.safety == Level::Classic => Err(InjectRefusal::ClaimInClassic(claim.clone())),
+            _ => Ok(self),
+        }
+    }
+}
+
+/// Reads a kind, as kubectl abbreviates it too, and a name.
+fn only(text: &str) -> Result<Only, String> {
+    let (kind, name) = text
+        .split_once('/')
+        .filter(|(_, name)| !name.is_empty() && !name.contains('/'))
+        .ok_or_else(|| "write StatefulSet/NAME or Deployment/NAME".to_owned())?;
+    let kind = match kind.to_ascii_lowercase().as_str() {
+        "statefulset" | "statefulsets" | "sts" => Workload::StatefulSet,
+        "deployment" | "deployments" | "deploy" => Workload::Deployment,
+        _ => {
+            return Err(
+                "only StatefulSets and Deployments can be injected; write StatefulSet/NAME or Deployment/NAME"
+                    .to_owned(),
+            );
+        }
+    };
+    Ok(Only { kind, name: name.to_owned() })
+}
+
+/// Reads the name of an image: what it may look like is the registry's affair.
+fn image(text: &str) -> Result<String, String> {
+    let fine = text.bytes().all(|b| b.is_ascii_graphic());
+    if text.is_empty() || text.len() > IMAGE_BYTES_MAX || !fine {
+        return Err(format!(
+            "write the name of an image, without spaces and of at most {IMAGE_BYTES_MAX} bytes, such as \
+             registry.example/bellwether:0.1.0"
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_what_can_be_injected() {
+        for text in ["StatefulSet/web", "sts/web", "statefulsets/web"] {
+            assert_eq!(
+                only(text),
+                Ok(Only { kind: Workload::StatefulSet, name: "web".to_owned() }),
+                "{text}"
+            );
+        }
+        assert_eq!(only("deploy/web").unwrap().to_string(), "Deployment/web");
+        for bad in ["", "web", "sts/", "/web", "cronjob/web", "sts/a/b"] {
+            assert!(only(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_image_has_no_spaces() {
+        assert!(image("registry.example:5000/bellwether@sha256:00").is_ok());
+        for bad in ["", "a b", "a\n", &"a".repeat(IMAGE_BYTES_MAX + 1)] {
+            assert!(image(bad).is_err(), "{bad:?}");
+        }
+    }
+}

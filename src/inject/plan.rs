@@ -1,0 +1,235 @@
+//! Decides what becomes of each object of a stream, before anything is written.
+
+use super::rules::{self, Refusal};
+use super::sidecar::{self, Facts};
+use super::stream::Document;
+use super::tree::Node;
+use crate::config::{InjectArgs, Workload};
+use std::collections::BTreeMap;
+
+/// Where an object is: the document, and in a List the item; both from 0.
+pub type Place = (usize, Option<usize>);
+
+/// What becomes of an object.
+#[derive(Debug, Default)]
+pub struct Change {
+    /// It is taken out.
+    pub removed: bool,
+    /// This is put in its place.
+    pub replaced: Option<Node>,
+    /// This follows it.
+    pub followed: Option<Node>,
+}
+
+/// Something to say about an object.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Remark {
+    /// It is left as it is.
+    Refused {
+        /// Where it is, in words.
+        what: String,
+        /// Why.
+        why: Refusal,
+    },
+    /// `--only` names something that is not there.
+    Missing(String),
+    /// Nothing is wrong, and yet there is something to know or to do.
+    Note(String),
+}
+
+/// What becomes of a stream.
+#[derive(Debug, Default)]
+pub struct Plan {
+    pub changes: BTreeMap<Place, Change>,
+    pub remarks: Vec<Remark>,
+}
+
+/// A name in a namespace; an empty one stands for that which kubectl is told.
+type Key = (String, String);
+
+struct Planner<'a> {
+    documents: &'a [Document],
+    args: &'a InjectArgs,
+    /// The Services of the stream.
+    services: BTreeMap<Key, (Place, &'a Node)>,
+    /// Those that are needed, and by whom.
+    needed: BTreeMap<Key, String>,
+    plan: Plan,
+}
+
+/// Looks at everything.
+pub fn plan(documents: &[Document], args: &InjectArgs) -> Plan {
+    let objects =
+        || documents.iter().enumerate().flat_map(|(number, document)| objects(number, &document.root));
+    let services = objects()
+        .filter(|(_, object)| object.text_at(&["kind"]) == Some("Service"))
+        .map(|(place, object)| (key(object), (place, object)))
+        .collect();
+    let mut planner = Planner { documents, args, services, needed: BTreeMap::new(), plan: Plan::default() };
+    for (place, object) in objects() {
+        if let Err(why) = planner.object(place, object) {
+            let what = planner.name(place, object);
+            planner.plan.remarks.push(Remark::Refused { what, why });
+        }
+    }
+    for only in &args.only {
+        let there = objects().any(|(_, object)| {
+            object.text_at(&["kind"]) == Some(only.kind.kind())
+                && object.text_at(&["metadata", "name"]) == Some(&only.name)
+        });
+        if !there {
+            planner.plan.remarks.push(Remark::Missing(only.to_string()));
+        }
+    }
+    planner.plan
+}
+
+/// A document's objects: itself, or the items of a List.
+fn objects(number: usize, root: &Node) -> impl Iterator<Item = (Place, &Node)> {
+    let items = match root.text_at(&["kind"]) {
+        Some("List") => root.items(&["items"]),
+        _ => &[],
+    };
+    let itself = items.is_empty().then_some(((number, None), root));
+    itself.into_iter().chain(items.iter().enumerate().map(move |(item, node)| ((number, Some(item)), node)))
+}
+
+fn key(object: &Node) -> Key {
+    let text = |path: &[&str]| object.text_at(path).unwrap_or_default().to_owned();
+    (text(&["metadata", "namespace"]), text(&["metadata", "name"]))
+}
+
+impl Planner<'_> {
+    fn object(&mut self, place: Place, object: &Node) -> Result<(), Refusal> {
+        if !rules::is_selected(object, self.args) {
+            return Ok(());
+        }
+        match (rules::workload(object), object.text_at(&["kind"])) {
+            (Some(_), _) if self.args.uninject => self.uninject(place, object),
+            (Some(kind), _) => self.inject(place, object, kind),
+            (None, Some(kind)) if !self.args.uninject => rules::never(kind).map_or(Ok(()), Err),
+            _ => Ok(()),
+        }
+    }
+
+    fn inject(&mut self, place: Place, object: &Node, kind: Workload) -> Result<(), Refusal> {
+        let mut bare = object.clone();
+        sidecar::take_out(&mut bare);
+        let facts = rules::facts(&bare, kind, self.args)?;
+        let mut injected = bare;
+        sidecar::put_in(&mut injected, &facts, self.args);
+        let changed = injected != *object;
+        if changed {
+            self.writable(place)?;
+        }
+        self.service(place, &facts)?;
+        if changed {
+            self.notes(object, &facts);
+            sidecar::take_out_servers(&mut injected);
+            self.plan.changes.entry(place).or_default().replaced = Some(injected);
+        }
+        Ok(())
+    }
+
+    /// Sees to the workload's headless Service: it is there, or is corrected, or follows the workload.
+    fn service(&mut self, place: Place, facts: &Facts) -> Result<(), Refusal> {
+        let (name, owner) = (facts.service_name(), facts.owner());
+        let key = (facts.namespace.clone().unwrap_or_default(), name.clone());
+        if self.needed.contains_key(&key) {
+            return Err(Refusal::ServiceTaken(name));
+        }
+        let wanted = sidecar::service(facts);
+        match self.services.get(&key) {
+            Some((_, found)) if sidecar::injected_for(found) != Some(&owner) => {
+                return Err(Refusal::ServiceTaken(name));
+            }
+            Some((_, found)) if **found == wanted => {}
+            Some((there, _)) => {
+                let there = *there;
+                self.writable(there)?;
+                self.plan.changes.entry(there).or_default().replaced = Some(wanted);
+            }
+            None => {
+                // In a List it becomes an item of what is written anew.
+                if place.1.is_some() {
+                    self.writable(place)?;
+                }
+                self.plan.changes.entry(place).or_default().followed = Some(wanted);
+            }
+        }
+        self.needed.insert(key, owner);
+        Ok(())
+    }
+
+    fn uninject(&mut self, place: Place, object: &Node) -> Result<(), Refusal> {
+        if !sidecar::is_injected(object) {
+            return Ok(());
+        }
+        self.writable(place)?;
+        let mut bare = object.clone();
+        sidecar::take_out(&mut bare);
+        sidecar::take_out_servers(&mut bare);
+        self.plan.changes.entry(place).or_default().replaced = Some(bare);
+        let (namespace, name) = key(object);
+        let kind = object.text_at(&["kind"]).unwrap_or_default();
+        let service = (namespace, format!("{name}{}", sidecar::SERVICE_SUFFIX));
+        let at = if service.0.is_empty() { String::new() } else { format!(" -n {}", service.0) };
+        self.plan.remarks.push(Remark::Note(format!(
+            "{kind}/{name}: if its headless Service is in a cluster, it stays there; once the pods have been replaced: \
+             kubectl delete service{at} {}",
+            service.1
+        )));
+        let ours = |found: &Node| sidecar::injected_for(found) == Some(&format!("{kind}/{name}"));
+        if let Some((there, _)) = self.services.get(&service).filter(|(_, found)| ours(found)) {
+            self.plan.changes.entry(*there).or_default().removed = true;
+        }
+        Ok(())
+    }
+
+    /// What else there is to know about what is put into this workload.
+    fn notes(&mut self, workload: &Node, facts: &Facts) {
+        if facts.voters.is_none() {
+            return;
+        }
+        let owner = facts.owner();
+        if !sidecar::votes(workload) {
+            self.plan.remarks.push(Remark::Note(format!(
+                "{owner}: if its pods run already, stop them all before this is applied (kubectl scale statefulset {} \
+                 --replicas=0): in a rolling update the first new pod would wait for a majority of new ones, and they \
+                 for it",
+                facts.name
+            )));
+        }
+        let note = match &self.args.state_claim {
+            None => format!(
+                "{owner}: the voters' records are in an emptyDir each, and go with their pods; when all pods are deleted \
+                 at once, epochs begin anew (--state-claim keeps them)"
+            ),
+            Some(claim)
+                if workload.is_absent(&["spec", "template", "spec", "securityContext", "fsGroup"]) =>
+            {
+                format!(
+                    "{owner}: its pods have no securityContext.fsGroup, so the volume of {claim} may not be writable for the \
+                 sidecar, which runs as 65532; set fsGroup: 65532, or another group that the application has"
+                )
+            }
+            Some(_) => return,
+        };
+        self.plan.remarks.push(Remark::Note(note));
+    }
+
+    /// Whether the document of this object can be written anew.
+    fn writable(&self, (document, _): Place) -> Result<(), Refusal> {
+        let unwritable = self.documents.get(document).and_then(|document| document.unwritable);
+        unwritable.map_or(Ok(()), |what| Err(Refusal::Unwritable(what)))
+    }
+
+    /// Where an object is and what it is, for people.
+    fn name(&self, (document, item): Place, object: &Node) -> String {
+        let line = self.documents.get(document).map_or(0, |document| document.line);
+        let item = item.map_or(String::new(), |item| format!(", item {}", item + 1));
+        let (_, name) = key(object);
+        let kind = object.text_at(&["kind"]).unwrap_or_default();
+        format!("document {} (from line {line}){item}, {kind}/{name}", document + 1)
+    }
+}

@@ -1,0 +1,422 @@
+//! Tests of the rules one by one, and of any input at all. Whole files are in tests/inject.rs.
+
+use super::stream::{Unreadable, documents};
+use super::tree::{Node, Scalar};
+use super::*;
+use crate::config::{Level, Only, Workload};
+use proptest::prelude::*;
+
+fn args() -> InjectArgs {
+    InjectArgs {
+        file: "-".into(),
+        uninject: false,
+        only: Vec::new(),
+        annotated: false,
+        image: "bellwether:1".to_owned(),
+        safety: Level::Classic,
+        state_claim: None,
+        ordinary_container: false,
+        strict: false,
+    }
+}
+
+fn majority() -> InjectArgs {
+    InjectArgs { safety: Level::Majority, ..args() }
+}
+
+/// A StatefulSet that can be injected at every level.
+const WEB: &str = "\
+apiVersion: apps/v1
+kind: StatefulSet
+metadata:
+  name: web
+spec:
+  replicas: 3
+  podManagementPolicy: Parallel
+  selector:
+    matchLabels:
+      app: web
+  template:
+    metadata:
+      labels:
+        app: web
+    spec:
+      containers:
+      - name: app
+        image: app:1
+        ports:
+        - containerPort: 80
+  volumeClaimTemplates:
+  - metadata:
+      name: data
+";
+
+fn done(text: &str, args: &InjectArgs) -> Outcome {
+    transform(text, args).unwrap_or_else(|trouble| panic!("{trouble}\n{text}"))
+}
+
+/// The roots of a text.
+fn roots(text: &str) -> Vec<Node> {
+    documents(text).unwrap().into_iter().map(|document| document.root).collect()
+}
+
+/// What is refused stays as it is, and the warning has these words.
+#[track_caller]
+fn refused(text: &str, args: &InjectArgs, words: &str) {
+    let outcome = done(text, args);
+    assert_eq!(outcome.text, text, "left as it is");
+    assert!(outcome.refused);
+    assert_eq!(outcome.remarks.len(), 1, "{:?}", outcome.remarks);
+    assert!(outcome.remarks[0].contains(words), "no {words:?} in {}", outcome.remarks[0]);
+}
+
+fn uninjecting() -> InjectArgs {
+    InjectArgs { uninject: true, ..args() }
+}
+
+#[test]
+fn a_sidecar_and_a_service_are_put_in_and_taken_out() {
+    let claim = InjectArgs { state_claim: Some("data".to_owned()), ..majority() };
+    let ordinary = InjectArgs { ordinary_container: true, ..majority() };
+    for args in [args(), majority(), claim, ordinary] {
+        let injected = done(WEB, &args).text;
+        let [workload, service] = roots(&injected).try_into().unwrap();
+        let (sidecars, others) = match args.ordinary_container {
+            true => (&sidecar::CONTAINERS, &sidecar::INIT_CONTAINERS),
+            false => (&sidecar::INIT_CONTAINERS, &sidecar::CONTAINERS),
+        };
+        let ours = |node: &&Node| node.text_at(&["name"]) == Some("bellwether");
+        let container = workload.items(sidecars).iter().find(ours).unwrap();
+        assert!(!workload.items(others).iter().any(|node| ours(&node)));
+        let policy = if args.ordinary_container { None } else { Some("Always") };
+        assert_eq!(container.text_at(&["restartPolicy"]), policy);
+        assert_eq!(container.text_at(&["image"]), Some("bellwether:1"));
+        assert_eq!(service.text_at(&["metadata", "name"]), Some("web-bellwether"));
+        assert_eq!(service.at(&["spec", "selector"]), workload.at(&["spec", "selector", "matchLabels"]));
+        let mount = container.items(&["volumeMounts"]).first().and_then(|mount| mount.text_at(&["name"]));
+        let volume = match (&args.state_claim, args.safety) {
+            (Some(_), _) => Some("data"),
+            (None, Level::Majority) => Some("bellwether-state"),
+            (None, Level::Classic) => None,
+        };
+        assert_eq!(mount, volume);
+        let again = done(&injected, &args);
+        assert_eq!(again.text, injected, "a second run changes nothing");
+        assert_eq!(again.remarks, [""; 0]);
+        assert_eq!(roots(&done(&injected, &uninjecting()).text), roots(WEB));
+    }
+}
+
+#[test]
+fn other_flags_put_in_another_sidecar_in_place_of_the_first() {
+    let classic = done(WEB, &args()).text;
+    let ordinary = InjectArgs { ordinary_container: true, ..majority() };
+    assert_eq!(roots(&done(&classic, &ordinary).text), roots(&done(WEB, &ordinary).text));
+}
+
+#[test]
+fn what_is_refused_stays_and_is_named() {
+    for (from, to, words) in [
+        ("kind: StatefulSet", "kind: CronJob", "its pods end"),
+        ("kind: StatefulSet", "kind: Job", "its pods end"),
+        ("kind: StatefulSet", "kind: DaemonSet", "a pod on every node"),
+        ("kind: StatefulSet", "kind: Pod", "only a StatefulSet or Deployment"),
+        ("apps/v1", "apps/v1beta2", "apiVersion is \"apps/v1beta2\""),
+        ("metadata:\n  name: web", "metadata:\n  generateName: web-", "no metadata.name"),
+        ("name: web", "name: web.shop", "\"web.shop-bellwether\""),
+        ("name: web", "name: 1web", "\"1web-bellwether\""),
+        ("name: web", &format!("name: {}", "w".repeat(53)), "at most 52 characters"),
+        ("containers:", "images:", "no containers"),
+        ("      containers:", "      volumes: a\n      containers:", "spec.template.spec.volumes"),
+        ("name: web", "name: web\n  annotations: a", "metadata.annotations"),
+        ("matchLabels:\n      app: web", "matchLabels: {}", "no spec.selector.matchLabels"),
+        (
+            "matchLabels:",
+            "matchExpressions: [{key: a, operator: Exists}]\n    matchLabels:",
+            "matchExpressions",
+        ),
+        ("      containers:", "      hostNetwork: yes\n      containers:", "hostNetwork"),
+        ("containerPort: 80", "containerPort: 4040", "\"app\" has port 4040"),
+        ("containerPort: 80", "containerPort: 4041", "\"app\" has port 4041"),
+        ("- name: app", "- name: bellwether", "called bellwether"),
+        (
+            "      containers:",
+            "      volumes:\n      - name: bellwether-state\n      containers:",
+            "volume that is called bellwether-state",
+        ),
+        ("name: app", "name: !!str app", "a tag (!)"),
+        ("  template:", "  <<: {a: b}\n  template:", "a merge key (<<)"),
+    ] {
+        let text = WEB.replacen(from, to, 1);
+        assert_ne!(text, WEB);
+        refused(&text, &args(), words);
+    }
+    let name = "w".repeat(52);
+    assert!(!done(&WEB.replacen("name: web", &format!("name: {name}"), 1), &args()).refused, "just fits");
+}
+
+#[test]
+fn majority_wants_voters_that_start_at_once() {
+    for replicas in ["0", "1", "2", "4", "33", "null", "many"] {
+        let text = WEB.replacen("replicas: 3", &format!("replicas: {replicas}"), 1);
+        refused(&text, &majority(), "odd number of replicas");
+        assert!(!done(&text, &args()).refused, "classic does not count");
+    }
+    refused(&WEB.replacen("  replicas: 3\n", "", 1), &majority(), "1 (it is not given)");
+    refused(
+        &WEB.replacen("kind: StatefulSet", "kind: Deployment", 1),
+        &majority(),
+        "the pods of a Deployment",
+    );
+    for policy in ["", "  podManagementPolicy: OrderedReady\n"] {
+        let text = WEB.replacen("  podManagementPolicy: Parallel\n", policy, 1);
+        refused(&text, &majority(), "--cascade=orphan");
+    }
+    let claim = InjectArgs { state_claim: Some("logs".to_owned()), ..majority() };
+    refused(WEB, &claim, "volumeClaimTemplates (data)");
+}
+
+#[test]
+fn what_majority_costs_is_said() {
+    let said = |text: &str, args: &InjectArgs| {
+        let outcome = done(text, args);
+        assert!(!outcome.refused, "a note is no refusal");
+        let words = ["stop them all", "emptyDir", "fsGroup: 65532"];
+        words.map(|words| outcome.remarks.iter().any(|remark| remark.contains(words)))
+    };
+    let claim = InjectArgs { state_claim: Some("data".to_owned()), ..majority() };
+    let group =
+        WEB.replacen("      containers:", "      securityContext: {fsGroup: 1}\n      containers:", 1);
+    assert_eq!(said(WEB, &args()), [false, false, false]);
+    assert_eq!(said(WEB, &majority()), [true, true, false]);
+    assert_eq!(said(WEB, &claim), [true, false, true]);
+    assert_eq!(said(&group, &claim), [true, false, false]);
+    // Another image for those who vote already is an ordinary rolling update; to let others vote is none.
+    let image = InjectArgs { image: "bellwether:2".to_owned(), ..majority() };
+    assert_eq!(said(&done(WEB, &majority()).text, &image), [false, true, false]);
+    assert_eq!(said(&done(WEB, &args()).text, &majority()), [true, true, false]);
+}
+
+#[test]
+fn only_what_is_selected_changes() {
+    let two = format!("{WEB}---\n{}", WEB.replace("name: web", "name: api"));
+    let api = Only { kind: Workload::StatefulSet, name: "api".to_owned() };
+    let only = InjectArgs { only: vec![api.clone()], ..args() };
+    let text = done(&two, &only).text;
+    assert!(text.starts_with(WEB) && text.contains("api-bellwether"));
+    let missing = InjectArgs { only: vec![Only { name: "db".to_owned(), ..api }], ..args() };
+    let outcome = done(&two, &missing);
+    assert!(outcome.refused && outcome.remarks[0].contains("StatefulSet/db"), "{:?}", outcome.remarks);
+
+    let annotated = InjectArgs { annotated: true, ..args() };
+    let outcome = done(&two.replace("StatefulSet", "CronJob"), &annotated);
+    assert!(!outcome.refused, "nobody has asked for it");
+    for (from, to) in [
+        ("metadata:\n  name: web", "metadata:\n  annotations: {bellwether/inject: \"enabled\"}\n  name: web"),
+        ("    metadata:\n", "    metadata:\n      annotations: {bellwether/inject: enabled}\n"),
+    ] {
+        let marked = format!("{}---\n{}", WEB.replacen(from, to, 1), WEB.replace("name: web", "name: api"));
+        let text = done(&marked, &annotated).text;
+        assert!(text.contains("web-bellwether") && !text.contains("api-bellwether"), "{text}");
+    }
+    assert_eq!(done(&two, &annotated).text, two);
+}
+
+#[test]
+fn a_service_of_somebody_else_is_not_taken() {
+    let service = "apiVersion: v1\nkind: Service\nmetadata:\n  name: web-bellwether\n";
+    refused(&format!("{service}---\n{WEB}"), &args(), "another one of that name");
+    let elsewhere = format!("{service}  namespace: b\n---\n{WEB}");
+    assert!(!done(&elsewhere, &args()).refused);
+    let both = format!("{WEB}---\n{}", WEB.replacen("kind: StatefulSet", "kind: Deployment", 1));
+    let outcome = done(&both, &args());
+    assert!(outcome.refused && outcome.remarks[0].contains("Deployment/web"), "{:?}", outcome.remarks);
+    // One that was made before, and has become another meanwhile.
+    let injected = done(WEB, &args()).text;
+    let stale = injected.replacen("clusterIP: None", "clusterIP: 10.0.0.1", 1);
+    assert_eq!(roots(&done(&stale, &args()).text), roots(&injected));
+}
+
+#[test]
+fn what_a_server_adds_goes() {
+    let live = WEB.replacen(
+        "  name: web\n",
+        "  name: web\n  uid: a\n  resourceVersion: \"7\"\n  managedFields: []\n",
+        1,
+    ) + "status:\n  replicas: 3\n";
+    assert_eq!(roots(&done(&live, &args()).text), roots(&done(WEB, &args()).text));
+}
+
+#[test]
+fn words_keep_their_meaning() {
+    let words = [
+        "\"yes\"",
+        "yes",
+        "'no'",
+        "\"on\"",
+        "off",
+        "\"1.0\"",
+        "1.0",
+        "'0123'",
+        "0123",
+        "\"1e3\"",
+        "\"1:30\"",
+        "\"~\"",
+        "\"\"",
+        "null",
+        "\"null\"",
+        "\" a\"",
+        "\"a: b\"",
+        "\"# a\"",
+        "\"2026-01-01\"",
+        "\"0x1f\"",
+        "\"y\"",
+        "\"=\"",
+        "\"<<\"",
+        "\"a\\nb\"",
+        "\"a\\n\\n\"",
+        "\"\\u0085\\u2028\\x7f\"",
+        "\"\u{e9}\u{1f600}\"",
+        "\"- a\"",
+        "\"*a\"",
+    ];
+    for word in words {
+        let text = WEB.replacen("image: app:1", &format!("image: {word}"), 1);
+        let [workload, _] = roots(&done(&text, &args()).text).try_into().unwrap();
+        let [original] = roots(&text).try_into().unwrap();
+        let image = |node: &Node| node.items(&sidecar::CONTAINERS)[0].at(&["image"]).cloned();
+        assert_eq!(image(&workload), image(&original), "{word}");
+        // The very same characters, but for strings that everybody reads as strings and what has to be escaped.
+        let line = format!("        image: {}\n", word.replace('\'', "\""));
+        let printable = word.is_ascii() && !word.contains('\\');
+        assert!(
+            !printable || done(&text, &args()).text.contains(&line),
+            "{line}{}",
+            done(&text, &args()).text
+        );
+    }
+}
+
+#[test]
+fn broken_input_is_named_with_its_place() {
+    let place = |text: &str| match transform(text, &args()) {
+        Err(Trouble::Unreadable(error)) => error,
+        other => panic!("{other:?}"),
+    };
+    assert!(matches!(place("a: [b\nc: d"), Unreadable::Syntax { line: 2, .. }));
+    assert!(matches!(place("a: b\nb: 1\na: c"), Unreadable::Twice { line: 3, column: 1, .. }));
+    assert!(matches!(place("a:\n  {{ .Values.a }}"), Unreadable::Key { line: 2, template: true, .. }));
+    assert!(place("a: {{ .Values.a }}").to_string().contains("helm template"));
+    assert!(matches!(place(&"- ".repeat(100)), Unreadable::Deep { line: 1, column: 129 }));
+    assert!(place(&"[".repeat(100_000)).to_string().contains("line 1, column"), "the parser's own bound");
+    assert!(matches!(place("&a [*a]"), Unreadable::Circle { line: 1, column: 5 }));
+    let mut laughs = "a0: &a0 [ha, ha, ha, ha, ha, ha, ha, ha, ha]\n".to_owned();
+    for level in 1..30 {
+        let inner = format!("*a{}, ", level - 1).repeat(9);
+        laughs.push_str(&format!("a{level}: &a{level} [{}]\n", inner.trim_end_matches(", ")));
+    }
+    assert!(matches!(place(&laughs), Unreadable::Heavy { .. }));
+    let deep: String = (1..30).map(|n| format!("b{n}: &b{n} [[[[*b{}]]]]\n", n - 1)).collect();
+    assert!(matches!(place(&format!("b0: &b0 []\n{deep}")), Unreadable::Deep { .. }));
+}
+
+/// Texts that are often nearly YAML.
+fn yamlish() -> impl Strategy<Value = String> {
+    let pieces = prop::sample::select(vec![
+        "a",
+        "b: ",
+        "- ",
+        "\n",
+        "\n  ",
+        "\n- ",
+        "---\n",
+        "...\n",
+        "{",
+        "}",
+        "[",
+        "]",
+        ", ",
+        "&a ",
+        "*a",
+        "!t ",
+        "| \n ",
+        ">-\n ",
+        "'",
+        "\"",
+        "# c",
+        "? ",
+        ": ",
+        "<<: ",
+        "%YAML 1.2\n",
+        "\t",
+        "\r\n",
+        "\u{feff}",
+        "kind: List\n",
+        "items:\n- ",
+        WEB,
+        "---\n# c\n",
+        "é",
+    ]);
+    let documents = prop::sample::select(vec![
+        WEB,
+        "---\n",
+        "# c\n",
+        "--- # c\n",
+        "a: b # c\n",
+        "...\n",
+        "\n",
+        "--- {a: b}\n",
+    ]);
+    prop_oneof![
+        prop::collection::vec(pieces, 0..24).prop_map(|pieces| pieces.concat()),
+        prop::collection::vec(documents, 0..8).prop_map(|documents| documents.concat()),
+    ]
+}
+
+fn node() -> impl Strategy<Value = Node> {
+    let text = prop_oneof!["\\PC{0,8}", "[a-z \n:#'\"-]{0,12}", any::<String>()];
+    let scalar = prop_oneof![
+        text.prop_map(|text| Node::string(text.replace('\0', ""))),
+        prop::sample::select(vec!["1", "true", "null", "-1.5e3"]).prop_map(Node::literal),
+    ];
+    scalar.prop_recursive(4, 40, 5, |inner| {
+        let entries = prop::collection::btree_map("[a-zA-Z0-9 :#]{0,6}", inner.clone(), 0..5);
+        prop_oneof![
+            prop::collection::vec(inner, 0..5).prop_map(Node::List),
+            entries.prop_map(|entries| {
+                Node::Map(entries.into_iter().map(|(key, value)| (Scalar::Text(key), value)).collect())
+            }),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_taken_or_refused(text in "\\PC*") {
+        if let Ok(outcome) = transform(&text, &args()) {
+            prop_assert_eq!(outcome.text, text);
+        }
+    }
+
+    #[test]
+    fn what_is_nearly_yaml_is_taken_or_refused(text in yamlish()) {
+        for args in [args(), majority(), uninjecting()] {
+            match transform(&text, &args) {
+                Ok(outcome) => {
+                    let again = transform(&outcome.text, &args);
+                    prop_assert_eq!(again.map_err(|error| error.to_string()).map(|again| again.text), Ok(outcome.text));
+                }
+                Err(Trouble::Unreadable(_)) => {}
+                Err(other) => prop_assert!(false, "{}", other),
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again(node in node()) {
+        for text in [emit::yaml(&node), emit::json(&node)] {
+            let read = documents(&text).map(|documents| documents.into_iter().map(|d| d.root).collect::<Vec<_>>());
+            prop_assert_eq!(read, Ok(vec![node.clone()]), "{}", text);
+        }
+    }
+}
