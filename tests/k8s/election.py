@@ -38,6 +38,7 @@ class Election:
     process = ""  # the name of the process that leads
     has_epochs = True
     has_pollers = True  # in each pod, beside the watcher outside
+    every = "2ms"  # between two questions of the watcher to one pod
 
     def __init__(self, cluster, images, namespace, name, where, replicas=3):
         self.cluster, self.images, self.namespace, self.name, self.where = cluster, images, namespace, name, where
@@ -62,7 +63,7 @@ class Election:
             {"apiVersion": "v1", "kind": "Service", "metadata": {"name": self.collector},
              "spec": {"selector": labels, "ports": [{"port": 9000}]}},
             peer_pod(f"{self.name}-watcher", self.images.peer,
-                     ["watch", "-to", f"{self.collector}:9000", "-service", self.name]))
+                     ["watch", "-to", f"{self.collector}:9000", "-service", self.name, "-every", self.every]))
 
     def pods(self):
         """All pods of the election, also those that are being deleted."""
@@ -156,7 +157,7 @@ class Release(Election):
             "fullnameOverride": self.name, "replicas": self.replicas,
             "image": {"repository": repository, "tag": self.tag},
             "app": {
-                "image": self.images.peer, "args": ["poll", "-to", f"{self.collector}:9000"],
+                "image": self.images.peer, "args": ["poll", "-to", f"{self.collector}:9000", "-every", "5ms"],
                 "env": [{"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
             },
             **self.values,
@@ -209,6 +210,7 @@ class LeaseElection(Election):
     process = "peer"
     has_epochs = False
     has_pollers = False
+    every = "10ms"
 
     def __init__(self, *arguments, times, **more):
         super().__init__(*arguments, **more)
