@@ -121,8 +121,8 @@ def at_once(lab, tracks):
 
 
 def main_rows(cluster, given, lab, checks):
-    def release(kind, name, where, **values):
-        return kind(cluster, given.images, MAIN, name, where, values=values)
+    def release(sort, name, where, **values):
+        return sort(cluster, given.images, MAIN, name, where, values=values)
 
     majority = release(Release, "web", "StatefulSet, majority")
     classic = release(Release, "batch", "Deployment, classic", kind="Deployment")
