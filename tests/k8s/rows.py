@@ -229,6 +229,12 @@ def scaling(lab, election):
                 return
 
 
+def only_endpoint(election):
+    leader = election.settled()[0].leader
+    endpoints = election.endpoints()
+    return (True, "") if endpoints == [leader] else (None, f"the endpoints are {endpoints}, and {leader} leads")
+
+
 def gated(lab, election):
     """The leader's Service: how long until its only endpoint is the new leader."""
     for what, act in [("leader's pod deleted", delete_leader(None)),
@@ -257,8 +263,7 @@ def gated(lab, election):
             try:
                 if number and number % KILLS == 0 and "killed" in what:
                     election.restart_all()
-                wait_until(30, "leader as the only endpoint", lambda: (
-                    (True, "") if election.endpoints() == [election.settled()[0].leader] else (None, "another one")))
+                wait_until(60, "leader as the only endpoint", lambda: only_endpoint(election))
                 one_round(row, election, followed)
             except Exception as error:
                 failed(row, error)
