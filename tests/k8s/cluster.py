@@ -152,4 +152,4 @@ class Cluster:
             left = [name for name in names if name in left]
             return (None, f"{left} are still there") if left else (True, "")
 
-        wait_until(120, "end of the namespaces", gone, every=0.5)
+        wait_until(240, "end of the namespaces", gone, every=0.5)

@@ -19,6 +19,8 @@ Images = collections.namedtuple("Images", "bellwether peer tags")
 # Everything is in these namespaces, and goes with them.
 MAIN, LEASES, NODE = "bellwether-e2e", "bellwether-e2e-leases", "bellwether-e2e-node"
 
+ELECTIONS = ["web", "batch", "roll", "grow", "gate", "lease", "fast"]
+
 DEFAULT = ("15s", "10s", "2s")
 # The API refuses a Lease of less than a second; client-go wants duration > deadline > 1.2 * retry.
 FASTEST = ("1s", "900ms", "100ms")
@@ -41,6 +43,7 @@ def arguments():
     parser.add_argument("archives", nargs="*", help="image archives to load first, with the command in LOAD")
     parser.add_argument("--rounds", type=int, default=10, help="of each row (10)")
     parser.add_argument("--only", action="append", default=[], metavar="TEXT", help="only rows with TEXT in their name")
+    parser.add_argument("--election", action="append", default=[], choices=ELECTIONS, help="only these elections")
     parser.add_argument("--no-checks", action="store_true", help="leave out what is looked at once")
     parser.add_argument("--keep", action="store_true", help="leave everything as it is at the end")
     parser.add_argument("--out", metavar="FOLDER", help="write table.md and results.json there")
@@ -100,7 +103,7 @@ def report(given, lab, checks):
                 file.write(content)
 
 
-def at_once(lab, tracks):
+def at_once(lab, elections, tracks):
     """Runs tracks, each with its own election, at the same time; what ends one of them is a failure of a row."""
 
     def track(election, *steps):
@@ -113,7 +116,7 @@ def at_once(lab, tracks):
             rows.failed(row, error)
             lab.rows.append(row)
 
-    threads = [threading.Thread(target=track, args=one) for one in tracks]
+    threads = [threading.Thread(target=track, args=one) for one in tracks if one[0].name in elections]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -156,10 +159,12 @@ def main_rows(cluster, given, lab, checks):
     def compares(election):
         rows.compared(lab, election)
 
-    at_once(lab, [(majority, checked, basics), (classic, checked, basics, rolls), (rolled, checked, rolls),
-                  (scaled, checked, scales), (gated, gates), (slow, compares), (fast, compares)])
+    at_once(lab, given.election or ELECTIONS, [
+        (majority, checked, basics), (classic, checked, basics, rolls), (rolled, checked, rolls),
+        (scaled, checked, scales), (gated, gates), (slow, compares), (fast, compares)])
     if not given.no_checks:
-        checks.check("releases in one namespace do not mix", apart, releases)
+        checks.check("releases in one namespace do not mix", apart,
+                     [one for one in releases if one.name in (given.election or ELECTIONS)])
 
 
 def outages(cluster, given, lab):
@@ -169,9 +174,11 @@ def outages(cluster, given, lab):
                       values={"kind": "Deployment"})
     slow = LeaseElection(cluster, given.images, LEASES, "lease", "client-go, " + "/".join(DEFAULT), times=DEFAULT)
     gaps = {"classic": ("median", GAP_MS), "majority": ("median", rows.FAILURE_MS + rows.ANSWER_MS)}
-    at_once(lab, [(majority,), (classic,), (slow,)])
-    rows.outage(lab, NameServer(cluster), [majority, classic], [], 60, 10, gaps)
-    rows.outage(lab, ApiServer(cluster, given.stop, given.start), [majority, classic], [slow], 30, 5, gaps)
+    at_once(lab, given.election or ELECTIONS, [(majority,), (classic,), (slow,)])
+    killed = [one for one in (majority, classic) if one.name in (given.election or ELECTIONS)]
+    others = [one for one in (slow,) if one.name in (given.election or ELECTIONS)]
+    rows.outage(lab, NameServer(cluster), killed, [], 60, 10, gaps)
+    rows.outage(lab, ApiServer(cluster, given.stop, given.start), killed, others, 30, 5, gaps)
 
 
 if __name__ == "__main__":
