@@ -4,6 +4,7 @@ import argparse
 import collections
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import threading
@@ -182,4 +183,6 @@ def outages(cluster, given, lab):
 
 
 if __name__ == "__main__":
+    # As an interrupt: what was made is deleted, and what was stopped is started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     sys.exit(main())
