@@ -1,0 +1,188 @@
+"""The end-to-end tests as one command; `run --help` tells of its settings, README.md of what it does."""
+
+import argparse
+import collections
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+
+import rows
+from checks import Checks, agree, apart, helm_test, refused, scenarios
+from cluster import COMMAND_SECONDS, Cluster, say
+from election import LeaderReadyRelease, LeaseElection, Release
+from node import ApiServer, Killer, NameServer
+from table import as_json, markdown
+
+Images = collections.namedtuple("Images", "bellwether peer tags")
+# Everything is in these namespaces, and goes with them.
+MAIN, LEASES, NODE = "bellwether-e2e", "bellwether-e2e-leases", "bellwether-e2e-node"
+
+ELECTIONS = ["web", "batch", "roll", "grow", "gate", "lease", "fast"]
+
+DEFAULT = ("15s", "10s", "2s")
+# The API refuses a Lease of less than a second; client-go wants duration > deadline > 1.2 * retry.
+FASTEST = ("1s", "900ms", "100ms")
+# Nothing but a leader that was told to stop (or killed, in classic) may cost more than this, in the middle of all rounds.
+GAP_MS = 50
+
+
+def arguments():
+    environment = os.environ.get
+    parser = argparse.ArgumentParser(
+        prog="tests/k8s/run", formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Runs the chart on the cluster that KUBECONFIG names, and measures it.",
+        epilog="""environment:
+  IMAGE        image of bellwether (local/bellwether:dev)
+  NEXT_TAG     a second tag of the same image, for `helm upgrade` (next)
+  PEER_IMAGE   image of the tests' own program (local/bellwether-peer:dev)
+  LOAD         command that loads an image archive, such as `kind load image-archive`
+  STOP, START  commands that stop and start a program of the control plane, whose name is added
+  CRDS         folder with the Prometheus operator's CRDs, for a cluster without them""")
+    parser.add_argument("archives", nargs="*", help="image archives to load first, with the command in LOAD")
+    parser.add_argument("--rounds", type=int, default=10, help="of each row (10)")
+    parser.add_argument("--only", action="append", default=[], metavar="TEXT", help="only rows with TEXT in their name")
+    parser.add_argument("--election", action="append", default=[], choices=ELECTIONS, help="only these elections")
+    parser.add_argument("--no-checks", action="store_true", help="leave out what is looked at once")
+    parser.add_argument("--keep", action="store_true", help="leave everything as it is at the end")
+    parser.add_argument("--out", metavar="FOLDER", help="write table.md and results.json there")
+    given = parser.parse_args()
+    given.images = Images(environment("IMAGE", "local/bellwether:dev"),
+                          environment("PEER_IMAGE", "local/bellwether-peer:dev"), [])
+    if ":" not in given.images.bellwether.rpartition("/")[2]:
+        parser.error(f"IMAGE={given.images.bellwether} has no tag; expected NAME:TAG")
+    given.images.tags.extend([given.images.bellwether.rpartition(":")[2], environment("NEXT_TAG", "next")])
+    given.load, given.crds = environment("LOAD", ""), environment("CRDS", "")
+    given.stop, given.start = environment("STOP", ""), environment("START", "")
+    if given.archives and not given.load:
+        parser.error("archives are given, and LOAD does not say how to load them, for instance LOAD='kind load image-archive'")
+    if given.rounds < 1:
+        parser.error(f"--rounds {given.rounds}; at least 1")
+    return given
+
+
+def main():
+    given = arguments()
+    for archive in given.archives:
+        say(f"loading {archive}")
+        subprocess.run([*shlex.split(given.load), archive], check=True, timeout=COMMAND_SECONDS, stdout=subprocess.DEVNULL)
+    checks = Checks()
+    with Cluster() as cluster:
+        killer = Killer(cluster, given.images, NODE)
+        lab = rows.Lab(killer, given.rounds, given.only)
+        try:
+            for namespace in (MAIN, LEASES):
+                cluster.namespace(namespace)
+            killer.install()
+            if not given.no_checks:
+                checks.check("the namespace refuses what is not restricted", refused, cluster, MAIN, given.images.peer)
+                scenarios(cluster, checks, MAIN, given.crds)
+            main_rows(cluster, given, lab, checks)
+            for namespace in (MAIN, LEASES):
+                cluster.namespace(namespace)
+            outages(cluster, given, lab)
+        finally:
+            if not given.keep:
+                say("deleting everything")
+                cluster.forget(MAIN, LEASES, NODE)
+    report(given, lab, checks)
+    bad = [row for row in lab.rows if row.verdict == "FAILED"] + [one for one in checks.found if one[1] == "FAILED"]
+    skipped = [row for row in lab.rows if row.skipped] + [one for one in checks.found if one[1] == "SKIPPED"]
+    say(f"{len(lab.rows)} rows and {len(checks.found)} checks: {len(bad)} failed, {len(skipped)} SKIPPED")
+    return 1 if bad else 0
+
+
+def report(given, lab, checks):
+    text = markdown(lab.rows) + ("\n" + checks.markdown() if checks.found else "")
+    print(text, flush=True)
+    if given.out:
+        os.makedirs(given.out, exist_ok=True)
+        for name, content in (("table.md", text), ("results.json", as_json(lab.rows, checks.found))):
+            with open(os.path.join(given.out, name), "w") as file:
+                file.write(content)
+
+
+def at_once(lab, elections, tracks):
+    """Runs tracks, each with its own election, at the same time; what ends one of them is a failure of a row."""
+
+    def track(election, *steps):
+        try:
+            election.install()
+            for step in steps:
+                step(election)
+        except Exception as error:
+            row = rows.Row("the track of all rows", election.where)
+            rows.failed(row, error)
+            lab.rows.append(row)
+
+    threads = [threading.Thread(target=track, args=one) for one in tracks if one[0].name in elections]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def main_rows(cluster, given, lab, checks):
+    def release(sort, name, where, **values):
+        return sort(cluster, given.images, MAIN, name, where, values=values)
+
+    majority = release(Release, "web", "StatefulSet, majority")
+    classic = release(Release, "batch", "Deployment, classic", kind="Deployment")
+    rolled = release(Release, "roll", "StatefulSet, majority")
+    scaled = release(Release, "grow", "StatefulSet, majority")
+    gated = release(LeaderReadyRelease, "gate", "StatefulSet, majority", readiness="leader", updateStrategy={"type": "OnDelete"},
+                    podDisruptionBudget={"enabled": False}, leaderService={"enabled": True})
+    slow = LeaseElection(cluster, given.images, LEASES, "lease", "client-go, " + "/".join(DEFAULT), times=DEFAULT)
+    fast = LeaseElection(cluster, given.images, LEASES, "fast", "client-go, " + "/".join(FASTEST), times=FASTEST)
+    releases = [majority, classic, rolled, scaled, gated]
+
+    def checked(election):
+        if not given.no_checks:
+            checks.check(f"helm test, {election.name} ({election.where})", helm_test, election)
+            checks.check(f"every pod's own sidecar agrees with the list of pods, {election.name} ({election.where})",
+                         agree, election)
+
+    def basics(election):
+        rows.basic(lab, election, GAP_MS)
+
+    def rolls(election):
+        rows.rolling(lab, election, "rolling restart", rows.roll, GAP_MS)
+        rows.rolling(lab, election, "helm upgrade to another image tag", rows.upgrade, GAP_MS)
+
+    def gates(election):
+        rows.gated(lab, election)
+
+    def scales(election):
+        rows.scaling(lab, election)
+
+    def compares(election):
+        rows.compared(lab, election)
+
+    at_once(lab, given.election or ELECTIONS, [
+        (majority, checked, basics), (classic, checked, basics, rolls), (rolled, checked, rolls),
+        (scaled, checked, scales), (gated, gates), (slow, compares), (fast, compares)])
+    if not given.no_checks:
+        checks.check("releases in one namespace do not mix", apart,
+                     [one for one in releases if one.name in (given.election or ELECTIONS)])
+
+
+def outages(cluster, given, lab):
+    """With five pods each, so that each leader that is killed is of another pod."""
+    majority = Release(cluster, given.images, MAIN, "web", "StatefulSet of 5, majority", replicas=5)
+    classic = Release(cluster, given.images, MAIN, "batch", "Deployment of 5, classic", replicas=5,
+                      values={"kind": "Deployment"})
+    slow = LeaseElection(cluster, given.images, LEASES, "lease", "client-go, " + "/".join(DEFAULT), times=DEFAULT)
+    gaps = {"classic": ("median", GAP_MS), "majority": ("median", rows.FAILURE_MS + rows.ANSWER_MS)}
+    at_once(lab, given.election or ELECTIONS, [(majority,), (classic,), (slow,)])
+    killed = [one for one in (majority, classic) if one.name in (given.election or ELECTIONS)]
+    others = [one for one in (slow,) if one.name in (given.election or ELECTIONS)]
+    rows.outage(lab, NameServer(cluster), killed, [], 60, 10, gaps)
+    rows.outage(lab, ApiServer(cluster, given.stop, given.start), killed, others, 30, 5, gaps)
+
+
+if __name__ == "__main__":
+    # As an interrupt: what was made is deleted, and what was stopped is started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
+    sys.exit(main())

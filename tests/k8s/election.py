@@ -1,0 +1,247 @@
+"""One election under test: a release of the chart, or pods with client-go's Lease, and who watches it."""
+
+import json
+import math
+import os
+
+import records
+from cluster import run, say, wait_until
+
+CHART = os.path.join(os.path.dirname(__file__), "..", "..", "helm", "bellwether")
+READY_SECONDS = 120
+# More than the pollers of one election ever send.
+LINES_A_SECOND = 100
+RESTRICTED = {
+    "runAsNonRoot": True, "runAsUser": 65532, "runAsGroup": 65532, "seccompProfile": {"type": "RuntimeDefault"},
+    "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
+}
+
+
+def peer_pod(name, image, arguments, labels=None):
+    """A pod of the tests' own program."""
+    return {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels or {}},
+        "spec": {
+            "automountServiceAccountToken": False, "terminationGracePeriodSeconds": 5, "enableServiceLinks": False,
+            "containers": [{
+                "name": "peer", "image": image, "imagePullPolicy": "IfNotPresent", "args": arguments,
+                "env": [{"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+                "securityContext": RESTRICTED,
+            }],
+        },
+    }
+
+
+class Election:
+    """What both kinds have in common. `where` is what the table calls it."""
+
+    process = ""  # the name of the process that leads
+    has_epochs = True
+    has_pollers = True  # in each pod, beside the watcher outside
+    every = "2ms"  # between two questions of the watcher to one pod
+
+    def __init__(self, cluster, images, namespace, name, where, replicas=3):
+        self.cluster, self.images, self.namespace, self.name, self.where = cluster, images, namespace, name, where
+        self.replicas = replicas
+        self.collector = f"{name}-collector"
+        self.settles = 0
+
+    def path(self, kind, name=""):
+        group = {"pods": "/api/v1", "services": "/api/v1", "endpointslices": "/apis/discovery.k8s.io/v1",
+                 "statefulsets": "/apis/apps/v1", "deployments": "/apis/apps/v1"}[kind]
+        return f"{group}/namespaces/{self.namespace}/{kind}" + (f"/{name}" if name else "")
+
+    def apply(self, *objects):
+        for item in objects:
+            item["metadata"]["namespace"] = self.namespace
+        self.cluster.apply(*objects)
+
+    def watch(self):
+        labels = {"bellwether-e2e/collector": self.name}
+        self.apply(
+            peer_pod(self.collector, self.images.peer, ["collect"], labels),
+            {"apiVersion": "v1", "kind": "Service", "metadata": {"name": self.collector},
+             "spec": {"selector": labels, "ports": [{"port": 9000}]}},
+            peer_pod(f"{self.name}-watcher", self.images.peer,
+                     ["watch", "-to", f"{self.collector}:9000", "-service", self.name, "-every", self.every]))
+
+    def pods(self):
+        """All pods of the election, also those that are being deleted."""
+        return self.cluster.get(self.path("pods"), labelSelector=self.selector)["items"]
+
+    def runs(self, seconds):
+        """What was recorded in the last seconds, and of older runs those that went on."""
+        return records.parse(self.cluster.text(
+            self.path("pods", self.collector) + "/log", sinceSeconds=math.ceil(seconds),
+            # The kubelet looks at all lines for their times, unless it knows from where on.
+            tailLines=math.ceil(seconds) * LINES_A_SECOND))
+
+    def is_ready(self, pod):
+        return any(condition["type"] == "Ready" and condition["status"] == "True"
+                   for condition in pod["status"].get("conditions", []))
+
+    def settled(self, without=(), other_than="", restarts=None, seconds=READY_SECONDS):
+        """Waits until all pods are there and ready and all of them name one leader; returns the leader's run and the time.
+
+        `without`: uids of pods that must have gone. `other_than`: the id of a leader that must not lead any more.
+        `restarts`: how many restarts of containers there must have been at least."""
+
+        def condition():
+            pods = self.pods()
+            living = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+            names = sorted(pod["metadata"]["name"] for pod in living)
+            if len(pods) != len(living) or len(living) != self.replicas:
+                return None, f"{len(living)} pods, {len(pods) - len(living)} more are being deleted"
+            old = [pod["metadata"]["name"] for pod in living if pod["metadata"]["uid"] in without]
+            if old:
+                return None, f"{old} are the old pods"
+            unready = [pod["metadata"]["name"] for pod in living if not self.is_ready(pod)]
+            if unready:
+                return None, f"{unready} are not ready"
+            if restarts is not None and restart_count(living) < restarts:
+                return None, f"{restart_count(living)} restarts, not {restarts}"
+            runs = self.runs(4)
+            leader, why = records.watched(runs, names)
+            if leader and self.has_pollers:
+                leader, why = records.agreed(runs, names, self.has_epochs)
+            if leader and leader.id == other_than:
+                return None, f"{leader.leader} still leads"
+            return ((leader, records.newest(runs)), "") if leader else (None, why)
+
+        found = wait_until(seconds, f"settled election {self.name}", condition)
+        self.settles += 1
+        return found
+
+    def pod(self, name):
+        return self.cluster.get(self.path("pods", name))
+
+    def restart_all(self):
+        """New pods, all at once: the kubelet waits longer with each restart of a container in the same one."""
+        pods = self.pods()
+        for pod in pods:
+            self.cluster.delete(self.path("pods", pod["metadata"]["name"]), grace=0)
+        return self.settled(without={pod["metadata"]["uid"] for pod in pods})
+
+    def kill_list(self):
+        return ",".join(f"{pod['metadata']['name']}={pod['metadata']['uid']}={pod['status']['podIP']}"
+                        for pod in self.pods() if pod["status"].get("podIP"))
+
+
+def restart_count(pods):
+    return sum(status["restartCount"] for pod in pods
+               for status in pod["status"].get("initContainerStatuses", []) + pod["status"].get("containerStatuses", []))
+
+
+class Release(Election):
+    """A release of the chart, with a poller as the application in each pod."""
+
+    process = "bellwether"
+
+    def __init__(self, *arguments, values=None, **more):
+        super().__init__(*arguments, **more)
+        self.values = values or {}
+        self.kind = self.values.get("kind", "StatefulSet")
+        self.safety = "majority" if self.kind == "StatefulSet" else "classic"
+        self.selector = f"app.kubernetes.io/instance={self.name},app.kubernetes.io/component=member"
+        self.tag = images_tag(self.images.bellwether)
+
+    def install(self):
+        say(f"{self.name}: installing as {self.kind}")
+        self.watch()
+        self.helm("install")
+
+    def helm(self, verb):
+        """Installs or upgrades with the values as they are now."""
+        repository, _, _ = self.images.bellwether.rpartition(":")
+        values = {
+            "fullnameOverride": self.name, "replicas": self.replicas,
+            "image": {"repository": repository, "tag": self.tag},
+            "app": {
+                "image": self.images.peer, "args": ["poll", "-to", f"{self.collector}:9000", "-every", "5ms"],
+                "env": [{"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+            },
+            **self.values,
+        }
+        run("helm", verb, self.name, CHART, "--namespace", self.namespace, "--timeout", "90s", "--values", "-",
+            given=json.dumps(values))
+
+    def workload(self):
+        return self.path("statefulsets" if self.kind == "StatefulSet" else "deployments", self.name)
+
+    def ask(self, pod, path):
+        """What the pod's status API answers, by the API server's proxy."""
+        return self.cluster.get(self.path("pods", f"{pod}:4040") + f"/proxy/{path}")
+
+    def voters_follow(self):
+        """Waits until the leader counts as many voters as there are pods."""
+
+        def condition():
+            leader, _ = self.settled()
+            members = self.ask(leader.leader, "members")
+            voters = [member for member in members["members"] if member.get("voter")]
+            if len(voters) == self.replicas and len(members.get("voters", voters)) == self.replicas:
+                return True, ""
+            return None, f"{len(voters)} voters of {self.replicas} pods"
+
+        wait_until(60, f"{self.replicas} voters", condition)
+
+
+def images_tag(image):
+    return image.rpartition(":")[2]
+
+
+class LeaderReadyRelease(Release):
+    """A release of which only the leader's pod is ready."""
+
+    def is_ready(self, pod):
+        return all(status["started"] for status in pod["status"].get("initContainerStatuses", [{"started": False}]))
+
+    def endpoints(self):
+        """Names of the pods that the leader's Service sends to."""
+        slices = self.cluster.get(self.path("endpointslices"),
+                                  labelSelector=f"kubernetes.io/service-name={self.name}-leader")["items"]
+        return sorted(endpoint["targetRef"]["name"] for one in slices for endpoint in one.get("endpoints") or []
+                      if endpoint["conditions"].get("ready"))
+
+
+class LeaseElection(Election):
+    """Pods of a Deployment that elect by client-go and a Lease. They answer as a sidecar does."""
+
+    process = "peer"
+    has_epochs = False
+    has_pollers = False
+    every = "10ms"
+
+    def __init__(self, *arguments, times, **more):
+        super().__init__(*arguments, **more)
+        self.times = times
+        self.selector = f"bellwether-e2e/lease={self.name}"
+
+    def install(self):
+        say(f"{self.name}: installing")
+        self.watch()
+        labels = {"bellwether-e2e/lease": self.name}
+        duration, deadline, retry = self.times
+        pod = peer_pod(self.name, self.images.peer, [
+            "lease", "-name", self.name, "-duration", duration, "-deadline", deadline, "-retry", retry], labels)
+        spec = pod["spec"]
+        spec["automountServiceAccountToken"] = True
+        spec["serviceAccountName"] = self.name
+        spec["containers"][0]["env"].append(
+            {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}})
+        spec["containers"][0]["readinessProbe"] = {"tcpSocket": {"port": 4040}, "periodSeconds": 1}
+        rbac = "rbac.authorization.k8s.io"
+        self.apply(
+            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": self.name}},
+            {"apiVersion": f"{rbac}/v1", "kind": "Role", "metadata": {"name": self.name},
+             "rules": [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
+                        "verbs": ["get", "create", "update"]}]},
+            {"apiVersion": f"{rbac}/v1", "kind": "RoleBinding", "metadata": {"name": self.name},
+             "roleRef": {"apiGroup": rbac, "kind": "Role", "name": self.name},
+             "subjects": [{"kind": "ServiceAccount", "name": self.name, "namespace": self.namespace}]},
+            {"apiVersion": "v1", "kind": "Service", "metadata": {"name": self.name},
+             "spec": {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": labels,
+                      "ports": [{"port": 4040}]}},
+            {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": self.name},
+             "spec": {"replicas": self.replicas, "selector": {"matchLabels": labels},
+                      "template": {"metadata": {"labels": labels}, "spec": spec}}})

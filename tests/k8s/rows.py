@@ -1,0 +1,347 @@
+"""The rows: what is done to an election, again and again, and what it must not cost."""
+
+import datetime
+import threading
+import time
+
+import records
+from cluster import Refused, say, wait_until
+from election import restart_count
+from table import Bounds, Row
+
+# The program's defaults: --lease and --answer-timeout.
+FAILURE_MS = 1500
+ANSWER_MS = 300
+# The kubelet starts a container of a pod again after 0, 10, 20, 40 s. After as many kills all pods are made anew.
+KILLS = 3
+# In an outage: seconds until the first kill, and how many there are. Each leader is of another pod, so none waits long.
+BEFORE_KILLS = 6
+OUTAGE_KILLS = 5
+
+
+class Lab:
+    """What rows share: the settings, the killer, and the rows that were made."""
+
+    def __init__(self, killer, rounds, wanted):
+        self.killer, self.rounds, self.wanted = killer, rounds, wanted
+        self.rows = []
+        self.guard = threading.Lock()
+
+    def row(self, what, election, bounds=None, rounds=None):
+        """A new row, or None where it was not asked for."""
+        if self.wanted and not any(word in f"{what}, {election.where}" for word in self.wanted):
+            return None
+        bounds = bounds or Bounds()
+        if getattr(election, "safety", "") == "majority":
+            bounds = Bounds(bounds.median, bounds.longest, bounds.changes, duals=0)
+        row = Row(what, election.where, bounds, self.rounds if rounds is None else rounds)
+        with self.guard:
+            self.rows.append(row)
+        return row
+
+
+def take(row, election, since, until, seconds):
+    """Adds what was recorded between two times to the row."""
+    runs = election.runs(seconds + 5)
+    summary = records.summarise(runs, since, until)
+    row.add(summary)
+    if not summary.epochs_rise and election.has_epochs and getattr(election, "safety", "") == "majority":
+        row.errors.append(f"an epoch went back: {summary.leaders}")
+    strangers = records.strangers(runs, [f"{election.name}-"])
+    if strangers:
+        row.errors.append(f"pods of another election were named as leaders: {strangers}")
+    return summary
+
+
+def one_round(row, election, act):
+    """Does it once, waits until all is well again, and adds what happened meanwhile."""
+    leader, since = election.settled()
+    began = time.monotonic()
+    expected = act(election, leader)
+    _, until = election.settled(**expected)
+    summary = take(row, election, since, until, time.monotonic() - began)
+    path = " > ".join(f"{name.removeprefix(election.name + '-')}" for name, _ in summary.leaders)
+    say(f"{row.where}: {row.what} {len(row.leaderless)}: {summary.leaderless * 1000:.1f} ms without a leader, {path}"
+        + (f", TWO LEADERS {summary.duals}" if summary.duals else ""))
+
+
+def repeat(row, election, act, renew=0):
+    """As many rounds as the row wants. `renew`: after so many all pods are made anew."""
+    if row is None:
+        return
+    for number in range(row.wanted):
+        try:
+            if renew and number and number % renew == 0:
+                election.restart_all()
+            one_round(row, election, act)
+        except Exception as error:
+            failed(row, error)
+            try:
+                election.restart_all()
+            except Exception as another:
+                failed(row, another)
+                return
+
+
+def failed(row, error):
+    say(f"{row.where}: {row.what}: FAILED: {error}")
+    row.errors.append(f"{type(error).__name__}: {error}")
+
+
+def uids(pods):
+    return {pod["metadata"]["uid"] for pod in pods}
+
+
+# What is done to an election. Each returns what `settled` has to wait for.
+
+def delete_leader(grace):
+    def act(election, leader):
+        pod = election.pod(leader.leader)
+        election.cluster.delete(election.path("pods", leader.leader), grace)
+        return dict(without=uids([pod]), other_than=leader.id)
+    return act
+
+
+def evict_leader(election, leader):
+    """By the eviction API, as `kubectl drain` does; a second pod must not be evicted meanwhile."""
+    pods = election.pods()
+
+    def evict(name):
+        election.cluster.request("POST", election.path("pods", name) + "/eviction", {
+            "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": election.namespace}})
+
+    def allowed():
+        try:
+            return evict(leader.leader) or True, ""
+        except Refused as error:
+            if error.code != 429:
+                raise
+            return None, str(error)  # The budget has not been counted anew since the last round.
+
+    wait_until(60, "eviction", allowed)
+    other = next(pod["metadata"]["name"] for pod in pods if pod["metadata"]["name"] != leader.leader)
+    try:
+        evict(other)
+    except Refused as error:
+        if error.code != 429:
+            raise
+    else:
+        raise RuntimeError(f"{other} was evicted while {leader.leader} was away: the PodDisruptionBudget allowed it")
+    evicted = [pod for pod in pods if pod["metadata"]["name"] == leader.leader]
+    return dict(without=uids(evicted), other_than=leader.id)
+
+
+def delete_all(election, leader):
+    pods = election.pods()
+    for pod in pods:
+        election.cluster.delete(election.path("pods", pod["metadata"]["name"]))
+    return dict(without=uids(pods))
+
+
+def kill_with(killer):
+    def act(election, leader):
+        restarts = restart_count(election.pods())
+        killer.kill(election, leader.leader)
+        return dict(other_than=leader.id, restarts=restarts + 1)
+    return act
+
+
+def roll(election, leader):
+    """What `kubectl rollout restart` does."""
+    pods = election.pods()
+    now = datetime.datetime.now(datetime.timezone.utc).isoformat()
+    election.cluster.patch(election.workload(), {"spec": {"template": {"metadata": {"annotations": {
+        "kubectl.kubernetes.io/restartedAt": now}}}}})
+    return dict(without=uids(pods))
+
+
+def upgrade(election, leader):
+    """`helm upgrade` to the image's other tag."""
+    pods = election.pods()
+    election.tag = next(tag for tag in election.images.tags if tag != election.tag)
+    election.helm("upgrade")
+    return dict(without=uids(pods))
+
+
+def scale(replicas):
+    def act(election, leader):
+        pods = election.pods()
+        election.replicas = replicas
+        election.helm("upgrade")
+        # The number of voters is an argument, so the old pods are restarted.
+        return dict(without=uids(pods))
+    return act
+
+
+# Tracks: the rows of one election, one after the other. Tracks run at the same time.
+
+def basic(lab, election, gap):
+    """Deletions, kills, evictions: `gap` bounds what is orderly, `crash` what is not."""
+    crash = FAILURE_MS + ANSWER_MS
+    fast = election.safety == "classic"
+    repeat(lab.row("leader's pod deleted", election, Bounds(median=gap, changes=1)), election, delete_leader(None))
+    repeat(lab.row("leader's pod deleted, --force --grace-period=0", election, Bounds(longest=crash)),
+           election, delete_leader(0))
+    repeat(lab.row("leader's process killed (SIGKILL)", election, Bounds(median=gap if fast else crash)),
+           election, kill_with(lab.killer), renew=KILLS)
+    repeat(lab.row("leader's pod evicted; a second eviction is refused", election, Bounds(median=gap, changes=1)),
+           election, evict_leader)
+    repeat(lab.row("all pods deleted at once", election), election, delete_all)
+
+
+def rolling(lab, election, what, act, gap):
+    """Restarts of all pods. A StatefulSet's go from the highest ordinal down: when that one leads, its successor has yet
+    to be restarted, so two changes are the least there can be, and those rounds are a row of their own."""
+    row = lab.row(what, election, Bounds(median=gap, changes=1))
+    if row is None:
+        return
+    if election.kind != "StatefulSet":
+        repeat(row, election, act)
+        return
+    first = Row(f"{what}, the first pod to go leads", election.where, Bounds(median=2 * gap, changes=2, duals=0))
+    try:
+        while len(row.leaderless) < row.wanted:
+            leader, _ = election.settled()
+            if not leader.leader.endswith(f"-{election.replicas - 1}"):
+                one_round(row, election, act)
+            elif len(first.leaderless) < max(1, row.wanted // 3):
+                one_round(first, election, act)
+            else:
+                election.settled(**delete_leader(None)(election, leader))
+    except Exception as error:
+        failed(row, error)
+    if first.leaderless:
+        with lab.guard:
+            lab.rows.append(first)
+
+
+def scaling(lab, election):
+    up, down = lab.row("scaled from 3 to 5", election), lab.row("scaled from 5 to 3", election)
+    if up is None or down is None:
+        return
+    for _ in range(up.wanted):
+        for row, replicas in (up, 5), (down, 3):
+            try:
+                one_round(row, election, scale(replicas))
+                election.voters_follow()
+            except Exception as error:
+                failed(row, error)
+                return
+
+
+def only_endpoint(election):
+    leader = election.settled()[0].leader
+    endpoints = election.endpoints()
+    return (True, "") if endpoints == [leader] else (None, f"the endpoints are {endpoints}, and {leader} leads")
+
+
+def gated(lab, election):
+    """The leader's Service: how long until its only endpoint is the new leader."""
+    for what, act in [("leader's pod deleted", delete_leader(None)),
+                      ("leader's process killed (SIGKILL)", kill_with(lab.killer))]:
+        row = lab.row(f"{what}; the leader's Service follows", election)
+        if row is None:
+            continue
+        took = []
+
+        def followed(election, leader):
+            before = election.endpoints()
+            if before != [leader.leader]:
+                raise RuntimeError(f"the endpoints are {before}, and {leader.leader} leads")
+            began = time.monotonic()
+            expected = act(election, leader)
+
+            def moved():
+                now = election.endpoints()
+                return (True, "") if len(now) == 1 and now != before else (None, f"the endpoints are {now}")
+
+            wait_until(60, "endpoint of the new leader", moved, every=0.05)
+            took.append(time.monotonic() - began)
+            return expected
+
+        for number in range(row.wanted):
+            try:
+                if number and number % KILLS == 0 and "killed" in what:
+                    election.restart_all()
+                wait_until(60, "leader as the only endpoint", lambda: only_endpoint(election))
+                one_round(row, election, followed)
+            except Exception as error:
+                failed(row, error)
+                break
+        if took:
+            took.sort()
+            row.notes.append(f"the Service's only endpoint is the new leader {took[len(took) // 2]:.1f} s (median), "
+                             f"at most {took[-1]:.1f} s after the command")
+
+
+def compared(lab, election):
+    """The same for client-go's election."""
+    repeat(lab.row("leader's pod deleted", election), election, delete_leader(None))
+    repeat(lab.row("leader's pod deleted, --force --grace-period=0", election), election, delete_leader(0))
+    repeat(lab.row("leader's process killed (SIGKILL)", election), election, kill_with(lab.killer), renew=KILLS)
+
+
+def outage(lab, service, killed, others, seconds, every, gaps):
+    """A service of the cluster is stopped for some seconds, and meanwhile each of `killed` loses its leader several times;
+    nothing else may happen to them. `others` are only looked at. As often as makes the rounds."""
+    rows = {}
+    for election in killed:
+        bounds = Bounds(**{gaps[election.safety][0]: gaps[election.safety][1], "changes": 1})
+        rows[election] = lab.row(f"{service.what} stopped, the leader's process killed meanwhile", election, bounds)
+    for election in others:
+        rows[election] = lab.row(f"{service.what} stopped for {seconds} s, nothing else", election, rounds=1)
+    if not any(rows.values()):
+        return
+    if service.missing():
+        say(f"SKIPPED: rows with {service.what} stopped: {service.missing()}")
+        for row in rows.values():
+            if row:
+                row.skipped = service.missing()
+        return
+    elections = [election for election, row in rows.items() if row]
+    while any(len(rows[election].leaderless) < rows[election].wanted for election in elections):
+        stopped = False
+        try:
+            for election in elections:
+                if election in killed:
+                    election.restart_all()
+            started = {election: election.settled()[1] for election in elections}
+            began = time.monotonic()
+            for number, election in enumerate(e for e in elections if e in killed):
+                lab.killer.plan(election, BEFORE_KILLS + number * every / 2, every, OUTAGE_KILLS)
+            stopped = True
+            service.stop()
+            time.sleep(seconds)
+            service.start()
+            stopped = False
+            for election in elections:
+                _, until = election.settled()
+                account(rows[election], election, started[election], until, time.monotonic() - began,
+                        OUTAGE_KILLS if election in killed else 0)
+        except Exception as error:
+            for election in elections:
+                failed(rows[election], error)
+            if stopped:
+                service.start()
+            return
+
+
+def account(row, election, since, until, seconds, kills):
+    """A round for each kill, from just before it to just before the next one; before the first one nothing may happen."""
+    if not kills:
+        summary = take(row, election, since, until, seconds)
+        say(f"{row.where}: {row.what}: {summary.leaderless * 1000:.1f} ms without a leader, {summary.leaders}")
+        return
+    runs = election.runs(seconds + 5)
+    times = [at - 0.05 for at, _ in records.kills(runs) if at > since]
+    if len(times) != kills:
+        row.errors.append(f"{len(times)} kills of {kills} are recorded")
+    if not times:
+        return
+    quiet = records.summarise(runs, since, times[0])
+    if quiet.changes or quiet.leaderless > 0.05:
+        row.errors.append(f"before the first kill: {quiet.changes} changes, {quiet.leaderless * 1000:.1f} ms without a leader")
+    for start, end in zip(times, times[1:] + [until]):
+        summary = take(row, election, start, end, seconds)
+        say(f"{row.where}: {row.what} {len(row.leaderless)}: {summary.leaderless * 1000:.1f} ms without a leader, "
+            f"{summary.changes} changes")

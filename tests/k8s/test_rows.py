@@ -1,0 +1,129 @@
+"""Tests of the rounds, with an election that is only made up."""
+
+import types
+import unittest
+from unittest import mock
+
+import rows
+from records import parse
+from table import Bounds
+from test_records import leads, line
+
+
+class MadeUp:
+    """Leads as its records say; each `settled` returns the next of `leaders` with a time."""
+
+    where, name, kind, safety, has_epochs, replicas = "made up", "web", "StatefulSet", "majority", True, 3
+
+    def __init__(self, leaders, *lines):
+        self.leaders, self.lines, self.renewed, self.waited = list(leaders), lines, 0, []
+
+    def settled(self, **expected):
+        self.waited.append(expected)
+        name, at = self.leaders.pop(0)
+        if name is None:
+            raise TimeoutError("no settled election")
+        return types.SimpleNamespace(leader=name, id=name), at
+
+    def runs(self, seconds):
+        return parse("\n".join(self.lines))
+
+    def restart_all(self):
+        self.renewed += 1
+
+
+HANDOVER = (leads("s", 1, "web-0", 1, 0, 1000), leads("t", 1, "web-1", 2, 1010, 3000))
+
+
+@mock.patch("rows.say", mock.Mock())
+class Rounds(unittest.TestCase):
+    def lab(self, rounds=1, wanted=()):
+        return rows.Lab(None, rounds, wanted)
+
+    def test_a_round_waits_for_what_the_act_says_and_adds_what_happened(self):
+        election = MadeUp([("web-0", 0.5), ("web-1", 2.5)], *HANDOVER)
+        row = self.lab().row("deleted", election)
+        rows.repeat(row, election, lambda election, leader: dict(other_than=leader.id))
+        self.assertEqual((row.changes, row.errors), ([1], []))
+        self.assertAlmostEqual(row.leaderless[0], 12.0)
+        self.assertEqual(election.waited, [{}, {"other_than": "web-0"}])
+
+    def test_majority_is_never_allowed_two_leaders(self):
+        self.assertEqual(self.lab().row("deleted", MadeUp([]), Bounds(median=50)).bounds, Bounds(median=50, duals=0))
+
+    def test_a_leader_of_another_release_fails_the_row(self):
+        election = MadeUp([("web-0", 0.5), ("web-1", 2.5)], *HANDOVER, line("u", 1, "follows", 0, 900, "shop-0", "x", 1))
+        row = self.lab().row("deleted", election)
+        rows.repeat(row, election, lambda election, leader: {})
+        self.assertIn("shop-0", row.errors[0])
+
+    def test_an_epoch_that_goes_back_fails_the_row(self):
+        election = MadeUp([("web-0", 0.5), ("web-1", 2.5)],
+                          leads("s", 1, "web-0", 7, 0, 1000), leads("t", 1, "web-1", 2, 1010, 3000))
+        row = self.lab().row("deleted", election)
+        rows.repeat(row, election, lambda election, leader: {})
+        self.assertIn("epoch went back", row.errors[0])
+
+    def test_a_round_that_does_not_settle_fails_the_row_and_the_next_one_is_run(self):
+        election = MadeUp([("web-0", 0.5), (None, 0), ("web-0", 0.5), ("web-1", 2.5)], *HANDOVER)
+        row = self.lab(2).row("deleted", election)
+        rows.repeat(row, election, lambda election, leader: {})
+        self.assertEqual((len(row.leaderless), len(row.errors), election.renewed, row.verdict), (1, 1, 1, "FAILED"))
+
+    def test_pods_are_made_anew_after_some_kills(self):
+        election = MadeUp([("web-0", 0.5), ("web-1", 2.5)] * 4, *HANDOVER)
+        rows.repeat(self.lab(4).row("killed", election), election, lambda election, leader: {}, renew=3)
+        self.assertEqual(election.renewed, 1)
+
+    def test_only_what_is_asked_for(self):
+        lab = self.lab(wanted=["killed"])
+        self.assertIsNone(lab.row("deleted", MadeUp([])))
+        self.assertIsNotNone(lab.row("killed", MadeUp([])))
+
+    def test_rounds_in_which_the_first_pod_to_go_leads_are_a_row_of_their_own(self):
+        lab = self.lab(1)
+        election = MadeUp([("web-2", 0.1), ("web-2", 0.5), ("web-1", 2.5), ("web-0", 0.1), ("web-0", 0.5), ("web-1", 2.5)],
+                          *HANDOVER)
+        rows.rolling(lab, election, "rolled", lambda election, leader: {}, 50)
+        self.assertEqual([(row.what, len(row.leaderless), row.bounds.changes) for row in lab.rows],
+                         [("rolled", 1, 1), ("rolled, the first pod to go leads", 1, 2)])
+
+
+@mock.patch("rows.say", mock.Mock())
+class Outages(unittest.TestCase):
+    def killed(self, at, pod):
+        return line("kill", at, "killed", at, at, target=pod)
+
+    def accounted(self, *lines, kills=2):
+        election = MadeUp([], *lines)
+        row = rows.Lab(None, 2, ()).row("stopped", election)
+        rows.account(row, election, 0.2, 5.9, 10, kills)
+        return row
+
+    def test_each_kill_is_a_round(self):
+        row = self.accounted(leads("s", 1, "web-0", 1, 0, 1000), leads("t", 1, "web-1", 2, 1010, 3000),
+                             leads("u", 1, "web-2", 3, 3020, 6000), self.killed(1000, "web-0"), self.killed(3000, "web-1"))
+        self.assertEqual((row.changes, row.errors), ([1, 1], []))
+        self.assertAlmostEqual(row.leaderless[0], 12.0)
+        self.assertAlmostEqual(row.leaderless[1], 22.0)
+
+    def test_a_change_before_the_first_kill_is_an_error(self):
+        row = self.accounted(leads("s", 1, "web-0", 1, 0, 400), leads("t", 1, "web-1", 2, 410, 1000),
+                             leads("u", 1, "web-2", 3, 1010, 6000), self.killed(1000, "web-1"), kills=1)
+        self.assertEqual(len(row.errors), 1)
+        self.assertIn("before the first kill: 1 changes", row.errors[0])
+
+    def test_a_kill_that_nobody_recorded_is_an_error(self):
+        row = self.accounted(leads("s", 1, "web-0", 1, 0, 1000), leads("t", 1, "web-1", 2, 1010, 6000),
+                             self.killed(1000, "web-0"))
+        self.assertIn("1 kills of 2", row.errors[0])
+
+    def test_what_cannot_be_stopped_is_skipped_and_says_so(self):
+        service = types.SimpleNamespace(what="the API server", missing=lambda: "no command")
+        lab, election = rows.Lab(None, 1, ()), MadeUp([])
+        rows.outage(lab, service, [election], [], 1, 1, {"majority": ("median", 50)})
+        self.assertEqual([(row.verdict, row.skipped) for row in lab.rows], [("SKIPPED", "no command")])
+
+
+if __name__ == "__main__":
+    unittest.main()
