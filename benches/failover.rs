@@ -11,6 +11,8 @@
 mod rounds;
 #[path = "../tests/real/usage.rs"]
 mod usage;
+#[path = "../tests/support/wait.rs"]
+mod wait;
 
 use bellwether::demo::fleet::{Agreement, Fleet, Plan};
 use bellwether::election::{Epoch, ProcessId, Record};

@@ -24,6 +24,8 @@ mod sampler;
 mod storm;
 #[path = "chaos/topologies.rs"]
 mod topologies;
+#[path = "support/wait.rs"]
+mod wait;
 
 use cluster::{Cluster, Plan, Safety, name};
 use history::{Observer, Seconds};

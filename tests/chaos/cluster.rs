@@ -5,18 +5,17 @@ use super::history::{Answer, Life, Nanos, Observer};
 use super::network::{Network, Path as Way, Paths, address, own_clocks};
 use super::sampler::{Samplers, status};
 use crate::namespace::must;
+use crate::wait::within;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 
 /// How long anything may take that has no bound of its own; only a failing test waits for it.
 pub const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two looks at something that cannot be waited for otherwise.
-const LOOK: Duration = Duration::from_millis(2);
 /// Bytes on the disk of a process.
 const DISK: &str = "size=256k";
 /// Fills a disk.
@@ -412,16 +411,4 @@ impl Cluster {
 /// The name of the process of a place, as `--voters N` would have it.
 pub fn name(place: usize) -> String {
     format!("p-{place}")
-}
-
-/// Waits for something to come about.
-pub fn within<T>(patience: Duration, mut wanted: impl FnMut() -> Option<T>) -> Option<T> {
-    let deadline = Instant::now() + patience;
-    loop {
-        let result = wanted();
-        if result.is_some() || Instant::now() > deadline {
-            return result;
-        }
-        std::thread::sleep(LOOK);
-    }
 }

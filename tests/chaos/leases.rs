@@ -1,9 +1,10 @@
 //! A leader that loses its majority, or is stopped: it answers no at the latest when its lease ends, and the next one
 //! answers yes only after that.
 
-use super::cluster::{Cluster, PATIENCE, Plan, Safety, name, within};
+use super::cluster::{Cluster, PATIENCE, Plan, Safety, name};
 use super::history::{LEASE, Nanos, Seconds};
 use super::{alone, seed, sound};
+use crate::wait::within;
 use rustix::process::Signal;
 use std::time::Duration;
 

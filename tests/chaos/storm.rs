@@ -1,8 +1,9 @@
 //! Faults one upon another, drawn from a seed, with calms in which the cluster has to agree.
 
-use super::cluster::{Cluster, PATIENCE, State, name, within};
+use super::cluster::{Cluster, PATIENCE, State, name};
 use super::history::{self, Nanos, Seconds};
 use super::network::{Path, Paths};
+use crate::wait::within;
 use fastrand::Rng;
 use rustix::process::Signal;
 use std::collections::BTreeMap;

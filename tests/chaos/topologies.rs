@@ -1,10 +1,11 @@
 //! The partial partitions that "Omni-Paxos: Breaking the Barriers of Partial Connectivity" (EuroSys 2023) names, with
 //! five processes: each ends with one leader that stays, although some processes reach others that the leader doesn't.
 
-use super::cluster::{Cluster, Plan, Safety, name, within};
+use super::cluster::{Cluster, Plan, Safety, name};
 use super::history::{self, Nanos, Seconds};
 use super::network::{Path, Paths};
 use super::{alone, seed, sound};
+use crate::wait::within;
 use std::time::Duration;
 
 const N: usize = 5;

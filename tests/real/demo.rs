@@ -1,7 +1,8 @@
 //! `bellwether demo`, run as a program: what it exits with, and that it leaves nothing behind.
 
 use crate::harness::{binary, fleet};
-use crate::rounds::{PATIENCE, within};
+use crate::rounds::PATIENCE;
+use crate::wait::within;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;

@@ -1,7 +1,8 @@
 //! SIGTERM: exit code 0 within a second, whatever the process is in the middle of.
 
 use crate::harness::{binary, fleet, started};
-use crate::rounds::{FAREWELL_MAX, PATIENCE, within};
+use crate::rounds::{FAREWELL_MAX, PATIENCE};
+use crate::wait::within;
 use rustix::process::{Pid, Signal, kill_process};
 use std::net::TcpStream;
 use std::os::unix::process::ExitStatusExt;

@@ -1,6 +1,7 @@
 //! Fleets for tests: with logs, which are shown when a test fails.
 
-use crate::rounds::{PATIENCE, within};
+use crate::rounds::PATIENCE;
+use crate::wait::within;
 use bellwether::demo::fleet::{Agreement, Fleet, Plan};
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;

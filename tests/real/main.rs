@@ -21,3 +21,5 @@ mod rounds;
 mod state;
 mod usage;
 mod voters;
+#[path = "../support/wait.rs"]
+mod wait;

@@ -2,8 +2,9 @@
 
 use crate::harness::{Real, fleet, voters, voters_started};
 use crate::rounds::{
-    ANSWER_TIMEOUT, Cause, FAILURE_TIMEOUT, PATIENCE, bring_back, is_ready, pause, take_down, within,
+    ANSWER_TIMEOUT, Cause, FAILURE_TIMEOUT, PATIENCE, bring_back, is_ready, pause, take_down,
 };
+use crate::wait::within;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;

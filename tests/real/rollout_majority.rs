@@ -1,7 +1,8 @@
 //! A rolling restart of voters that keep their disks, as a StatefulSet does it: each once the one before is ready.
 
 use crate::harness::{Real, voters};
-use crate::rounds::{PATIENCE, is_ready, within};
+use crate::rounds::{PATIENCE, is_ready};
+use crate::wait::within;
 use bellwether::demo::fleet::Agreement;
 use rustix::process::Signal;
 use std::time::{Duration, Instant};

@@ -1,6 +1,7 @@
 //! One round with a fleet of real processes: the leader is taken down, others take over, it comes back. Shared by the
 //! tests and the benchmark. What has to hold in every round is checked here.
 
+use crate::wait::within;
 use bellwether::demo::fleet::{Agreement, Answer, Fleet};
 use rustix::process::Signal;
 use std::fmt::Display;
@@ -150,18 +151,6 @@ fn ready(fleet: &Fleet) -> Result<(), String> {
 /// Whether a process says that it is ready.
 pub fn is_ready(fleet: &Fleet, place: usize) -> bool {
     fleet.get(place, "/readyz").is_ok_and(|(status, _)| status == 200)
-}
-
-/// Waits for something to come about.
-pub fn within<T>(patience: Duration, mut wanted: impl FnMut() -> Option<T>) -> Option<T> {
-    let deadline = Instant::now() + patience;
-    loop {
-        let result = wanted();
-        if result.is_some() || Instant::now() > deadline {
-            return result;
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 fn unchanged(fleet: &Fleet, before: &Agreement, after: &Agreement, what: &str) -> Result<(), String> {

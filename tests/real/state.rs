@@ -1,7 +1,8 @@
 //! State folders that are missing, damaged, read-only, in use, copied or full.
 
 use crate::harness::{Real, fleet, started};
-use crate::rounds::{PATIENCE, within};
+use crate::rounds::PATIENCE;
+use crate::wait::within;
 use rustix::process::Signal;
 use std::fs;
 use std::path::Path;

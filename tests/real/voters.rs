@@ -1,7 +1,8 @@
 //! Voters that are not given the same: other `--voters`, as when a StatefulSet is scaled, another lease, another level.
 
 use crate::harness::{Real, fleet, voters, voters_started};
-use crate::rounds::{PATIENCE, is_ready, within};
+use crate::rounds::{PATIENCE, is_ready};
+use crate::wait::within;
 use bellwether::demo::fleet::Agreement;
 use rustix::process::Signal;
 use serde_json::Value;
