@@ -286,7 +286,11 @@ impl Machine {
             }
         }
         self.own_addresses.retain(|a| *a == self.me.address || addresses.contains(a));
+        let first = self.candidates.is_empty();
         self.candidates = addresses;
+        if first {
+            self.listed_first();
+        }
         if self.phase.leading() {
             let forget_after = self.settings.forget_after;
             let long_gone = self.ids(|m| {

@@ -203,11 +203,25 @@ impl Machine {
         asking.overdue || self.ids(|m| m.linked).len() + 1 >= asking.expect
     }
 
+    /// The first look-up that names somebody, while this process asks: the margin begins, since only now can the set of
+    /// peers be stable.
+    pub(super) fn listed_first(&mut self) {
+        if matches!(self.phase, Phase::Asking(_)) {
+            self.arm(Timer::Margin, self.settings.stable_margin);
+        }
+    }
+
     /// The set of peers has been stable for the margin.
     pub(super) fn margin_over(&mut self, now: Now) {
+        let lost = self.candidates.is_empty() && self.ids(|m| m.linked).is_empty();
         let Phase::Asking(asking) = &mut self.phase else {
             return;
         };
+        if lost && !asking.overdue && !asking.after_pause {
+            // Nobody has said where peers may be: the name server is down, or does not know of a pod that has just been
+            // made. That is no reason to think that there are none. They may come by themselves.
+            return self.arm(Timer::Margin, self.settings.stable_margin);
+        }
         if asking.named.is_some() && !asking.overdue {
             // A live peer follows somebody who has not replied to us. Contesting that leader because of our own link
             // would unseat it for all others: ask again, until the start timeout.
