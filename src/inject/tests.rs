@@ -6,6 +6,8 @@ use super::*;
 use crate::config::{Level, Only, Workload};
 use proptest::prelude::*;
 
+mod chart;
+
 fn args() -> InjectArgs {
     InjectArgs {
         file: "-".into(),
