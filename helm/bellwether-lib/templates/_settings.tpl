@@ -22,9 +22,8 @@ all of it at once.
 {{- if not $settings.replicas -}}
 {{- $_ := set $settings "replicas" (int .Values.replicaCount) -}}
 {{- end -}}
-{{- if not $settings.voters -}}
+{{- /* The program refuses to run as a process that does not vote. */ -}}
 {{- $_ := set $settings "voters" (int $settings.replicas) -}}
-{{- end -}}
 {{- if not $settings.state.type -}}
 {{- $_ := set $settings.state "type" (ternary "persistentVolumeClaim" "none" (eq $settings.safety "majority")) -}}
 {{- end -}}
@@ -58,16 +57,13 @@ all of it at once.
 {{- if ne $s.kind "StatefulSet" -}}
 {{- $faults = append $faults (printf "safety: majority needs kind: StatefulSet, since voters are known by their pods' names, which a %s does not keep: set kind: StatefulSet, or safety: classic" $s.kind) -}}
 {{- end -}}
-{{- if gt $voters $replicas -}}
-{{- $faults = append $faults (printf "voters: %d are more than the %d replicas: set voters: 0, so that they follow replicas" $voters $replicas) -}}
-{{- end -}}
 {{- if and (eq $voters 1) (not $s.allowSingleVoter) -}}
 {{- $faults = append $faults "a single voter survives nothing: set replicas: 3 (or 5), or allowSingleVoter: true where that is what you want" -}}
 {{- else if and (gt $voters 0) (eq (mod $voters 2) 0) -}}
-{{- $faults = append $faults (printf "%d voters survive no more losses than %d, and need more of them up: set an odd number of replicas%s" $voters (sub $voters 1) (ternary (printf ", or voters: %d, so that one replica takes part without a vote" (sub $voters 1)) "" (gt $voters 2))) -}}
+{{- $faults = append $faults (printf "%d voters survive no more losses than %d, and need more of them up: set an odd number of replicas" $voters (sub $voters 1)) -}}
 {{- end -}}
 {{- if gt $voters 31 -}}
-{{- $faults = append $faults (printf "%d voters; at most 31 are possible: set voters: 5, the other replicas take part without a vote" $voters) -}}
+{{- $faults = append $faults (printf "%d voters; at most 31 are possible: set fewer replicas, or safety: classic" $voters) -}}
 {{- end -}}
 {{- if eq $s.state.type "none" -}}
 {{- $faults = append $faults "safety: majority needs a place for its record: set state.type: persistentVolumeClaim, or emptyDir" -}}
