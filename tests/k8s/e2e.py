@@ -7,7 +7,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import threading
 
 import rows
 from checks import Checks, agree, apart, helm_test, refused, scenarios
@@ -20,7 +19,7 @@ Images = collections.namedtuple("Images", "bellwether peer tags")
 # Everything is in these namespaces, and goes with them.
 MAIN, LEASES, NODE = "bellwether-e2e", "bellwether-e2e-leases", "bellwether-e2e-node"
 
-ELECTIONS = ["web", "batch", "roll", "grow", "gate", "lease", "fast"]
+ELECTIONS = ["web", "batch", "gate", "lease", "fast"]
 
 DEFAULT = ("15s", "10s", "2s")
 # The API refuses a Lease of less than a second; client-go wants duration > deadline > 1.2 * retry.
@@ -54,6 +53,7 @@ def arguments():
     if ":" not in given.images.bellwether.rpartition("/")[2]:
         parser.error(f"IMAGE={given.images.bellwether} has no tag; expected NAME:TAG")
     given.images.tags.extend([given.images.bellwether.rpartition(":")[2], environment("NEXT_TAG", "next")])
+    given.elections = given.election or ELECTIONS
     given.load, given.crds = environment("LOAD", ""), environment("CRDS", "")
     given.stop, given.start = environment("STOP", ""), environment("START", "")
     if given.archives and not given.load:
@@ -82,7 +82,7 @@ def main():
             main_rows(cluster, given, lab, checks)
             for namespace in (MAIN, LEASES):
                 cluster.namespace(namespace)
-            outages(cluster, given, lab)
+            outages(cluster, given, lab, checks)
         finally:
             if not given.keep:
                 say("deleting everything")
@@ -104,24 +104,19 @@ def report(given, lab, checks):
                 file.write(content)
 
 
-def at_once(lab, elections, tracks):
-    """Runs tracks, each with its own election, at the same time; what ends one of them is a failure of a row."""
-
-    def track(election, *steps):
-        try:
-            election.install()
-            for step in steps:
-                step(election)
-        except Exception as error:
-            row = rows.Row("the track of all rows", election.where)
-            rows.failed(row, error)
-            lab.rows.append(row)
-
-    threads = [threading.Thread(target=track, args=one) for one in tracks if one[0].name in elections]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+def track(lab, election, *steps):
+    """Installs an election, does the steps, and removes it; what ends that is a failure of a row. One election at a time:
+    pods that start and pollers that ask would make everybody's gaps longer."""
+    try:
+        election.install()
+        for step in steps:
+            step(election)
+    except Exception as error:
+        row = rows.Row("the track of all rows", election.where)
+        rows.failed(row, error)
+        lab.rows.append(row)
+    finally:
+        election.remove()
 
 
 def main_rows(cluster, given, lab, checks):
@@ -130,13 +125,10 @@ def main_rows(cluster, given, lab, checks):
 
     majority = release(Release, "web", "StatefulSet, majority")
     classic = release(Release, "batch", "Deployment, classic", kind="Deployment")
-    rolled = release(Release, "roll", "StatefulSet, majority")
-    scaled = release(Release, "grow", "StatefulSet, majority")
     gated = release(LeaderReadyRelease, "gate", "StatefulSet, majority", readiness="leader", updateStrategy={"type": "OnDelete"},
                     podDisruptionBudget={"enabled": False}, leaderService={"enabled": True})
     slow = LeaseElection(cluster, given.images, LEASES, "lease", "client-go, " + "/".join(DEFAULT), times=DEFAULT)
     fast = LeaseElection(cluster, given.images, LEASES, "fast", "client-go, " + "/".join(FASTEST), times=FASTEST)
-    releases = [majority, classic, rolled, scaled, gated]
 
     def checked(election):
         if not given.no_checks:
@@ -160,24 +152,25 @@ def main_rows(cluster, given, lab, checks):
     def compares(election):
         rows.compared(lab, election)
 
-    at_once(lab, given.election or ELECTIONS, [
-        (majority, checked, basics), (classic, checked, basics, rolls), (rolled, checked, rolls),
-        (scaled, checked, scales), (gated, gates), (slow, compares), (fast, compares)])
-    if not given.no_checks:
-        checks.check("releases in one namespace do not mix", apart,
-                     [one for one in releases if one.name in (given.election or ELECTIONS)])
+    for election, *steps in [(majority, checked, basics, rolls, scales), (classic, checked, basics, rolls),
+                             (gated, gates), (slow, compares), (fast, compares)]:
+        if election.name in given.elections:
+            track(lab, election, *steps)
 
 
-def outages(cluster, given, lab):
-    """With five pods each, so that each leader that is killed is of another pod."""
+def outages(cluster, given, lab, checks):
+    """With five pods each: a pod whose process was killed twice is started again late."""
     majority = Release(cluster, given.images, MAIN, "web", "StatefulSet of 5, majority", replicas=5)
     classic = Release(cluster, given.images, MAIN, "batch", "Deployment of 5, classic", replicas=5,
                       values={"kind": "Deployment"})
     slow = LeaseElection(cluster, given.images, LEASES, "lease", "client-go, " + "/".join(DEFAULT), times=DEFAULT)
     gaps = {"classic": ("median", GAP_MS), "majority": ("median", rows.FAILURE_MS + rows.ANSWER_MS)}
-    at_once(lab, given.election or ELECTIONS, [(majority,), (classic,), (slow,)])
-    killed = [one for one in (majority, classic) if one.name in (given.election or ELECTIONS)]
-    others = [one for one in (slow,) if one.name in (given.election or ELECTIONS)]
+    killed = [one for one in (majority, classic) if one.name in given.elections]
+    others = [one for one in (slow,) if one.name in given.elections]
+    for election in killed + others:
+        election.install()
+    if not given.no_checks:
+        checks.check("releases in one namespace do not mix", apart, killed)
     rows.outage(lab, NameServer(cluster), killed, [], 60, 10, gaps)
     rows.outage(lab, ApiServer(cluster, given.stop, given.start), killed, others, 30, 5, gaps)
 

@@ -65,6 +65,12 @@ class Election:
             peer_pod(f"{self.name}-watcher", self.images.peer,
                      ["watch", "-to", f"{self.collector}:9000", "-service", self.name, "-every", self.every]))
 
+    def forget(self, *names):
+        """Deletes the watch, and pods, services and the like of these names."""
+        watchers = [("pods", self.collector), ("pods", f"{self.name}-watcher"), ("services", self.collector)]
+        for kind, name in [*watchers, *names]:
+            self.cluster.delete(self.path(kind, name))
+
     def pods(self):
         """All pods of the election, also those that are being deleted."""
         return self.cluster.get(self.path("pods"), labelSelector=self.selector)["items"]
@@ -80,10 +86,11 @@ class Election:
         return any(condition["type"] == "Ready" and condition["status"] == "True"
                    for condition in pod["status"].get("conditions", []))
 
-    def settled(self, without=(), other_than="", restarts=None, seconds=READY_SECONDS):
-        """Waits until all pods are there and ready and all of them name one leader; returns the leader's run and the time.
+    def settled(self, without=(), other_than=None, restarts=None, seconds=READY_SECONDS):
+        """Waits until all pods are there and ready and all of them name one leader; returns the leader's run, and the last
+        time at which it is proven to lead. (The newest record of any pod may be half a second newer than the leader's.)
 
-        `without`: uids of pods that must have gone. `other_than`: the id of a leader that must not lead any more.
+        `without`: uids of pods that must have gone. `other_than`: a leadership that must have ended.
         `restarts`: how many restarts of containers there must have been at least."""
 
         def condition():
@@ -104,9 +111,9 @@ class Election:
             leader, why = records.watched(runs, names)
             if leader and self.has_pollers:
                 leader, why = records.agreed(runs, names, self.has_epochs)
-            if leader and leader.id == other_than:
+            if leader and leader.leadership == other_than:
                 return None, f"{leader.leader} still leads"
-            return ((leader, records.newest(runs)), "") if leader else (None, why)
+            return ((leader, leader.proven[1]), "") if leader else (None, why)
 
         found = wait_until(seconds, f"settled election {self.name}", condition)
         self.settles += 1
@@ -150,6 +157,10 @@ class Release(Election):
         self.watch()
         self.helm("install")
 
+    def remove(self):
+        run("helm", "uninstall", self.name, "--namespace", self.namespace, "--wait", "--timeout", "90s")
+        self.forget()
+
     def helm(self, verb):
         """Installs or upgrades with the values as they are now."""
         repository, _, _ = self.images.bellwether.rpartition(":")
@@ -157,7 +168,7 @@ class Release(Election):
             "fullnameOverride": self.name, "replicas": self.replicas,
             "image": {"repository": repository, "tag": self.tag},
             "app": {
-                "image": self.images.peer, "args": ["poll", "-to", f"{self.collector}:9000", "-every", "5ms"],
+                "image": self.images.peer, "args": ["poll", "-to", f"{self.collector}:9000", "-every", "10ms"],
                 "env": [{"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
             },
             **self.values,
@@ -173,17 +184,16 @@ class Release(Election):
         return self.cluster.get(self.path("pods", f"{pod}:4040") + f"/proxy/{path}")
 
     def voters_follow(self):
-        """Waits until the leader counts as many voters as there are pods."""
+        """Waits until the leader counts the voters that it should."""
+        wanted = [f"{self.name}-{ordinal}" for ordinal in range(self.replicas)]
 
         def condition():
             leader, _ = self.settled()
-            members = self.ask(leader.leader, "members")
-            voters = [member for member in members["members"] if member.get("voter")]
-            if len(voters) == self.replicas and len(members.get("voters", voters)) == self.replicas:
-                return True, ""
-            return None, f"{len(voters)} voters of {self.replicas} pods"
+            view = self.ask(leader.leader, "members")["voters"]
+            voters = sorted(view["names"]) if view else []
+            return (True, "") if voters == wanted else (None, f"{voters} vote, not {wanted}")
 
-        wait_until(60, f"{self.replicas} voters", condition)
+        wait_until(60, "voters", condition)
 
 
 def images_tag(image):
@@ -245,3 +255,6 @@ class LeaseElection(Election):
             {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": self.name},
              "spec": {"replicas": self.replicas, "selector": {"matchLabels": labels},
                       "template": {"metadata": {"labels": labels}, "spec": spec}}})
+
+    def remove(self):
+        self.forget(("deployments", self.name), ("services", self.name))

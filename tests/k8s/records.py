@@ -30,6 +30,11 @@ class Run:
     answers: int
 
     @property
+    def leadership(self):
+        """A process leads in one epoch once; its id stays over a restart where it has a disk."""
+        return self.id, self.epoch
+
+    @property
     def proven(self):
         """From when until when the answer held for certain: between an answer's sending and its arrival is a doubt."""
         return self.first_received, max(self.first_received, self.last_sent)
@@ -135,7 +140,7 @@ def summarise(runs, since, until):
         start, end = run.proven
         if end < since or start > until:
             continue
-        key = (run.id, run.epoch)
+        key = run.leadership
         began[key] = min(began.get(key, (start, run.leader)), (start, run.leader))
         spans.append((max(start, since), min(end, until), key, run.leader))
     order = sorted(began.items(), key=lambda item: item[1][0])

@@ -23,7 +23,7 @@ class MadeUp:
         name, at = self.leaders.pop(0)
         if name is None:
             raise TimeoutError("no settled election")
-        return types.SimpleNamespace(leader=name, id=name), at
+        return types.SimpleNamespace(leader=name, leadership=(name, 1)), at
 
     def runs(self, seconds):
         return parse("\n".join(self.lines))
@@ -43,10 +43,10 @@ class Rounds(unittest.TestCase):
     def test_a_round_waits_for_what_the_act_says_and_adds_what_happened(self):
         election = MadeUp([("web-0", 0.5), ("web-1", 2.5)], *HANDOVER)
         row = self.lab().row("deleted", election)
-        rows.repeat(row, election, lambda election, leader: dict(other_than=leader.id))
+        rows.repeat(row, election, lambda election, leader: dict(other_than=leader.leadership))
         self.assertEqual((row.changes, row.errors), ([1], []))
         self.assertAlmostEqual(row.leaderless[0], 12.0)
-        self.assertEqual(election.waited, [{}, {"other_than": "web-0"}])
+        self.assertEqual(election.waited, [{}, {"other_than": ("web-0", 1)}])
 
     def test_majority_is_never_allowed_two_leaders(self):
         self.assertEqual(self.lab().row("deleted", MadeUp([]), Bounds(median=50)).bounds, Bounds(median=50, duals=0))
