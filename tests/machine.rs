@@ -13,7 +13,7 @@ use bellwether::election::{
     Action, Body, CrashEvidence, Entry, Epoch, Event, Incarnation, Machine, MembershipVersion, Message,
     Moment, Now, Peer, Preempt, Priority, Role, Settings, State, Timer, Variant,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use support::network::{Effect, Rule};
 use support::trace::Detail;
@@ -366,6 +366,20 @@ impl Alone {
         let mut members: Vec<usize> = self.machine.view().members.iter().map(|m| number(m.peer.id)).collect();
         members.sort_unstable();
         members
+    }
+}
+
+/// Where there is nothing to look up, the margin is enough; where nobody has answered yet, it is not.
+#[test]
+fn only_who_knows_of_no_peers_leads_after_the_margin() {
+    for (told, role) in [(true, Role::Leading), (false, Role::Asking)] {
+        let mut alone = Alone::new(1);
+        if told {
+            alone.feed(Event::Candidates(BTreeSet::new()));
+        }
+        alone.now += alone.armed(Timer::Margin).unwrap();
+        alone.feed(Event::Timer(Timer::Margin));
+        assert_eq!(alone.machine.view().role, role);
     }
 }
 

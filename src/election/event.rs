@@ -38,7 +38,8 @@ pub enum Event {
     },
     /// A timer that was armed and not disarmed is due.
     Timer(Timer),
-    /// A look-up worked and named somebody: all addresses where peers may be. A failed or empty look-up is no event.
+    /// A look-up worked and named somebody: all addresses where peers may be. A failed or empty look-up is no event; where
+    /// there is nothing to look up, there are no addresses.
     Candidates(BTreeSet<SocketAddr>),
     /// A dial to this address reached this process itself.
     ReachedSelf(SocketAddr),

@@ -20,6 +20,7 @@ use crate::{http, net, wire};
 use board::Board;
 use driver::{Driver, Input};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -174,9 +175,13 @@ fn sidecar(config: Config) -> Result<(), Failure> {
         },
         move |lookup| {
             lookups.lookup(lookup.result.name());
-            if let LookupResult::Found(addresses) = lookup.result {
-                let _ = sender.send(Input::Found(addresses));
-            }
+            let addresses = match lookup.result {
+                LookupResult::Found(addresses) => addresses,
+                // There was nothing to ask for: no peers are configured.
+                LookupResult::Empty if lookup.complete => BTreeSet::new(),
+                LookupResult::Empty | LookupResult::Unknown { .. } => return,
+            };
+            let _ = sender.send(Input::Found(addresses));
         },
     )?;
 

@@ -286,9 +286,7 @@ impl Machine {
             }
         }
         self.own_addresses.retain(|a| *a == self.me.address || addresses.contains(a));
-        let first = self.candidates.is_empty();
-        self.candidates = addresses;
-        if first {
+        if self.candidates.replace(addresses).is_none() {
             self.listed_first();
         }
         if self.phase.leading() {

@@ -74,8 +74,8 @@ pub struct Machine {
     /// Whether a round since the last leader has ended with nobody announced.
     fruitless: bool,
     roster: Roster,
-    /// Where discovery says that peers may be.
-    candidates: BTreeSet<SocketAddr>,
+    /// Where discovery says that peers may be; none: it has not said anything yet.
+    candidates: Option<BTreeSet<SocketAddr>>,
     /// Where the durable record says that peers were: asked at a start, then forgotten.
     remembered: BTreeSet<SocketAddr>,
     own_addresses: BTreeSet<SocketAddr>,
@@ -134,7 +134,7 @@ impl Machine {
             loss: Reason::Start,
             fruitless: false,
             roster: Roster::default(),
-            candidates: BTreeSet::new(),
+            candidates: None,
             seeking: BTreeSet::new(),
             armed: BTreeSet::new(),
             started: false,
@@ -360,7 +360,12 @@ impl Machine {
             Phase::Electing | Phase::Deferring if !self.fruitless => Vec::new(),
             // A leader looks for everybody (members that failed, leaders beyond a partition that healed), and so does
             // a process that has found no leader the short way.
-            _ => self.roster.iter().map(|m| m.peer.address).chain(self.candidates.iter().copied()).collect(),
+            _ => self
+                .roster
+                .iter()
+                .map(|m| m.peer.address)
+                .chain(self.candidates.iter().flatten().copied())
+                .collect(),
         };
         if matches!(self.phase, Phase::Asking(_)) {
             wanted.extend(&self.remembered);

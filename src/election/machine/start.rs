@@ -203,7 +203,7 @@ impl Machine {
         asking.overdue || self.ids(|m| m.linked).len() + 1 >= asking.expect
     }
 
-    /// The first look-up that names somebody, while this process asks: the margin begins, since only now can the set of
+    /// Discovery says for the first time where peers may be, while this process asks: the margin begins, since only now can the set of
     /// peers be stable.
     pub(super) fn listed_first(&mut self) {
         if matches!(self.phase, Phase::Asking(_)) {
@@ -213,7 +213,7 @@ impl Machine {
 
     /// The set of peers has been stable for the margin.
     pub(super) fn margin_over(&mut self, now: Now) {
-        let lost = self.candidates.is_empty() && self.ids(|m| m.linked).is_empty();
+        let lost = self.candidates.is_none() && self.ids(|m| m.linked).is_empty();
         let Phase::Asking(asking) = &mut self.phase else {
             return;
         };

@@ -16,8 +16,10 @@ fn unquoted(node: &Node) -> serde_json::Value {
 /// The only sidecar of all workloads in a text.
 fn sidecar_in(text: &str) -> serde_json::Value {
     let documents = documents(text).unwrap();
-    let containers =
-        documents.iter().flat_map(|document| document.root.items(&sidecar::INIT_CONTAINERS)).collect::<Vec<_>>();
+    let containers = documents
+        .iter()
+        .flat_map(|document| document.root.items(&sidecar::INIT_CONTAINERS))
+        .collect::<Vec<_>>();
     let [sidecar] = containers[..] else { panic!("{containers:?}") };
     assert_eq!(sidecar.text_at(&["name"]), Some(sidecar::CONTAINER));
     unquoted(sidecar)
