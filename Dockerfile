@@ -1,11 +1,12 @@
-# Two ways to the same image, which holds one file:
+# Two ways to the same image, which holds the binary, the licences of what is in it, and an SBOM:
 #
 #   docker build -t bellwether .                                      builds the binary inside (the last target)
 #   docker build -t bellwether --target prebuilt \
 #     --build-arg BINARY=bellwether -f Dockerfile FOLDER              takes FOLDER/bellwether, built outside
 #
-# The second one is for whoever has built and tested a binary already and wants that very file shipped. It has to be a
-# static one (see RUSTFLAGS below): nothing else is in the image, not even a loader for shared libraries.
+# The second one is for whoever has built and tested a binary already and wants that very file shipped; FOLDER holds it and
+# deploy/image/third-party-licenses.txt and bellwether.cdx.json. It has to be a static one (see RUSTFLAGS below): the image
+# has no loader for shared libraries. Without any engine: deploy/image/build.
 
 # Any image with cargo, a C linker and the static C library. An argument, for a mirror or a pinned digest.
 ARG RUST_IMAGE=rust:1-slim-bookworm
@@ -21,8 +22,15 @@ RUN host="$(rustc -vV | sed -n 's/^host: //p')" \
     cargo build --locked --release --bin bellwether --target "$host" \
  && cp "target/$host/release/bellwether" /bellwether
 
-# What both images are besides the file.
+# What both images are besides the files.
 FROM scratch AS shell-less
+# The commit, for whoever wants to know: --build-arg REVISION="$(git rev-parse HEAD)".
+ARG REVISION=
+LABEL org.opencontainers.image.title="bellwether" \
+      org.opencontainers.image.description="Leader election sidecar: the Bully algorithm over TCP, found through DNS, answered over local HTTP" \
+      org.opencontainers.image.version="0.1.0" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.revision="${REVISION}"
 # So that `kubectl exec POD -c bellwether -- bellwether status` finds it.
 ENV PATH=/
 # A user that owns nothing anywhere, as a number: there is no /etc/passwd, and Kubernetes' runAsNonRoot looks at the
@@ -38,7 +46,9 @@ ENTRYPOINT ["/bellwether"]
 FROM shell-less AS prebuilt
 ARG BINARY=bellwether
 COPY ${BINARY} /bellwether
+COPY third-party-licenses.txt bellwether.cdx.json /
 
 # The last target is the one that is built when none is named.
 FROM shell-less AS bellwether
 COPY --from=build /bellwether /bellwether
+COPY deploy/image/third-party-licenses.txt deploy/image/bellwether.cdx.json /

@@ -5,7 +5,7 @@ import os
 import subprocess
 
 from cluster import COMMAND_SECONDS, Refused, run, say, wait_until
-from election import CHART
+from election import CHART, peer_pod
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(__file__), "..", ".."))
 OPERATOR = "monitoring.coreos.com"
@@ -116,6 +116,47 @@ def scenario(chart, values, namespace, with_operator):
     if OPERATOR in manifests and not with_operator.there:
         raise Skipped(f"the cluster has no kinds of {OPERATOR}, and CRDS names no folder with them")
     return admitted(namespace, manifests)
+
+
+def injected(cluster, namespace, images, program):
+    """`kubectl get | bellwether inject | kubectl apply` on a StatefulSet that runs; the same again changes nothing; and out
+    again."""
+    if not program:
+        raise Skipped("BELLWETHER names no program")
+    labels, path = {"app": "plain"}, f"/apis/apps/v1/namespaces/{namespace}/statefulsets/plain"
+    pod = peer_pod("plain", images.peer, ["idle"], labels)
+    cluster.apply({
+        "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "plain", "namespace": namespace},
+        "spec": {"replicas": 3, "serviceName": "plain", "podManagementPolicy": "Parallel",
+                 "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod["spec"]}}})
+
+    def through(*flags):
+        """Pipes it through; returns its generation, which rises with each change of it."""
+        found = run_quietly("kubectl", "get", "statefulset", "plain", "--namespace", namespace, "-o", "yaml")
+        passed = subprocess.run([program, "inject", "--strict", "--image", images.bellwether, *flags, "-"], input=found,
+                                capture_output=True, text=True, check=True, timeout=COMMAND_SECONDS).stdout
+        run("kubectl", "apply", "--namespace", namespace, "-f", "-", given=passed)
+        run("kubectl", "rollout", "status", "statefulset/plain", "--namespace", namespace, "--timeout", "100s")
+        return cluster.get(path)["metadata"]["generation"]
+
+    def agreed():
+        answers = [cluster.get(f"/api/v1/namespaces/{namespace}/pods/plain-{ordinal}:4040/proxy/leader")
+                   for ordinal in range(3)]
+        leaders = {(answer["leader"]["name"], answer["epoch"]) for answer in answers}
+        return (leaders, "") if len(leaders) == 1 else (None, f"{leaders} lead")
+
+    run("kubectl", "rollout", "status", "statefulset/plain", "--namespace", namespace, "--timeout", "100s")
+    first = through()
+    ((leader, _),) = wait_until(30, "leader among the injected pods", agreed)
+    if through() != first:
+        raise RuntimeError("a second injection changed the StatefulSet")
+    through("--uninject")
+    spec = cluster.get(path)["spec"]["template"]["spec"]
+    cluster.delete(path)
+    cluster.delete(f"/api/v1/namespaces/{namespace}/services/plain-bellwether")
+    if spec.get("initContainers") or len(spec["containers"]) != 1:
+        raise RuntimeError(f"something is left of the sidecar: {spec}")
+    return f"{leader} led"
 
 
 def kustomized():

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import rows
-from checks import Checks, agree, apart, helm_test, refused, scenarios
+from checks import Checks, agree, apart, helm_test, injected, refused, scenarios
 from cluster import COMMAND_SECONDS, Cluster, say
 from election import LeaderReadyRelease, LeaseElection, Release
 from node import ApiServer, Killer, NameServer
@@ -39,6 +39,7 @@ def arguments():
   PEER_IMAGE   image of the tests' own program (local/bellwether-peer:dev)
   LOAD         command that loads an image archive, such as `kind load image-archive`
   STOP, START  commands that stop and start a program of the control plane, whose name is added
+  BELLWETHER   the program, for `inject` between kubectl and kubectl
   CRDS         folder with the Prometheus operator's CRDs, for a cluster without them""")
     parser.add_argument("archives", nargs="*", help="image archives to load first, with the command in LOAD")
     parser.add_argument("--rounds", type=int, default=10, help="of each row (10)")
@@ -53,6 +54,7 @@ def arguments():
     if ":" not in given.images.bellwether.rpartition("/")[2]:
         parser.error(f"IMAGE={given.images.bellwether} has no tag; expected NAME:TAG")
     given.images.tags.extend([given.images.bellwether.rpartition(":")[2], environment("NEXT_TAG", "next")])
+    given.program = environment("BELLWETHER", "")
     given.elections = given.election or ELECTIONS
     given.load, given.crds = environment("LOAD", ""), environment("CRDS", "")
     given.stop, given.start = environment("STOP", ""), environment("START", "")
@@ -79,6 +81,8 @@ def main():
             if not given.no_checks:
                 checks.check("the namespace refuses what is not restricted", refused, cluster, MAIN, given.images.peer)
                 scenarios(cluster, checks, MAIN, given.crds)
+                checks.check("inject: into a StatefulSet that runs, again, and out again", injected, cluster, MAIN, given.images,
+                             given.program)
             main_rows(cluster, given, lab, checks)
             for namespace in (MAIN, LEASES):
                 cluster.namespace(namespace)
