@@ -8,8 +8,13 @@ use super::world::Faults;
 use super::{CRASH, CUT, DELAY, LOST_DISK, NONE, PAUSE, STOP, is_safe, majority};
 use std::time::Duration;
 
-/// For as long is looked where there is no time for all states.
-const PART_LIMIT: Duration = Duration::from_secs(45);
+/// For as long is looked where there is no time for all states: 45 s, or what `BELLWETHER_MODEL_SECONDS` says.
+fn part_limit() -> Duration {
+    let seconds = std::env::var("BELLWETHER_MODEL_SECONDS");
+    Duration::from_secs(
+        seconds.map_or(45, |text| text.parse().expect("BELLWETHER_MODEL_SECONDS is whole seconds")),
+    )
+}
 
 #[test]
 #[ignore = "takes minutes; run by .ci/run"]
@@ -77,7 +82,7 @@ fn five_voters_bear_a_dead_leader_and_a_lost_disk() {
 
 /// What is seen in the time that there is holds.
 fn is_safe_so_far(title: &str, model: Worlds) {
-    let found = search(title, model, PART_LIMIT, &[TWO_LEADERS, SAME_EPOCH, INVARIANTS]);
+    let found = search(title, model, part_limit(), &[TWO_LEADERS, SAME_EPOCH, INVARIANTS]);
     if let Some((property, path)) = &found.path {
         panic!("{title}: {property}\n{}", told(path));
     }
