@@ -286,7 +286,10 @@ impl Run {
                     None => Event::Timer(Timer::ALL[self.random.usize(..Timer::ALL.len())]),
                 }
             }
-            16 => Event::Candidates((0..3).map(|_| self.address()).collect()),
+            16 => Event::Candidates {
+                addresses: (0..3).map(|_| self.address()).collect(),
+                complete: self.random.bool(),
+            },
             17 if self.random.u8(0..4) == 0 => Event::ReachedSelf(self.address()),
             18 if self.random.u8(0..4) == 0 => Event::Advertise(self.address()),
             19 if self.random.u8(0..8) == 0 => Event::Stop,

@@ -369,18 +369,54 @@ impl Alone {
     }
 }
 
-/// Where there is nothing to look up, the margin is enough; where nobody has answered yet, it is not.
+/// Where there is nothing to look up, the margin is enough; where nobody has answered, or only its own name did, it is
+/// not, also after a pause.
 #[test]
-fn only_who_knows_of_no_peers_leads_after_the_margin() {
-    for (told, role) in [(true, Role::Leading), (false, Role::Asking)] {
+fn only_who_knows_that_it_is_alone_leads_after_the_margin() {
+    let found = |addresses: &[usize], complete| {
+        let addresses = addresses.iter().map(|k| address(*k)).collect();
+        Event::Candidates { addresses, complete }
+    };
+    let cases = [
+        (vec![found(&[], true)], Role::Leading),
+        (vec![found(&[1], true)], Role::Leading),
+        (vec![found(&[1, 2], false)], Role::Leading),
+        (vec![], Role::Asking),
+        (vec![found(&[1], false)], Role::Asking),
+        (vec![Event::Turn], Role::Asking),
+    ];
+    for (events, role) in cases {
         let mut alone = Alone::new(1);
-        if told {
-            alone.feed(Event::Candidates(BTreeSet::new()));
+        for event in events {
+            if matches!(event, Event::Turn) {
+                alone.now += Settings::default().failure_timeout * 2;
+            }
+            alone.feed(event);
         }
         alone.now += alone.armed(Timer::Margin).unwrap();
         alone.feed(Event::Timer(Timer::Margin));
         assert_eq!(alone.machine.view().role, role);
     }
+}
+
+/// Where there is nothing to look up, nobody is missing from the answer.
+#[test]
+fn an_answer_that_names_nobody_removes_nobody() {
+    let nobody = || Event::Candidates { addresses: BTreeSet::new(), complete: true };
+    let mut alone = Alone::new(2);
+    alone.feed(nobody());
+    alone.feed(Event::LinkUp(peer(1)));
+    alone.hear(1, 0, Body::Tell { leader: None, entries: Vec::new() });
+    alone.feed(Event::Timer(Timer::Margin));
+    assert_eq!(alone.machine.view().role, Role::Leading);
+    alone.feed(nobody());
+    for _ in 0..2 * Settings::default().forget_after.as_secs() {
+        alone.now += ms(1000);
+        alone.hear(1, 1, Body::HeartbeatAck { sequence: 0, membership: MembershipVersion::default() });
+    }
+    alone.feed(Event::Crashed { id: id(1), incarnation: Incarnation(1) });
+    alone.feed(nobody());
+    assert_eq!((alone.machine.view().role, alone.members()), (Role::Leading, vec![1, 2]));
 }
 
 /// A leader may not know yet that an address is another's now. Its list does not make a process forget whom it is

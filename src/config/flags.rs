@@ -311,7 +311,7 @@ pub struct RunArgs {
     )]
     pub stable_margin: Duration,
 
-    /// At a start: how long to wait for --expect members and for --stable-margin, at most
+    /// At a start: how long to wait for --expect members, for --stable-margin, and for DNS to name somebody, at most
     #[arg(
         long, env = "BELLWETHER_START_TIMEOUT", value_name = "DURATION", help_heading = TIMING,
         default_value = "10s", value_parser = parse

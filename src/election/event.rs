@@ -38,9 +38,13 @@ pub enum Event {
     },
     /// A timer that was armed and not disarmed is due.
     Timer(Timer),
-    /// A look-up worked and named somebody: all addresses where peers may be. A failed or empty look-up is no event; where
-    /// there is nothing to look up, there are no addresses.
-    Candidates(BTreeSet<SocketAddr>),
+    /// A look-up named somebody. One that failed, or named nobody, is no event.
+    Candidates {
+        /// All addresses where peers may be. None: no peers are configured.
+        addresses: BTreeSet<SocketAddr>,
+        /// Whether every name has answered, so that nobody is missing because of a name server.
+        complete: bool,
+    },
     /// A dial to this address reached this process itself.
     ReachedSelf(SocketAddr),
     /// Where peers reach this process has been found out (from the route to one of them).

@@ -25,7 +25,12 @@ pub(super) enum Input {
     /// By the transport.
     Report(Report),
     /// By discovery: all addresses where peers may be.
-    Found(BTreeSet<SocketAddr>),
+    Found {
+        /// All addresses where peers may be.
+        addresses: BTreeSet<SocketAddr>,
+        /// Whether every name has answered.
+        complete: bool,
+    },
     /// By a signal, which has raised the flag that the driver looks at.
     Wake,
 }
@@ -139,7 +144,7 @@ impl Driver {
     fn event(&mut self, input: Input) -> Option<Event> {
         match input {
             Input::Report(report) => self.book.event(report),
-            Input::Found(addresses) => Some(Event::Candidates(addresses)),
+            Input::Found { addresses, complete } => Some(Event::Candidates { addresses, complete }),
             Input::Wake => None,
         }
     }

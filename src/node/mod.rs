@@ -181,7 +181,7 @@ fn sidecar(config: Config) -> Result<(), Failure> {
                 LookupResult::Empty if lookup.complete => BTreeSet::new(),
                 LookupResult::Empty | LookupResult::Unknown { .. } => return,
             };
-            let _ = sender.send(Input::Found(addresses));
+            let _ = sender.send(Input::Found { addresses, complete: lookup.complete });
         },
     )?;
 

@@ -55,7 +55,9 @@ impl Trace {
                 format!("p-{place}         evidence that p-{} life {} crashed", place_of(*id), incarnation.0)
             }
             Event::Refused(address) => format!("p-{place}         refused at {address}"),
-            Event::Candidates(found) => format!("p-{place}         finds {} addresses", found.len()),
+            Event::Candidates { addresses, .. } => {
+                format!("p-{place}         finds {} addresses", addresses.len())
+            }
             Event::ReachedSelf(_) => format!("p-{place}         reached itself"),
             Event::Advertise(address) => format!("p-{place}         is at {address}"),
             Event::Stop => format!("p-{place}         is told to stop"),

@@ -391,8 +391,8 @@ impl World {
             .filter(|p| p.runs() || p.starting && p.starts > 0 && !p.vanished)
             .map(|p| (p.place, p.address()))
             .collect();
-        if let Some(found) = self.procs[life.place].dns.look_up(self.now, &published) {
-            self.input(life, Input::Event(Event::Candidates(found)));
+        if let Some(addresses) = self.procs[life.place].dns.look_up(self.now, &published) {
+            self.input(life, Input::Event(Event::Candidates { addresses, complete: true }));
         }
         if self.procs[life.place].lives(life) {
             self.close_idle(life.place);

@@ -302,7 +302,7 @@ impl World {
     /// Discovery works now, at process k.
     pub fn look_up(&mut self, k: usize) {
         if !self.listed.is_empty() {
-            self.tell(k, Event::Candidates(self.listed.clone()));
+            self.tell(k, Event::Candidates { addresses: self.listed.clone(), complete: true });
         }
     }
 

@@ -36,7 +36,7 @@ impl Machine {
         self.beats.clear();
         self.lists.clear();
         self.note(Note::Leader { peer: self.me.clone(), epoch, reason, me: true });
-        let others = self.candidates.iter().flatten().filter(|a| !self.own_addresses.contains(a)).count();
+        let others = self.candidates.difference(&self.own_addresses).count();
         if self.alone() && others > 0 {
             self.note(Note::LeadsAlone { others });
         }

@@ -270,9 +270,23 @@ impl Machine {
         self.roster.version.version = self.roster.version.version.wrapping_add(1);
     }
 
-    /// Discovery works and names these addresses. A leader forgets failed members that it has not named for long: a
-    /// failed or empty look-up never comes here, so it removes nobody.
-    pub(super) fn listed(&mut self, now: Now, addresses: BTreeSet<SocketAddr>) {
+    /// Discovery works and names these addresses, or there is nothing that it could name. A leader forgets failed members
+    /// that it has not named for long: an answer that names nobody removes nobody.
+    pub(super) fn listed(&mut self, now: Now, addresses: BTreeSet<SocketAddr>, complete: bool) {
+        let lost = self.lost();
+        self.discovered |= complete;
+        if !addresses.is_empty() {
+            self.unlist(now, &addresses);
+            self.own_addresses.retain(|a| *a == self.me.address || addresses.contains(a));
+            self.candidates = addresses;
+        }
+        if lost && !self.lost() {
+            self.found();
+        }
+    }
+
+    /// Notes who is not listed any more.
+    fn unlist(&mut self, now: Now, addresses: &BTreeSet<SocketAddr>) {
         let alive = self.roster.iter().filter(|m| m.state == State::Alive);
         let inhabited: BTreeSet<SocketAddr> = alive.map(|m| m.peer.address).collect();
         for member in self.roster.iter_mut() {
@@ -284,10 +298,6 @@ impl Machine {
             } else {
                 member.unlisted_since.get_or_insert(now.at);
             }
-        }
-        self.own_addresses.retain(|a| *a == self.me.address || addresses.contains(a));
-        if self.candidates.replace(addresses).is_none() {
-            self.listed_first();
         }
         if self.phase.leading() {
             let forget_after = self.settings.forget_after;

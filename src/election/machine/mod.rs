@@ -74,8 +74,10 @@ pub struct Machine {
     /// Whether a round since the last leader has ended with nobody announced.
     fruitless: bool,
     roster: Roster,
-    /// Where discovery says that peers may be; none: it has not said anything yet.
-    candidates: Option<BTreeSet<SocketAddr>>,
+    /// Where discovery says that peers may be.
+    candidates: BTreeSet<SocketAddr>,
+    /// Whether discovery has ever had an answer for every name.
+    discovered: bool,
     /// Where the durable record says that peers were: asked at a start, then forgotten.
     remembered: BTreeSet<SocketAddr>,
     own_addresses: BTreeSet<SocketAddr>,
@@ -134,7 +136,8 @@ impl Machine {
             loss: Reason::Start,
             fruitless: false,
             roster: Roster::default(),
-            candidates: None,
+            candidates: BTreeSet::new(),
+            discovered: false,
             seeking: BTreeSet::new(),
             armed: BTreeSet::new(),
             started: false,
@@ -183,7 +186,7 @@ impl Machine {
                     self.timer(now, timer);
                 }
             }
-            Event::Candidates(addresses) => self.listed(now, addresses),
+            Event::Candidates { addresses, complete } => self.listed(now, addresses, complete),
             Event::ReachedSelf(address) => {
                 self.own_addresses.insert(address);
             }
@@ -360,12 +363,7 @@ impl Machine {
             Phase::Electing | Phase::Deferring if !self.fruitless => Vec::new(),
             // A leader looks for everybody (members that failed, leaders beyond a partition that healed), and so does
             // a process that has found no leader the short way.
-            _ => self
-                .roster
-                .iter()
-                .map(|m| m.peer.address)
-                .chain(self.candidates.iter().flatten().copied())
-                .collect(),
+            _ => self.roster.iter().map(|m| m.peer.address).chain(self.candidates.iter().copied()).collect(),
         };
         if matches!(self.phase, Phase::Asking(_)) {
             wanted.extend(&self.remembered);

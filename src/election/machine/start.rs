@@ -19,6 +19,8 @@ pub(super) struct Asking {
     overdue: bool,
     /// Whether it asks because it was paused.
     pub(super) after_pause: bool,
+    /// Whether it has never taken part, a pause at its start included.
+    starting: bool,
 }
 
 impl Machine {
@@ -26,6 +28,9 @@ impl Machine {
         self.started = true;
         self.note(Note::Asking { paused: None, expect: self.settings.expect });
         self.ask_all(self.settings.expect);
+        if let Phase::Asking(asking) = &mut self.phase {
+            asking.starting = true;
+        }
         self.start_majority(now);
     }
 
@@ -35,12 +40,14 @@ impl Machine {
         if matches!(self.phase, Phase::Leaving) {
             return;
         }
+        let starting = matches!(&self.phase, Phase::Asking(asking) if asking.starting);
         let before = Moment(self.last_turn.0.saturating_sub(gap));
         self.lose_leader_since(Reason::Pause, before);
         self.note(Note::Asking { paused: Some(gap), expect: 0 });
         self.ask_all(0);
         if let Phase::Asking(asking) = &mut self.phase {
             asking.after_pause = true;
+            asking.starting = starting;
         }
     }
 
@@ -203,9 +210,18 @@ impl Machine {
         asking.overdue || self.ids(|m| m.linked).len() + 1 >= asking.expect
     }
 
-    /// Discovery says for the first time where peers may be, while this process asks: the margin begins, since only now can the set of
-    /// peers be stable.
-    pub(super) fn listed_first(&mut self) {
+    /// Whether nobody has said where peers may be, and nobody has come: the name server is down, or does not know of a pod
+    /// that has just been made. That is no reason to think that there are no others. (With majority nobody leads alone.)
+    pub(super) fn lost(&self) -> bool {
+        self.majority.is_none()
+            && !self.discovered
+            && self.candidates.is_subset(&self.own_addresses)
+            && self.ids(|m| m.linked).is_empty()
+    }
+
+    /// Discovery has said where to look, and it had not before: the margin begins, since only now can the set of peers be
+    /// stable.
+    pub(super) fn found(&mut self) {
         if matches!(self.phase, Phase::Asking(_)) {
             self.arm(Timer::Margin, self.settings.stable_margin);
         }
@@ -213,13 +229,12 @@ impl Machine {
 
     /// The set of peers has been stable for the margin.
     pub(super) fn margin_over(&mut self, now: Now) {
-        let lost = self.candidates.is_none() && self.ids(|m| m.linked).is_empty();
+        let lost = self.lost();
         let Phase::Asking(asking) = &mut self.phase else {
             return;
         };
-        if lost && !asking.overdue && !asking.after_pause {
-            // Nobody has said where peers may be: the name server is down, or does not know of a pod that has just been
-            // made. That is no reason to think that there are none. They may come by themselves.
+        if lost && asking.starting {
+            // They may come by themselves, until the start timeout.
             return self.arm(Timer::Margin, self.settings.stable_margin);
         }
         if asking.named.is_some() && !asking.overdue {
