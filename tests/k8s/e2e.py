@@ -91,6 +91,8 @@ def main():
             if not given.keep:
                 say("deleting everything")
                 cluster.forget(MAIN, LEASES, NODE)
+    if given.only and not lab.rows:
+        sys.exit(f"error: no row has one of {given.only} in its name")
     report(given, lab, checks)
     bad = [row for row in lab.rows if row.verdict == "FAILED"] + [one for one in checks.found if one[1] == "FAILED"]
     skipped = [row for row in lab.rows if row.skipped] + [one for one in checks.found if one[1] == "SKIPPED"]

@@ -65,6 +65,7 @@ class ApiServer:
     """Stopped and started by commands that only whoever made the cluster knows."""
 
     what = "the API server"
+    commands_need_it = True
 
     def __init__(self, cluster, stop, start):
         self.cluster, self.commands = cluster, {"stop": stop, "start": start}
@@ -90,6 +91,7 @@ class NameServer:
     """CoreDNS, scaled to no pods."""
 
     what = "CoreDNS"
+    commands_need_it = False
 
     def __init__(self, cluster):
         self.cluster = cluster
@@ -102,6 +104,13 @@ class NameServer:
     def stop(self):
         say("stop: CoreDNS")
         self._scale({name: 0 for name in self.replicas})
+
+        def gone():
+            # One that ends still answers.
+            pods = self.cluster.get("/api/v1/namespaces/kube-system/pods", labelSelector="k8s-app=kube-dns")["items"]
+            return (None, f"{len(pods)} pods are there") if pods else (True, "")
+
+        wait_until(90, "end of CoreDNS", gone)
 
     def start(self):
         say("start: CoreDNS")

@@ -48,7 +48,7 @@ class Summary:
     changes: int  # leaderships that began
     duals: tuple  # (from, until, a leader's name, another's) for each proven time with two leaders
     leaders: tuple  # (name, epoch) in the order in which they began, with the one at the start
-    epochs_rise: bool  # no leadership has a lower epoch than one before it
+    epochs_rise: bool  # each leadership has a higher epoch than the one before it
 
 
 def parse(text):
@@ -150,7 +150,7 @@ def summarise(runs, since, until):
         changes=sum(1 for _, (start, _) in order if start > since),
         duals=_overlaps(spans),
         leaders=tuple((name, key[1]) for key, (_, name) in order),
-        epochs_rise=epochs == sorted(epochs),
+        epochs_rise=epochs == sorted(set(epochs)),
     )
 
 
@@ -164,12 +164,12 @@ def _uncovered(spans, since, until):
 
 
 def _overlaps(spans):
-    """For each pair of leaderships of different processes, the hull of the times at which both are proven."""
+    """For each pair of leaderships, the hull of the times at which both are proven; two processes with one id count, too."""
     found = {}
     for index, (start, end, key, name) in enumerate(spans):
         for other_start, other_end, other, other_name in spans[index + 1:]:
             low, high = max(start, other_start), min(end, other_end)
-            if key[0] == other[0] or low >= high:
+            if key == other or low >= high:
                 continue
             pair = tuple(sorted((key, other)))
             if pair in found:

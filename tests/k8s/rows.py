@@ -31,7 +31,8 @@ class Lab:
         if self.wanted and not any(word in f"{what}, {election.where}" for word in self.wanted):
             return None
         bounds = bounds or Bounds()
-        if getattr(election, "safety", "") == "majority":
+        if election.has_epochs:
+            # No row partitions the network, so that classic promises it as well.
             bounds = Bounds(bounds.median, bounds.longest, bounds.changes, duals=0)
         row = Row(what, election.where, bounds, self.rounds if rounds is None else rounds)
         self.rows.append(row)
@@ -44,36 +45,40 @@ def take(row, election, since, until, seconds):
     summary = records.summarise(runs, since, until)
     row.add(summary)
     if not summary.epochs_rise and election.has_epochs and getattr(election, "safety", "") == "majority":
-        row.errors.append(f"an epoch went back: {summary.leaders}")
+        row.errors.append(f"an epoch went back, or had two leaders: {summary.leaders}")
     strangers = records.strangers(runs, [f"{election.name}-"])
     if strangers:
         row.errors.append(f"pods of another election were named as leaders: {strangers}")
     return summary
 
 
-def one_round(row, election, act):
-    """Does it once, waits until all is well again, and adds what happened meanwhile."""
-    leader, since = election.settled()
+def one_round(row, election, act, since=None):
+    """Does it once, waits until all is well again, and adds what happened meanwhile, or `since` then. Returns until when."""
     began = time.monotonic()
+    leader, settled = election.settled()
     expected = act(election, leader)
     _, until = election.settled(**expected)
-    summary = take(row, election, since, until, time.monotonic() - began)
+    summary = take(row, election, since or settled, until, time.monotonic() - began)
     path = " > ".join(f"{name.removeprefix(election.name + '-')}" for name, _ in summary.leaders)
     say(f"{row.where}: {row.what} {len(row.leaderless)}: {summary.leaderless * 1000:.1f} ms without a leader, {path}"
         + (f", TWO LEADERS {summary.duals}" if summary.duals else ""))
+    return until
 
 
 def repeat(row, election, act, renew=0):
     """As many rounds as the row wants. `renew`: after so many all pods are made anew."""
     if row is None:
         return
+    until = None  # A round begins where the one before ended, so that nothing happens between them.
     for number in range(row.wanted):
         try:
             if renew and number and number % renew == 0:
                 election.restart_all()
-            one_round(row, election, act)
+                until = None
+            until = one_round(row, election, act, until)
         except Exception as error:
             failed(row, error)
+            until = None
             try:
                 election.restart_all()
             except Exception as another:
@@ -180,7 +185,7 @@ def basic(lab, election, gap):
     repeat(lab.row("leader's pod deleted", election, Bounds(median=gap, changes=1)), election, delete_leader(None))
     repeat(lab.row("leader's pod deleted, --force --grace-period=0", election, Bounds(longest=crash)),
            election, delete_leader(0))
-    repeat(lab.row("leader's process killed (SIGKILL)", election, Bounds(median=gap if fast else crash)),
+    repeat(lab.row("leader's process killed (SIGKILL)", election, Bounds(median=gap if fast else crash, changes=1)),
            election, kill_with(lab.killer), renew=KILLS)
     repeat(lab.row("leader's pod evicted; a second eviction is refused", election, Bounds(median=gap, changes=1)),
            election, evict_leader)
@@ -300,7 +305,14 @@ def outage(lab, service, killed, others, seconds, every, gaps):
                 row.skipped = service.missing()
         return
     elections = [election for election, row in rows.items() if row]
+
+    def plan():
+        for number, election in enumerate(e for e in elections if e in killed):
+            lab.killer.plan(election, BEFORE_KILLS + number * every / 2, every, OUTAGE_KILLS)
+
     while any(len(rows[election].leaderless) < rows[election].wanted for election in elections):
+        if any(rows[election].errors for election in elections):
+            return
         stopped = False
         try:
             for election in elections:
@@ -308,10 +320,10 @@ def outage(lab, service, killed, others, seconds, every, gaps):
                     election.restart_all()
             started = {election: election.settled()[1] for election in elections}
             began = time.monotonic()
-            for number, election in enumerate(e for e in elections if e in killed):
-                lab.killer.plan(election, BEFORE_KILLS + number * every / 2, every, OUTAGE_KILLS)
             stopped = True
-            service.stop()
+            # As late as a command can reach the cluster.
+            for step in (plan, service.stop) if service.commands_need_it else (service.stop, plan):
+                step()
             time.sleep(seconds)
             service.start()
             stopped = False
@@ -344,5 +356,7 @@ def account(row, election, since, until, seconds, kills):
         row.errors.append(f"before the first kill: {quiet.changes} changes, {quiet.leaderless * 1000:.1f} ms without a leader")
     for start, end in zip(times, times[1:] + [until]):
         summary = take(row, election, start, end, seconds)
+        if not summary.changes:
+            row.errors.append("a kill changed nothing, so it was not the leader's")
         say(f"{row.where}: {row.what} {len(row.leaderless)}: {summary.leaderless * 1000:.1f} ms without a leader, "
             f"{summary.changes} changes")

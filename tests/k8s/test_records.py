@@ -96,6 +96,8 @@ class Summaries(unittest.TestCase):
         self.assertFalse(summarise(back, 0.05, 0.29).epochs_rise)
         rising = runs(leads("s", 1, "web-0", 5, 0, 100), leads("t", 1, "web-1", 6, 130, 300))
         self.assertTrue(summarise(rising, 0.05, 0.29).epochs_rise)
+        shared = runs(leads("s", 1, "web-0", 5, 0, 100), leads("t", 1, "web-1", 5, 130, 300))
+        self.assertFalse(summarise(shared, 0.05, 0.29).epochs_rise)
 
 
 class Duals(unittest.TestCase):
@@ -118,6 +120,10 @@ class Duals(unittest.TestCase):
     def test_two_lives_of_one_pod_are_two_processes(self):
         summary = summarise(runs(leads("s", 1, "web-0", 1, 0, 200, id="a"), leads("t", 1, "web-0", 2, 50, 300, id="b")),
                             0.0, 0.3)
+        self.assertEqual(len(summary.duals), 1)
+
+    def test_two_processes_with_one_record_are_two_leaders(self):
+        summary = summarise(runs(leads("s", 1, "web-0", 1, 0, 200), leads("t", 1, "web-0", 2, 50, 300)), 0.0, 0.3)
         self.assertEqual(len(summary.duals), 1)
 
     def test_a_pair_counts_once_however_many_saw_it(self):

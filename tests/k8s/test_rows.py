@@ -48,7 +48,7 @@ class Rounds(unittest.TestCase):
         self.assertAlmostEqual(row.leaderless[0], 12.0)
         self.assertEqual(election.waited, [{}, {"other_than": ("web-0", 1)}])
 
-    def test_majority_is_never_allowed_two_leaders(self):
+    def test_no_release_is_ever_allowed_two_leaders(self):
         self.assertEqual(self.lab().row("deleted", MadeUp([]), Bounds(median=50)).bounds, Bounds(median=50, duals=0))
 
     def test_a_leader_of_another_release_fails_the_row(self):
