@@ -1,13 +1,8 @@
 {{/* What the pod and the workload have besides the container, and the headless Service. */}}
 
-{{/* The pod's security context. fsGroup only where there is a volume that it could be for. */}}
+{{/* The pod's security context. */}}
 {{- define "bellwether.podSecurityContext" -}}
-{{- $settings := include "bellwether.settings" . | fromYaml -}}
-{{- $context := default dict $settings.podSecurityContext -}}
-{{- if eq $settings.state.type "none" -}}
-{{- $context = omit $context "fsGroup" "fsGroupChangePolicy" -}}
-{{- end -}}
-{{- with $context -}}
+{{- with .Values.bellwether.podSecurityContext -}}
 {{- toYaml . -}}
 {{- end -}}
 {{- end -}}

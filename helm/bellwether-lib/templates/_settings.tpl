@@ -81,10 +81,26 @@ all of it at once.
 {{- if eq $s.ports.status $s.ports.peer -}}
 {{- $faults = append $faults (printf "ports.status and ports.peer are both %v: set two different ports" $s.ports.peer) -}}
 {{- end -}}
-{{- if and (eq (get $s.config "crash-evidence") "release") (ne $s.safety "majority") -}}
+{{- $config := default dict $s.config -}}
+{{- $heartbeat := default "250ms" $config.heartbeat -}}
+{{- $lease := default "1500ms" $config.lease -}}
+{{- if lt (include "bellwether.milliseconds" $lease | int64) (mul 4 (include "bellwether.milliseconds" $heartbeat | int64)) -}}
+{{- $faults = append $faults (printf "config.lease: %s is shorter than 4 heartbeats of %s, and the program would refuse it: set a longer lease, or a shorter config.heartbeat" $lease $heartbeat) -}}
+{{- end -}}
+{{- range $s.extraEnv -}}
+{{- if has .name (list "POD_NAME" "POD_IP" "BELLWETHER_SERVICE" "BELLWETHER_PEERS" "BELLWETHER_LISTEN" "BELLWETHER_ADVERTISE" "BELLWETHER_HTTP" "BELLWETHER_NAME" "BELLWETHER_CLUSTER" "BELLWETHER_STATE_DIR" "BELLWETHER_REVISION" "BELLWETHER_SAFETY" "BELLWETHER_VOTERS") -}}
+{{- $faults = append $faults (printf "extraEnv: %s is set by the chart: leave it out" .name) -}}
+{{- end -}}
+{{- end -}}
+{{- if and (eq (get $config "crash-evidence") "release") (ne $s.safety "majority") -}}
 {{- $faults = append $faults "config.crash-evidence: release is for safety: majority only: set suspect, or off" -}}
 {{- end -}}
 {{- toJson $faults -}}
+{{- end -}}
+
+{{/* How many milliseconds a duration of the command line is, such as 1500ms or 2s. */}}
+{{- define "bellwether.milliseconds" -}}
+{{- mul (regexFind "^[0-9]+" . | int64) (get (dict "ms" 1 "s" 1000 "m" 60000 "h" 3600000) (regexFind "[a-z]+$" .)) -}}
 {{- end -}}
 
 {{/*
@@ -108,7 +124,7 @@ The name of the workload and of its headless Service: `bellwether.name`, or else
 {{- with .Values.bellwether.selectorLabels -}}
 {{- toYaml . -}}
 {{- else -}}
-app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 {{- end -}}

@@ -30,13 +30,13 @@ include "app.library" (list . "bellwether.container")
 
 {{/* The component keeps the test's pod out of the election. */}}
 {{- define "app.selectorLabels" -}}
-app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: member
 {{- end -}}
 
 {{- define "app.commonLabels" -}}
-app.kubernetes.io/version: {{ default .Chart.AppVersion .Values.image.tag | trunc 63 | quote }}
+app.kubernetes.io/version: {{ default .Chart.AppVersion .Values.image.tag | trunc 63 | trimAll "-_." | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 }}
 {{- end -}}
@@ -64,7 +64,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- $set := eq .Values.kind "StatefulSet" -}}
 {{- $majority := eq $settings.safety "majority" -}}
 {{- $leaderOnly := eq .Values.readiness "leader" -}}
-{{- $strategy := default "RollingUpdate" .Values.updateStrategy.type -}}
+{{- $update := default dict .Values.updateStrategy -}}
+{{- $strategy := default "RollingUpdate" $update.type -}}
 {{- $ordered := and $set (eq .Values.podManagementPolicy "OrderedReady") -}}
 {{- $allowed := ternary (list "RollingUpdate" "OnDelete") (list "RollingUpdate" "Recreate") $set -}}
 {{- if not (has $strategy $allowed) -}}
@@ -78,7 +79,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- if and $leaderOnly $set (ne $strategy "OnDelete") -}}
 {{- $faults = append $faults "readiness: leader in a StatefulSet: a rolling update waits until the pod that it has replaced is ready, which is the leader alone: set updateStrategy.type: OnDelete, and delete the pods yourself" -}}
 {{- end -}}
-{{- $away := toString (default dict .Values.updateStrategy.rollingUpdate).maxUnavailable -}}
+{{- $away := toString (default dict $update.rollingUpdate).maxUnavailable -}}
 {{- if and $leaderOnly (not $set) (eq $strategy "RollingUpdate") (ne $away "100%") -}}
 {{- $faults = append $faults "readiness: leader in a Deployment: a rolling update waits for new pods that cannot be ready while an old one leads: set updateStrategy.rollingUpdate.maxUnavailable: 100%, or updateStrategy.type: Recreate" -}}
 {{- end -}}
@@ -97,6 +98,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- if and .Values.serviceMonitor.enabled (not (and .Values.service.enabled (has "status" $named))) -}}
 {{- $faults = append $faults "serviceMonitor.enabled needs a Service to select: set service.enabled: true and have a port `status` among service.ports, or set podMonitor.enabled: true instead" -}}
 {{- end -}}
+{{- $peer := printf "(^|,)%v(,|$)" $settings.ports.peer -}}
+{{- range $key, $value := include "app.library" (list . "bellwether.podAnnotations") | fromYaml -}}
+{{- $given := get (default dict $.Values.podAnnotations) $key -}}
+{{- if and $given (not (regexMatch $peer (toString $given))) -}}
+{{- $faults = append $faults (printf "podAnnotations: %s: %v takes the place of what mesh: %s sets, and the peer port %v is not in it: add it" $key $given $.Values.mesh $settings.ports.peer) -}}
+{{- end -}}
+{{- end -}}
 {{- if and .Values.app (not .Values.app.image) -}}
 {{- $faults = append $faults "app has no image: set app.image" -}}
 {{- end -}}
@@ -107,7 +115,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- $faults = append $faults "extraVolumeClaimTemplates are for kind: StatefulSet only: set extraVolumes" -}}
 {{- end -}}
 {{- $names := list "bellwether" -}}
-{{- range concat (list (merge (dict "name" (include "app.containerName" .)) .Values.app)) .Values.extraContainers .Values.extraInitContainers -}}
+{{- $own := list -}}
+{{- with .Values.app -}}
+{{- $own = list (merge (dict "name" (include "app.containerName" $)) .) -}}
+{{- end -}}
+{{- range concat $own .Values.extraContainers .Values.extraInitContainers -}}
 {{- if has .name $names -}}
 {{- $faults = append $faults (printf "two containers are called %q: give each a name of its own" .name) -}}
 {{- end -}}
@@ -124,12 +136,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end -}}
 
 {{- define "app.containerName" -}}
-{{- default "app" .Values.app.name -}}
+{{- default "app" (default dict .Values.app).name -}}
 {{- end -}}
 
 {{/* The labels of the test's pod, which no selector of the workload meets. */}}
 {{- define "app.testLabels" -}}
-app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: test
 {{- end -}}

@@ -1,11 +1,11 @@
 {{/* The pod's template, the same for StatefulSet and Deployment. */}}
 {{- define "app.podTemplate" -}}
 {{- $settings := include "app.settings" . | fromYaml -}}
-{{- $annotations := mergeOverwrite (include "app.library" (list . "bellwether.podAnnotations") | fromYaml) .Values.podAnnotations -}}
+{{- $annotations := mergeOverwrite (include "app.library" (list . "bellwether.podAnnotations") | fromYaml) (default dict .Values.podAnnotations) -}}
 metadata:
   labels:
     {{- /* Without the chart's version, or each new one would restart the pods. */}}
-    {{- mergeOverwrite (deepCopy .Values.podLabels) (include "app.selectorLabels" . | fromYaml) | toYaml | nindent 4 }}
+    {{- mergeOverwrite (deepCopy (default dict .Values.podLabels)) (include "app.selectorLabels" . | fromYaml) | toYaml | nindent 4 }}
   {{- with $annotations }}
   annotations:
     {{- toYaml . | nindent 4 }}
