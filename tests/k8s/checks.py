@@ -133,8 +133,7 @@ def injected(cluster, namespace, images, program):
     def through(*flags):
         """Pipes it through; returns its generation, which rises with each change of it."""
         found = run_quietly("kubectl", "get", "statefulset", "plain", "--namespace", namespace, "-o", "yaml")
-        passed = subprocess.run([program, "inject", "--strict", "--image", images.bellwether, *flags, "-"], input=found,
-                                capture_output=True, text=True, check=True, timeout=COMMAND_SECONDS).stdout
+        passed = run_quietly(program, "inject", "--strict", *flags, "-", given=found)
         run("kubectl", "apply", "--namespace", namespace, "-f", "-", given=passed)
         run("kubectl", "rollout", "status", "statefulset/plain", "--namespace", namespace, "--timeout", "100s")
         return cluster.get(path)["metadata"]["generation"]
@@ -146,9 +145,9 @@ def injected(cluster, namespace, images, program):
         return (leaders, "") if len(leaders) == 1 else (None, f"{leaders} lead")
 
     run("kubectl", "rollout", "status", "statefulset/plain", "--namespace", namespace, "--timeout", "100s")
-    first = through()
+    first = through("--image", images.bellwether)
     ((leader, _),) = wait_until(30, "leader among the injected pods", agreed)
-    if through() != first:
+    if through("--image", images.bellwether) != first:
         raise RuntimeError("a second injection changed the StatefulSet")
     through("--uninject")
     spec = cluster.get(path)["spec"]["template"]["spec"]
@@ -165,9 +164,9 @@ def kustomized():
     return admitted("default", manifests)
 
 
-def run_quietly(*command):
+def run_quietly(*command, given=None):
     """Its output without its remarks."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_SECONDS)
+    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=COMMAND_SECONDS)
     if done.returncode != 0:
         raise RuntimeError(done.stderr.strip())
     return done.stdout
