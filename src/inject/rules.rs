@@ -68,9 +68,9 @@ pub enum Refusal {
     Replicas(String),
     #[error(
         "--safety majority needs spec.podManagementPolicy: Parallel: one after another, the first pod would wait for a \
-         majority, and the others for the first to be ready; that field cannot be changed, so keep the pods and make the \
-         StatefulSet anew (kubectl delete statefulset {0} --cascade=orphan, then apply it with Parallel), or write \
-         --safety classic"
+         majority, and the others for the first to be ready; that field cannot be changed, so make the StatefulSet anew \
+         (kubectl delete statefulset {0}, wait until its pods are gone, then apply it with Parallel), or write --safety \
+         classic"
     )]
     OrderedReady(String),
     #[error(

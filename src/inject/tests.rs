@@ -172,7 +172,7 @@ fn majority_wants_voters_that_start_at_once() {
     );
     for policy in ["", "  podManagementPolicy: OrderedReady\n"] {
         let text = WEB.replacen("  podManagementPolicy: Parallel\n", policy, 1);
-        refused(&text, &majority(), "--cascade=orphan");
+        refused(&text, &majority(), "wait until its pods are gone");
     }
     let claim = InjectArgs { state_claim: Some("logs".to_owned()), ..majority() };
     refused(WEB, &claim, "volumeClaimTemplates (data)");

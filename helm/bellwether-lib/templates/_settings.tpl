@@ -78,7 +78,8 @@ all of it at once.
 {{- if and (eq $s.sidecar "native") (semverCompare "<1.29.0-0" .version) -}}
 {{- $faults = append $faults (printf "sidecar: native needs Kubernetes 1.29, and this is %s, where the sidecar would be an init container that never ends: set sidecar: ordinary, or auto" .version) -}}
 {{- end -}}
-{{- if eq $s.ports.status $s.ports.peer -}}
+{{- /* --set makes other numbers than a file does. */ -}}
+{{- if eq (int $s.ports.status) (int $s.ports.peer) -}}
 {{- $faults = append $faults (printf "ports.status and ports.peer are both %v: set two different ports" $s.ports.peer) -}}
 {{- end -}}
 {{- $config := default dict $s.config -}}
