@@ -53,20 +53,19 @@ def apart(elections):
     """Each release's members are its own pods and nobody else."""
     counts = []
     for election in elections:
-        pods = sorted(pod["metadata"]["name"] for pod in election.pods())
-
-        def own(election=election, pods=pods):
+        def own(election=election):
             leader, _ = election.settled()
+            # Not before: right after the installation some pods may not have been made yet.
+            pods = sorted(pod["metadata"]["name"] for pod in election.pods())
             members = election.ask(leader.leader, "members")["members"]
             alive = sorted(member["name"] for member in members if member["state"] == "alive")
             strangers = sorted({member["name"] for member in members
                                 if not member["name"].startswith(f"{election.name}-")})
             if strangers:
                 raise RuntimeError(f"{election.name} counts {strangers} among its members")
-            return (True, "") if alive == pods else (None, f"{alive} are alive, and the pods are {pods}")
+            return (len(pods), "") if alive == pods else (None, f"{alive} are alive, and the pods are {pods}")
 
-        wait_until(60, f"members of {election.name}", own)
-        counts.append(f"{election.name}: {len(pods)}")
+        counts.append(f"{election.name}: {wait_until(60, f'members of {election.name}', own)}")
     return ", ".join(counts)
 
 
