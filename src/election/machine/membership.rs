@@ -281,7 +281,7 @@ impl Machine {
             self.candidates = addresses;
         }
         if lost && !self.lost() {
-            self.found();
+            self.begin_margin();
         }
     }
 

@@ -27,10 +27,7 @@ impl Machine {
     pub(super) fn start(&mut self, now: Now) {
         self.started = true;
         self.note(Note::Asking { paused: None, expect: self.settings.expect });
-        self.ask_all(self.settings.expect);
-        if let Phase::Asking(asking) = &mut self.phase {
-            asking.starting = true;
-        }
+        self.ask_all(Asking { expect: self.settings.expect, starting: true, ..Asking::default() });
         self.start_majority(now);
     }
 
@@ -44,17 +41,13 @@ impl Machine {
         let before = Moment(self.last_turn.0.saturating_sub(gap));
         self.lose_leader_since(Reason::Pause, before);
         self.note(Note::Asking { paused: Some(gap), expect: 0 });
-        self.ask_all(0);
-        if let Phase::Asking(asking) = &mut self.phase {
-            asking.after_pause = true;
-            asking.starting = starting;
-        }
+        self.ask_all(Asking { after_pause: true, starting, ..Asking::default() });
     }
 
     /// Begins to ask, for `expect` members at most as long as the start timeout.
-    pub(super) fn ask_all(&mut self, expect: usize) {
-        self.enter(Phase::Asking(Asking { expect, ..Asking::default() }));
-        self.arm(Timer::Margin, self.settings.stable_margin);
+    fn ask_all(&mut self, asking: Asking) {
+        self.enter(Phase::Asking(asking));
+        self.begin_margin();
         self.arm(Timer::Start, self.settings.start_timeout);
         for id in self.ids(|m| m.linked) {
             self.ask(id);
@@ -75,8 +68,8 @@ impl Machine {
             return;
         }
         self.ask(id);
-        if new && matches!(self.phase, Phase::Asking(_)) {
-            self.arm(Timer::Margin, self.settings.stable_margin);
+        if new {
+            self.begin_margin();
         }
     }
 
@@ -164,7 +157,7 @@ impl Machine {
             Some(peer) if !self.rank().outranks(peer.rank()) => {
                 self.learn(now, Entry { peer: peer.clone(), state: State::Alive });
                 self.lose_leader(Reason::Superseded);
-                self.ask_all(0);
+                self.ask_all(Asking::default());
                 self.ask(peer.id);
             }
             _ => self.new_term(now),
@@ -219,9 +212,8 @@ impl Machine {
             && self.ids(|m| m.linked).is_empty()
     }
 
-    /// Discovery has said where to look, and it had not before: the margin begins, since only now can the set of peers be
-    /// stable.
-    pub(super) fn found(&mut self) {
+    /// The set of peers has changed, or only now can be stable: while this process asks, the margin begins anew.
+    pub(super) fn begin_margin(&mut self) {
         if matches!(self.phase, Phase::Asking(_)) {
             self.arm(Timer::Margin, self.settings.stable_margin);
         }
@@ -235,7 +227,7 @@ impl Machine {
         };
         if lost && asking.starting {
             // They may come by themselves, until the start timeout.
-            return self.arm(Timer::Margin, self.settings.stable_margin);
+            return self.begin_margin();
         }
         if asking.named.is_some() && !asking.overdue {
             // A live peer follows somebody who has not replied to us. Contesting that leader because of our own link
@@ -245,7 +237,7 @@ impl Machine {
             for id in self.ids(|m| m.linked) {
                 self.ask(id);
             }
-            return self.arm(Timer::Margin, self.settings.stable_margin);
+            return self.begin_margin();
         }
         let asking = asking.clone();
         if self.complete(&asking) {
