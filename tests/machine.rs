@@ -10,8 +10,8 @@
 mod support;
 
 use bellwether::election::{
-    Action, Body, CrashEvidence, Entry, Epoch, Event, Incarnation, Machine, MembershipVersion, Message,
-    Moment, Now, Peer, Preempt, Priority, Role, Settings, State, Timer, Variant,
+    Action, Body, CrashEvidence, Entry, Epoch, Event, Incarnation, MEMBERS_MAX, Machine, MembershipVersion,
+    Message, Moment, Now, Peer, Preempt, Priority, Role, Settings, State, Timer, Variant,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -362,11 +362,31 @@ impl Alone {
         self.feed(Event::Received { from: id(from), message: Message { epoch: Epoch(epoch), body } })
     }
 
+    /// p3, the leader, sends its list.
+    fn list(&mut self, number: u32, members: &[(Peer, State)]) {
+        let entries = members.iter().cloned().map(|(peer, state)| Entry { peer, state });
+        let body = Body::Membership { version: version(number), entries: entries.collect() };
+        self.hear(3, 1, body);
+    }
+
+    /// Which list it says that it has, when p3 beats.
+    fn acknowledged(&mut self) -> MembershipVersion {
+        let beat = Body::Heartbeat { sequence: 9, membership: MembershipVersion::default() };
+        match self.hear(3, 1, beat)[..] {
+            [(3, Body::HeartbeatAck { membership, .. })] => membership,
+            ref other => panic!("{other:?}"),
+        }
+    }
+
     fn members(&self) -> Vec<usize> {
         let mut members: Vec<usize> = self.machine.view().members.iter().map(|m| number(m.peer.id)).collect();
         members.sort_unstable();
         members
     }
+}
+
+fn version(version: u32) -> MembershipVersion {
+    MembershipVersion { epoch: Epoch(1), version }
 }
 
 /// Where there is nothing to look up, the margin is enough; where nobody has answered, or only its own name did, it is
@@ -428,14 +448,100 @@ fn a_stale_list_evicts_nobody_who_is_connected() {
     alone.hear(3, 1, Body::Coordinator { elected_at_ms: 0 });
     let newcomer = Peer { address: address(2), ..peer(7) };
     alone.feed(Event::LinkUp(newcomer.clone()));
-    let version = MembershipVersion { epoch: Epoch(1), version: 4 };
-    let entries = [peer(1), peer(2), newcomer].map(|peer| Entry { peer, state: State::Alive });
-    alone.hear(3, 1, Body::Membership { version, entries: entries.to_vec() });
+    alone.list(4, &[peer(1), peer(2), newcomer].map(|peer| (peer, State::Alive)));
     assert_eq!(alone.members(), [1, 3, 7]);
     // And it says that its list is not the leader's, so that it gets that again.
-    let beat = Body::Heartbeat { sequence: 9, membership: version };
-    let ack = Body::HeartbeatAck { sequence: 9, membership: MembershipVersion::default() };
-    assert_eq!(alone.hear(3, 1, beat), [(3, ack)]);
+    assert_eq!(alone.acknowledged(), MembershipVersion::default());
+}
+
+/// p1, which follows p3 and is connected with p7, whose address p2 had before. p7 is said to be in this state.
+fn follower_with_a_newcomer(state: State) -> (Alone, Peer) {
+    let mut alone = Alone::new(1);
+    alone.feed(Event::LinkUp(peer(3)));
+    alone.hear(3, 1, Body::Coordinator { elected_at_ms: 0 });
+    let newcomer = Peer { address: address(2), ..peer(7) };
+    alone.feed(Event::LinkUp(newcomer.clone()));
+    for _ in 0..2 {
+        alone.now += Settings::default().failure_timeout;
+        alone.acknowledged();
+    }
+    alone.list(4, &[(newcomer.clone(), state)]);
+    (alone, newcomer)
+}
+
+/// Whoever is connected stays a member while it counts as failed, too. There is no second connection that would make it
+/// one again, and what it says would be dropped for good.
+#[test]
+fn who_is_connected_stays_a_member_though_it_counts_as_failed() {
+    for former in [State::Alive, State::Failed] {
+        let (mut alone, _) = follower_with_a_newcomer(State::Failed);
+        alone.list(5, &[(peer(2), former)]);
+        let told = alone.hear(7, 0, Body::Ask);
+        assert!(matches!(told[..], [(7, Body::Tell { .. })]), "of a {former:?} one: {told:?}");
+    }
+}
+
+/// A full table makes room for a live member by giving up a failed one, but none that is connected.
+#[test]
+fn a_full_table_gives_up_nobody_who_is_connected() {
+    for (state, room) in [(State::Alive, false), (State::Failed, true)] {
+        let (mut alone, newcomer) = follower_with_a_newcomer(State::Failed);
+        let mut list: Vec<_> = (1001..1000 + MEMBERS_MAX - 3).map(|k| (peer(k), State::Alive)).collect();
+        list.extend([(newcomer, State::Failed), (peer(1000), state)]);
+        alone.list(5, &list);
+        assert_eq!(alone.members().len(), MEMBERS_MAX);
+        list.push((peer(2000), State::Alive));
+        alone.list(6, &list);
+        let members = alone.members();
+        assert_eq!((members.len(), members.contains(&7)), (MEMBERS_MAX, true));
+        assert_eq!((members.contains(&1000), members.contains(&2000)), (!room, room));
+    }
+}
+
+/// A process that had crashed is in the leader's list beside the one that has its address now, until it is forgotten:
+/// that one is a member all the same.
+#[test]
+fn a_dead_process_does_not_displace_the_one_that_has_its_address() {
+    let mut alone = Alone::new(1);
+    alone.feed(Event::LinkUp(peer(3)));
+    alone.hear(3, 1, Body::Coordinator { elected_at_ms: 0 });
+    let successor = Peer { address: address(7), ..peer(2) };
+    alone.list(4, &[(successor, State::Alive), (peer(7), State::Failed)]);
+    assert_eq!(alone.members(), [1, 2, 3]);
+}
+
+/// A leader that hears from a member knows better than an old silence here.
+#[test]
+fn who_counted_as_failed_lives_when_the_leader_says_so() {
+    let (mut alone, newcomer) = follower_with_a_newcomer(State::Failed);
+    alone.list(5, &[(newcomer, State::Alive)]);
+    let member = alone.machine.view().members.into_iter().find(|m| m.peer.id == id(7)).unwrap();
+    assert_eq!(member.state, State::Alive);
+}
+
+/// A follower that has changed its list by itself, or went by a connection that is gone now, asks for the leader's: that
+/// may hold otherwise, and would never say it again.
+#[test]
+fn the_leaders_list_is_asked_for_after_a_change_of_ones_own() {
+    let (id, incarnation) = (id(7), Incarnation(1));
+    let says = |body| Event::Received { from: id, message: Message { epoch: Epoch(1), body } };
+    let changes = [
+        Event::LinkDown { id, incarnation },
+        Event::Refused(address(5)),
+        Event::LinkUp(Peer { address: address(5), ..peer(6) }),
+        says(Body::Leave { version: None, id }),
+        says(Body::Resign { successor: None, leaving: true }),
+    ];
+    for change in changes {
+        let (mut alone, newcomer) = follower_with_a_newcomer(State::Alive);
+        let list = [(newcomer, State::Alive), (peer(5), State::Alive)];
+        alone.list(5, &list);
+        assert_eq!(alone.acknowledged(), version(5));
+        alone.feed(change.clone());
+        assert_eq!(alone.acknowledged(), MembershipVersion::default(), "after {change:?}");
+        alone.list(5, &list[..1]);
+        assert_eq!(alone.acknowledged(), version(5), "after {change:?}");
+    }
 }
 
 /// A handover after which the incumbent leads again has failed, however it came to lead again: the next attempt waits for

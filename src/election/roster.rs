@@ -10,6 +10,8 @@ pub(super) struct Roster {
     members: BTreeMap<ProcessId, Member>,
     /// Which state of a leader's list this is.
     pub(super) version: MembershipVersion,
+    /// Whether this process has changed it by itself since it was sent the whole list: the leader may hold otherwise.
+    pub(super) amended: bool,
 }
 
 /// What taking in a peer changed.
@@ -24,6 +26,11 @@ pub(super) enum Taken {
 }
 
 impl Roster {
+    /// What a follower acknowledges: no version, once it has amended the list, so that it is sent the whole list.
+    pub(super) fn held(&self) -> MembershipVersion {
+        if self.amended { MembershipVersion::default() } else { self.version }
+    }
+
     pub(super) fn get(&self, id: ProcessId) -> Option<&Member> {
         self.members.get(&id)
     }
@@ -53,7 +60,8 @@ impl Roster {
         self.iter().map(|m| &m.peer).find(|p| p.address == address && p.id != but).map(|p| p.id)
     }
 
-    /// Takes in what is known of a peer. A full table gives up a failed member for a live one.
+    /// Takes in what is known of a peer. A full table gives up a failed member for a live one,
+    /// unless it is connected.
     pub(super) fn take(&mut self, peer: Peer, state: State, now: Moment) -> Taken {
         if let Some(member) = self.members.get_mut(&peer.id) {
             let changed = member.peer != peer;
@@ -71,7 +79,7 @@ impl Roster {
             return if changed { Taken::New } else { Taken::Known };
         }
         if self.members.len() + 1 >= MEMBERS_MAX {
-            let failed = self.iter().find(|m| m.state == State::Failed).map(|m| m.peer.id);
+            let failed = self.iter().find(|m| m.state == State::Failed && !m.linked).map(|m| m.peer.id);
             match failed {
                 Some(id) if state == State::Alive => self.members.remove(&id),
                 _ => return Taken::Full,

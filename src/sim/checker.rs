@@ -36,7 +36,7 @@ pub enum Rule {
     Unprepared,
     /// The machine found its own state broken.
     Assertion,
-    /// 7: no agreement on a leader within the bound, or it does not last.
+    /// 7: no agreement on a leader and on who is alive within the bound, or it does not last.
     NoAgreement,
     /// More happens than a run has room for.
     TooMuch,

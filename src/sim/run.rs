@@ -1,5 +1,5 @@
 //! One run in two phases: faults with the safety rules looked at all the time, and then a healed core that has to agree on
-//! one leader within a bound.
+//! one leader, and on who is alive, within a bound.
 
 use super::checker::{Rule, Violation};
 use super::clock::{MS, Ns, ns};
@@ -9,7 +9,8 @@ use super::process::{Process, place_of};
 use super::sort::Counts;
 use super::trace::Trace;
 use super::world::{REFRESH_LONGEST, World};
-use crate::election::{Epoch, Preempt, Role};
+use crate::election::{Epoch, Machine, Preempt, Role, State};
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// How often agreement is looked at.
@@ -114,22 +115,27 @@ pub(super) fn bound(plan: &Plan) -> Ns {
         .unwrap_or(0)
 }
 
-/// The one leader that all name who run, and its epoch, if it answers that it leads.
+/// The one leader that all name who run, and its epoch, if it answers that it leads and all know who else runs.
 pub(super) fn agreed(world: &World) -> Option<(usize, Epoch)> {
     let leader = world.procs.iter().find(|p| p.leads(world.now))?;
     let epoch = leader.machine.as_ref()?.epoch();
-    let names_it = |p: &Process| match &p.machine {
-        Some(machine) if p.place != leader.place => {
-            let view = machine.view();
+    let running: BTreeSet<usize> =
+        world.procs.iter().filter(|p| p.machine.is_some()).map(|p| p.place).collect();
+    let agrees = |p: &Process, machine: &Machine| {
+        let view = machine.view();
+        let named = view.leader(p.clock.moment(world.now), p.turned);
+        let follows = || {
             machine.epoch() == epoch
                 && view.role == Role::Following
-                && view
-                    .leader(p.clock.moment(world.now), p.turned)
-                    .is_some_and(|named| place_of(named.peer.id) == leader.place)
-        }
-        _ => true,
+                && named.is_some_and(|named| place_of(named.peer.id) == leader.place)
+        };
+        let alive = view.members.iter().filter(|m| m.state == State::Alive);
+        // Its list is what the next election begins with.
+        alive.map(|m| place_of(m.peer.id)).collect::<BTreeSet<_>>() == running
+            && (p.place == leader.place || follows())
     };
-    world.procs.iter().all(names_it).then_some((leader.place, epoch))
+    let all = world.procs.iter().all(|p| p.machine.as_ref().is_none_or(|machine| agrees(p, machine)));
+    all.then_some((leader.place, epoch))
 }
 
 /// Who does what, for the message of a failure.
@@ -144,10 +150,11 @@ fn standing(world: &World) -> String {
             let waits =
                 waits.map_or_else(String::new, |waits| format!(", waits: {}", super::words::waits(waits)));
             format!(
-                "p-{} is {}, epoch {}, leader {leader}{waits}",
+                "p-{} is {}, epoch {}, leader {leader}{waits}, knows {}",
                 p.place,
                 view.role.name(),
-                machine.epoch()
+                machine.epoch(),
+                super::words::entries_in_words(&machine.record().members)
             )
         }
     });

@@ -80,7 +80,7 @@ fn votes(view: &VoterView) -> String {
     format!("{}.{} ({names})", view.stamp.epoch, view.stamp.version)
 }
 
-fn entries_in_words(entries: &[Entry]) -> String {
+pub(super) fn entries_in_words(entries: &[Entry]) -> String {
     let each = entries.iter().map(|entry| match entry.state {
         State::Alive => name(&entry.peer),
         State::Failed => format!("{}(failed)", name(&entry.peer)),

@@ -15,14 +15,22 @@ impl Machine {
         member.last_heard = Some(now.at);
         member.linked = true;
         if member.state == State::Failed {
-            member.state = State::Alive;
-            member.alive_since = now.at;
-            let peer = member.peer.clone();
-            self.note(Note::MemberUp(peer));
-            self.broadcast_entry(from);
-            self.watch_for_better(now);
+            self.revive(now, from);
         }
         true
+    }
+
+    /// A member that was held failed lives.
+    pub(super) fn revive(&mut self, now: Now, id: ProcessId) {
+        let Some(member) = self.roster.get_mut(id) else {
+            return;
+        };
+        member.state = State::Alive;
+        member.alive_since = now.at;
+        let peer = member.peer.clone();
+        self.note(Note::MemberUp(peer));
+        self.broadcast_entry(id);
+        self.watch_for_better(now);
     }
 
     /// The leader's round of heartbeats, and its look at who has been silent.
@@ -63,7 +71,7 @@ impl Machine {
     ) {
         self.claim(now, from, epoch, None);
         if self.phase == Phase::Following && self.leads(from) && self.epoch == epoch {
-            self.send(from, Body::HeartbeatAck { sequence, membership: self.roster.version });
+            self.send(from, Body::HeartbeatAck { sequence, membership: self.roster.held() });
         }
     }
 
@@ -145,6 +153,7 @@ impl Machine {
     /// A member is known to have crashed. Its leader's crash calls an election at once; who waited for it does not wait
     /// any longer.
     pub(super) fn gone(&mut self, now: Now, id: ProcessId) {
+        self.roster.amended = true;
         self.fail(id, Reason::Crash);
         self.not_asked_any_more(now, id);
         if self.leads(id) {

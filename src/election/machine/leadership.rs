@@ -224,6 +224,7 @@ impl Machine {
 
     fn forget_leaver(&mut self, id: ProcessId, leaving: bool) {
         if leaving {
+            self.roster.amended = true;
             self.forget(id);
         }
     }

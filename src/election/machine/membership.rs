@@ -75,6 +75,7 @@ impl Machine {
     /// A member's address is another's now. One that is still connected may be alive all the same, where two processes
     /// advertise one address by mistake: it counts as failed until it is heard of again.
     fn evict(&mut self, id: ProcessId) {
+        self.roster.amended = true;
         if self.roster.get(id).is_some_and(|m| m.linked) {
             self.fail(id, Reason::Crash);
         } else {
@@ -92,6 +93,8 @@ impl Machine {
             if state == State::Failed && inhabited {
                 self.forget(id);
             }
+            // While it was there the leader's word on that member did not count.
+            self.roster.amended = true;
         }
     }
 
@@ -143,40 +146,63 @@ impl Machine {
         }
         if agreed {
             self.roster.version = version;
+            self.roster.amended = false;
         }
     }
 
-    /// The leader's word on a member. Having heard from it just now over a connection of its own, this process knows
-    /// better that it is alive; false says so, and keeps the list's old version, so that the leader says it again. A
-    /// connection that nothing came over lately proves nothing: the host at its other end may be gone.
+    /// The leader's word on a member; false where it does not count yet, so that the list keeps its old version, and the
+    /// leader says it again.
     fn learn_from_leader(&mut self, now: Now, entry: Entry) -> bool {
-        let Entry { peer, state } = entry;
+        let Entry { peer, state } = &entry;
         if peer.id == self.me.id || self.leads(peer.id) {
             return true;
         }
-        if let Some(known) = self.roster.get(peer.id).filter(|m| m.linked) {
-            let same_life = known.peer.incarnation == peer.incarnation;
-            if same_life && known.state == State::Alive && state == State::Failed {
+        if self.roster.get(peer.id).is_some_and(|m| m.linked) {
+            return self.learn_of_connected(now, &entry);
+        }
+        if let Some(tenant) = self.roster.at(peer.address, peer.id).and_then(|id| self.roster.get(id)) {
+            match (tenant.linked, tenant.state, state) {
+                // The leader has not heard yet who listens there now.
+                (true, State::Alive, State::Alive) => return false,
+                // Nothing is left of one whose address is another's.
+                (true, _, State::Failed) | (_, State::Alive, State::Failed) => {
+                    self.forget(peer.id);
+                    return true;
+                }
+                // Whoever is connected stays a member, though it counts as failed: messages of others are dropped, and no
+                // second connection would make it one again.
+                (true, State::Failed, State::Alive) => {}
+                (false, ..) => self.forget(tenant.peer.id),
+            }
+        }
+        self.take_entry(now, entry);
+        true
+    }
+
+    /// The same of one that this process is connected with. Having heard from it just now, it knows better that it is
+    /// alive. A connection that nothing came over lately proves nothing: the host at its other end may be gone.
+    fn learn_of_connected(&mut self, now: Now, entry: &Entry) -> bool {
+        let id = entry.peer.id;
+        // Which life this process is connected with it knows best itself: a leader that isn't may have heard of a former
+        // one, and what the connected one says would be taken for that one's.
+        let Some(known) = self.roster.get(id).filter(|m| m.peer.incarnation == entry.peer.incarnation) else {
+            return true;
+        };
+        match (known.state, entry.state) {
+            (State::Alive, State::Failed) => {
                 let heard =
                     known.last_heard.is_some_and(|at| now.at.since(at) <= self.settings.failure_timeout);
                 if !heard {
-                    self.fail(peer.id, Reason::Silence);
+                    self.fail(id, Reason::Silence);
                 }
-                return !heard;
+                !heard
             }
-            // Which life this process is connected with it knows best itself: a leader that isn't may have heard of a former
-            // one, and what the connected one says would be taken for that one's.
-            return true;
-        }
-        if let Some(tenant) = self.roster.at(peer.address, peer.id) {
-            if self.roster.get(tenant).is_some_and(|m| m.linked && m.state == State::Alive) {
-                // The leader has not heard yet who listens there now.
-                return false;
+            (State::Failed, State::Alive) => {
+                self.revive(now, id);
+                true
             }
-            self.forget(tenant);
+            _ => true,
         }
-        self.take_entry(now, Entry { peer, state });
-        true
     }
 
     /// The leader has a new or changed member. Out of step, the list stays as it is, and the next acknowledgement
@@ -210,6 +236,7 @@ impl Machine {
                 if led {
                     self.lose_leader(Reason::Resign);
                 }
+                self.roster.amended = true;
                 self.forget(id);
                 self.not_asked_any_more(now, id);
                 if led || waited_for {

@@ -127,7 +127,7 @@ impl Machine {
         m.leases_ms.insert(from, lease_ms);
         let view = m.view.as_ref().map(|view| view.stamp).unwrap_or_default();
         let (target, lease_ms) = (m.fingerprint, m.lease_ms());
-        let membership = self.roster.version;
+        let membership = self.roster.held();
         self.send(from, Body::Renewed { sequence, membership, promised, view, target, lease_ms });
     }
 
