@@ -62,7 +62,8 @@ does not know takes bellwether.initContainers and bellwether.containers, one of 
 {{- /* A relative name: the pod's search path completes it, whatever the cluster's DNS domain is. */ -}}
 {{- $args := list "run" "--service" (include "bellwether.name" .) -}}
 {{- if eq $settings.safety "majority" -}}
-{{- $args = concat $args (list "--safety" "majority" "--voters" (toString $settings.voters)) -}}
+{{- /* All of them: the program refuses to run as a process that does not vote. */ -}}
+{{- $args = concat $args (list "--safety" "majority" "--voters" (toString $settings.replicas)) -}}
 {{- end -}}
 {{- if ne $settings.state.type "none" -}}
 {{- $args = concat $args (list "--state-dir" "/state") -}}

@@ -22,8 +22,6 @@ all of it at once.
 {{- if not $settings.replicas -}}
 {{- $_ := set $settings "replicas" (int .Values.replicaCount) -}}
 {{- end -}}
-{{- /* The program refuses to run as a process that does not vote. */ -}}
-{{- $_ := set $settings "voters" (int $settings.replicas) -}}
 {{- if not $settings.state.type -}}
 {{- $_ := set $settings.state "type" (ternary "persistentVolumeClaim" "none" (eq $settings.safety "majority")) -}}
 {{- end -}}
@@ -42,7 +40,6 @@ all of it at once.
 {{- define "bellwether.faults" -}}
 {{- $faults := list -}}
 {{- $s := .settings -}}
-{{- $voters := int $s.voters -}}
 {{- $replicas := int $s.replicas -}}
 {{- if gt (len .name) 52 -}}
 {{- $faults = append $faults (printf "the name %q has %d characters; at most 52 are possible, since a StatefulSet's pods carry it with a hash in a label of 63: choose a shorter release name, or set fullnameOverride (in a chart of your own: bellwether.name)" .name (len .name)) -}}
@@ -57,13 +54,13 @@ all of it at once.
 {{- if ne $s.kind "StatefulSet" -}}
 {{- $faults = append $faults (printf "safety: majority needs kind: StatefulSet, since voters are known by their pods' names, which a %s does not keep: set kind: StatefulSet, or safety: classic" $s.kind) -}}
 {{- end -}}
-{{- if and (eq $voters 1) (not $s.allowSingleVoter) -}}
+{{- if and (eq $replicas 1) (not $s.allowSingleVoter) -}}
 {{- $faults = append $faults "a single voter survives nothing: set replicas: 3 (or 5), or allowSingleVoter: true where that is what you want" -}}
-{{- else if and (gt $voters 0) (eq (mod $voters 2) 0) -}}
-{{- $faults = append $faults (printf "%d voters survive no more losses than %d, and need more of them up: set an odd number of replicas" $voters (sub $voters 1)) -}}
+{{- else if and (gt $replicas 0) (eq (mod $replicas 2) 0) -}}
+{{- $faults = append $faults (printf "%d voters survive no more losses than %d, and need more of them up: set an odd number of replicas" $replicas (sub $replicas 1)) -}}
 {{- end -}}
-{{- if gt $voters 31 -}}
-{{- $faults = append $faults (printf "%d voters; at most 31 are possible: set fewer replicas, or safety: classic" $voters) -}}
+{{- if gt $replicas 31 -}}
+{{- $faults = append $faults (printf "%d voters; at most 31 are possible: set fewer replicas, or safety: classic" $replicas) -}}
 {{- end -}}
 {{- if eq $s.state.type "none" -}}
 {{- $faults = append $faults "safety: majority needs a place for its record: set state.type: persistentVolumeClaim, or emptyDir" -}}
@@ -89,7 +86,7 @@ all of it at once.
 {{- $faults = append $faults (printf "config.lease: %s is shorter than 4 heartbeats of %s, and the program would refuse it: set a longer lease, or a shorter config.heartbeat" $lease $heartbeat) -}}
 {{- end -}}
 {{- range $s.extraEnv -}}
-{{- if has .name (list "POD_NAME" "POD_IP" "BELLWETHER_SERVICE" "BELLWETHER_PEERS" "BELLWETHER_LISTEN" "BELLWETHER_ADVERTISE" "BELLWETHER_HTTP" "BELLWETHER_NAME" "BELLWETHER_CLUSTER" "BELLWETHER_STATE_DIR" "BELLWETHER_REVISION" "BELLWETHER_SAFETY" "BELLWETHER_VOTERS") -}}
+{{- if has .name (list "POD_NAME" "POD_IP" "BELLWETHER_SERVICE" "BELLWETHER_PEERS" "BELLWETHER_PEER_PORT" "BELLWETHER_LISTEN" "BELLWETHER_ADVERTISE" "BELLWETHER_HTTP" "BELLWETHER_NAME" "BELLWETHER_CLUSTER" "BELLWETHER_STATE_DIR" "BELLWETHER_REVISION" "BELLWETHER_SAFETY" "BELLWETHER_VOTERS") -}}
 {{- $faults = append $faults (printf "extraEnv: %s is set by the chart: leave it out" .name) -}}
 {{- end -}}
 {{- end -}}

@@ -86,9 +86,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- if and $leaderOnly .Values.podDisruptionBudget.enabled -}}
 {{- $faults = append $faults "readiness: leader with a PodDisruptionBudget: only one pod is ever ready, so the budget is always used up, and the leader's node could never be drained: set podDisruptionBudget.enabled: false" -}}
 {{- end -}}
-{{- $spare := div (sub (int $settings.voters) 1) 2 -}}
-{{- if and $majority .Values.podDisruptionBudget.enabled (gt (int $settings.voters) 1) (gt (int .Values.podDisruptionBudget.maxUnavailable) (int $spare)) -}}
-{{- $faults = append $faults (printf "podDisruptionBudget.maxUnavailable: %v of %v voters leave no majority: set at most %d" .Values.podDisruptionBudget.maxUnavailable $settings.voters $spare) -}}
+{{- $spare := div (sub (int $settings.replicas) 1) 2 -}}
+{{- if and $majority .Values.podDisruptionBudget.enabled (gt (int $settings.replicas) 1) (gt (int .Values.podDisruptionBudget.maxUnavailable) (int $spare)) -}}
+{{- $faults = append $faults (printf "podDisruptionBudget.maxUnavailable: %v of %v voters leave no majority: set at most %d" .Values.podDisruptionBudget.maxUnavailable $settings.replicas $spare) -}}
 {{- end -}}
 {{- if and .Values.leaderService.enabled (not $leaderOnly) -}}
 {{- $faults = append $faults "leaderService.enabled needs readiness: leader, since a Service leaves out only pods that are not ready" -}}
