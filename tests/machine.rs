@@ -544,6 +544,31 @@ fn the_leaders_list_is_asked_for_after_a_change_of_ones_own() {
     }
 }
 
+/// Versions of two leaders of one epoch may have one number, and one may be followed again after others have been believed.
+#[test]
+fn the_leaders_list_is_asked_for_when_one_is_followed_anew() {
+    let mut alone = Alone::new(1);
+    alone.feed(Event::LinkUp(peer(2)));
+    alone.feed(Event::LinkUp(peer(3)));
+    alone.hear(2, 1, Body::Coordinator { elected_at_ms: 0 });
+    alone.hear(2, 1, Body::Membership { version: version(3), entries: Vec::new() });
+    let beat = Body::Heartbeat { sequence: 9, membership: version(3) };
+    let ack = Body::HeartbeatAck { sequence: 9, membership: MembershipVersion::default() };
+    assert_eq!(alone.hear(3, 1, beat), [(3, Body::Ask), (3, ack)]);
+}
+
+/// So it is after a list that this process does not agree with, though it be the one that it had.
+#[test]
+fn a_list_that_is_not_agreed_with_is_asked_for_again() {
+    let (mut alone, newcomer) = follower_with_a_newcomer(State::Failed);
+    assert_eq!(alone.acknowledged(), version(4));
+    alone.hear(7, 1, Body::Ask);
+    alone.list(4, &[(newcomer.clone(), State::Failed)]);
+    assert_eq!(alone.acknowledged(), MembershipVersion::default());
+    alone.list(5, &[(newcomer, State::Alive)]);
+    assert_eq!(alone.acknowledged(), version(5));
+}
+
 /// A handover after which the incumbent leads again has failed, however it came to lead again: the next attempt waits for
 /// twice the delay.
 #[test]

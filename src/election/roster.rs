@@ -10,7 +10,8 @@ pub(super) struct Roster {
     members: BTreeMap<ProcessId, Member>,
     /// Which state of a leader's list this is.
     pub(super) version: MembershipVersion,
-    /// Whether this process has changed it by itself since it was sent the whole list: the leader may hold otherwise.
+    /// Whether it may differ from that all the same: this process has changed it by itself, or held on to what it knew from
+    /// a connection, since the leader sent the whole list.
     pub(super) amended: bool,
 }
 
@@ -26,7 +27,7 @@ pub(super) enum Taken {
 }
 
 impl Roster {
-    /// What a follower acknowledges: no version, once it has amended the list, so that it is sent the whole list.
+    /// What a follower acknowledges: no version where the list may differ, so that it is sent the whole list.
     pub(super) fn held(&self) -> MembershipVersion {
         if self.amended { MembershipVersion::default() } else { self.version }
     }
@@ -60,8 +61,8 @@ impl Roster {
         self.iter().map(|m| &m.peer).find(|p| p.address == address && p.id != but).map(|p| p.id)
     }
 
-    /// Takes in what is known of a peer. A full table gives up a failed member for a live one,
-    /// unless it is connected.
+    /// Takes in what is known of a peer. A full table gives up a failed member for a live one, but none that
+    /// is connected.
     pub(super) fn take(&mut self, peer: Peer, state: State, now: Moment) -> Taken {
         if let Some(member) = self.members.get_mut(&peer.id) {
             let changed = member.peer != peer;

@@ -140,6 +140,8 @@ impl Machine {
                 self.handovers_failed = 0;
             }
             self.set_epoch(epoch);
+            // It may have followed another one meanwhile, or taken in what others told of members.
+            self.roster.amended = true;
             self.fruitless = false;
             self.remembered.clear();
             let elected_or_heard_ms = elected_at_ms.unwrap_or(now.wall_ms);

@@ -93,7 +93,7 @@ impl Machine {
             if state == State::Failed && inhabited {
                 self.forget(id);
             }
-            // While it was there the leader's word on that member did not count.
+            // While it was there the leader's word on that member did not always count.
             self.roster.amended = true;
         }
     }
@@ -146,12 +146,11 @@ impl Machine {
         }
         if agreed {
             self.roster.version = version;
-            self.roster.amended = false;
         }
+        self.roster.amended = !agreed;
     }
 
-    /// The leader's word on a member; false where it does not count yet, so that the list keeps its old version, and the
-    /// leader says it again.
+    /// The leader's word on a member; false where this process holds otherwise and the leader has to say it again.
     fn learn_from_leader(&mut self, now: Now, entry: Entry) -> bool {
         let Entry { peer, state } = &entry;
         if peer.id == self.me.id || self.leads(peer.id) {
@@ -184,7 +183,7 @@ impl Machine {
     fn learn_of_connected(&mut self, now: Now, entry: &Entry) -> bool {
         let id = entry.peer.id;
         // Which life this process is connected with it knows best itself: a leader that isn't may have heard of a former
-        // one, and what the connected one says would be taken for that one's.
+        // one, and what the connected one says would be taken for that one's. It asks again when the connection is gone.
         let Some(known) = self.roster.get(id).filter(|m| m.peer.incarnation == entry.peer.incarnation) else {
             return true;
         };
