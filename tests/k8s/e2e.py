@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from functools import partial
 
 import rows
 from checks import Checks, agree, apart, helm_test, injected, refused, scenarios
@@ -142,23 +143,11 @@ def main_rows(cluster, given, lab, checks):
             checks.check(f"every pod's own sidecar agrees with the list of pods, {election.name} ({election.where})",
                          agree, election)
 
-    def basics(election):
-        rows.basic(lab, election, GAP_MS)
-
-    def rolls(election):
-        rows.rolling(lab, election, "rolling restart", rows.roll, GAP_MS)
-        rows.rolling(lab, election, "helm upgrade to another image tag", rows.upgrade, GAP_MS)
-
-    def gates(election):
-        rows.gated(lab, election)
-
-    def scales(election):
-        rows.scaling(lab, election)
-
-    def compares(election):
-        rows.compared(lab, election)
-
-    for election, *steps in [(majority, checked, basics, rolls, scales), (classic, checked, basics, rolls),
+    basics = partial(rows.basic, lab, gap=GAP_MS)
+    rolls = [partial(rows.rolling, lab, what=what, act=act, gap=GAP_MS) for what, act in [
+        ("rolling restart", rows.roll), ("helm upgrade to another image tag", rows.upgrade)]]
+    gates, scales, compares = (partial(steps, lab) for steps in (rows.gated, rows.scaling, rows.compared))
+    for election, *steps in [(majority, checked, basics, *rolls, scales), (classic, checked, basics, *rolls),
                              (gated, gates), (slow, compares), (fast, compares)]:
         if election.name in given.elections:
             track(lab, election, *steps)
@@ -170,15 +159,14 @@ def outages(cluster, given, lab, checks):
     classic = Release(cluster, given.images, MAIN, "batch", "Deployment of 5, classic", replicas=5,
                       values={"kind": "Deployment"})
     slow = LeaseElection(cluster, given.images, LEASES, "lease", "client-go, " + "/".join(DEFAULT), times=DEFAULT)
-    gaps = {"classic": ("median", GAP_MS), "majority": ("median", rows.FAILURE_MS + rows.ANSWER_MS)}
     killed = [one for one in (majority, classic) if one.name in given.elections]
     others = [one for one in (slow,) if one.name in given.elections]
     for election in killed + others:
         election.install()
     if not given.no_checks:
         checks.check("releases in one namespace do not mix", apart, killed)
-    rows.outage(lab, NameServer(cluster), killed, [], 60, 10, gaps)
-    rows.outage(lab, ApiServer(cluster, given.stop, given.start), killed, others, 30, 5, gaps)
+    rows.outage(lab, NameServer(cluster), killed, [], 60, 10, GAP_MS)
+    rows.outage(lab, ApiServer(cluster, given.stop, given.start), killed, others, 30, 5, GAP_MS)
 
 
 if __name__ == "__main__":

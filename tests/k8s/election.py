@@ -36,6 +36,7 @@ class Election:
     """What both kinds have in common. `where` is what the table calls it."""
 
     process = ""  # the name of the process that leads
+    safety = ""  # what the release promises; nothing where it is no release
     has_epochs = True
     has_pollers = True  # in each pod, beside the watcher outside
     every = "2ms"  # between two questions of the watcher to one pod
@@ -44,7 +45,6 @@ class Election:
         self.cluster, self.images, self.namespace, self.name, self.where = cluster, images, namespace, name, where
         self.replicas = replicas
         self.collector = f"{name}-collector"
-        self.settles = 0
 
     def path(self, kind, name=""):
         group = {"pods": "/api/v1", "services": "/api/v1", "endpointslices": "/apis/discovery.k8s.io/v1",
@@ -115,9 +115,7 @@ class Election:
                 return None, f"{leader.leader} still leads"
             return ((leader, leader.proven[1]), "") if leader else (None, why)
 
-        found = wait_until(seconds, f"settled election {self.name}", condition)
-        self.settles += 1
-        return found
+        return wait_until(seconds, f"settled election {self.name}", condition)
 
     def pod(self, name):
         return self.cluster.get(self.path("pods", name))
@@ -127,11 +125,15 @@ class Election:
         pods = self.pods()
         for pod in pods:
             self.cluster.delete(self.path("pods", pod["metadata"]["name"]), grace=0)
-        return self.settled(without={pod["metadata"]["uid"] for pod in pods})
+        return self.settled(without=uids(pods))
 
     def kill_list(self):
         return ",".join(f"{pod['metadata']['name']}={pod['metadata']['uid']}={pod['status']['podIP']}"
                         for pod in self.pods() if pod["status"].get("podIP"))
+
+
+def uids(pods):
+    return {pod["metadata"]["uid"] for pod in pods}
 
 
 def restart_count(pods):
@@ -150,7 +152,7 @@ class Release(Election):
         self.kind = self.values.get("kind", "StatefulSet")
         self.safety = "majority" if self.kind == "StatefulSet" else "classic"
         self.selector = f"app.kubernetes.io/instance={self.name},app.kubernetes.io/component=member"
-        self.tag = images_tag(self.images.bellwether)
+        self.tag = self.images.tags[0]
 
     def install(self):
         say(f"{self.name}: installing as {self.kind}")
@@ -194,10 +196,6 @@ class Release(Election):
             return (True, "") if voters == wanted else (None, f"{voters} vote, not {wanted}")
 
         wait_until(60, "voters", condition)
-
-
-def images_tag(image):
-    return image.rpartition(":")[2]
 
 
 class LeaderReadyRelease(Release):

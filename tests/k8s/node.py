@@ -115,14 +115,14 @@ class NameServer:
     def start(self):
         say("start: CoreDNS")
         self._scale(self.replicas)
+        for name, number in self.replicas.items():
+            def ready(name=name, number=number):
+                status = self.cluster.get(f"{NAMES}/{name}")["status"]
+                found = status.get("readyReplicas", 0)
+                return (True, "") if found == number else (None, f"{found} are ready")
+
+            wait_until(60, f"{name} with {number} pods", ready)
 
     def _scale(self, replicas):
         for name, number in replicas.items():
             self.cluster.patch(f"{NAMES}/{name}", {"spec": {"replicas": number}})
-        for name, number in replicas.items():
-            def scaled(name=name, number=number):
-                status = self.cluster.get(f"{NAMES}/{name}")["status"]
-                ready, all_of_them = status.get("readyReplicas", 0), status.get("replicas", 0)
-                return (True, "") if ready == all_of_them == number else (None, f"{ready} of {all_of_them} are ready")
-
-            wait_until(60, f"{name} with {number} pods", scaled)

@@ -1,16 +1,16 @@
 """The rows: what is done to an election, again and again, and what it must not cost."""
 
+import dataclasses
 import datetime
 import time
 
 import records
 from cluster import Refused, say, wait_until
-from election import restart_count
+from election import restart_count, uids
 from table import Bounds, Row
 
-# The program's defaults: --lease and --answer-timeout.
-FAILURE_MS = 1500
-ANSWER_MS = 300
+# A crash that nothing tells of, with the program's defaults: --lease and --answer-timeout.
+CRASH_MS = 1500 + 300
 # The kubelet starts a container of a pod again after 0, 10, 20, 40 s. After as many kills all pods are made anew.
 KILLS = 3
 # In an outage: seconds until the first kill, and how many there are. With more of them, pods that are
@@ -33,18 +33,22 @@ class Lab:
         bounds = bounds or Bounds()
         if election.has_epochs:
             # No row partitions the network, so that classic promises it as well.
-            bounds = Bounds(bounds.median, bounds.longest, bounds.changes, duals=0)
+            bounds = dataclasses.replace(bounds, duals=0)
         row = Row(what, election.where, bounds, self.rounds if rounds is None else rounds)
         self.rows.append(row)
         return row
 
 
-def take(row, election, since, until, seconds):
+def recorded(election, began):
+    """What was recorded since this time of the local clock, and a little before."""
+    return election.runs(time.monotonic() - began + 5)
+
+
+def take(row, election, runs, since, until):
     """Adds what was recorded between two times to the row."""
-    runs = election.runs(seconds + 5)
     summary = records.summarise(runs, since, until)
     row.add(summary)
-    if not summary.epochs_rise and election.has_epochs and getattr(election, "safety", "") == "majority":
+    if not summary.epochs_rise and election.safety == "majority":
         row.errors.append(f"an epoch went back, or had two leaders: {summary.leaders}")
     strangers = records.strangers(runs, [f"{election.name}-"])
     if strangers:
@@ -58,7 +62,7 @@ def one_round(row, election, act, since=None):
     leader, settled = election.settled()
     expected = act(election, leader)
     _, until = election.settled(**expected)
-    summary = take(row, election, since or settled, until, time.monotonic() - began)
+    summary = take(row, election, recorded(election, began), since or settled, until)
     path = " > ".join(f"{name.removeprefix(election.name + '-')}" for name, _ in summary.leaders)
     say(f"{row.where}: {row.what} {len(row.leaderless)}: {summary.leaderless * 1000:.1f} ms without a leader, {path}"
         + (f", TWO LEADERS {summary.duals}" if summary.duals else ""))
@@ -89,10 +93,6 @@ def repeat(row, election, act, renew=0):
 def failed(row, error):
     say(f"{row.where}: {row.what}: FAILED: {error}")
     row.errors.append(f"{type(error).__name__}: {error}")
-
-
-def uids(pods):
-    return {pod["metadata"]["uid"] for pod in pods}
 
 
 # What is done to an election. Each returns what `settled` has to wait for.
@@ -178,14 +178,17 @@ def scale(replicas):
 
 # Tracks: the rows of one election, one after the other.
 
+def kill_gap(election, gap):
+    """What a killed process may cost: evidence of the crash is all that `classic` needs, and no end of a lease."""
+    return gap if election.safety == "classic" else CRASH_MS
+
+
 def basic(lab, election, gap):
-    """Deletions, kills, evictions: `gap` bounds what is orderly, `crash` what is not."""
-    crash = FAILURE_MS + ANSWER_MS
-    fast = election.safety == "classic"
+    """Deletions, kills, evictions: `gap` bounds what is orderly."""
     repeat(lab.row("leader's pod deleted", election, Bounds(median=gap, changes=1)), election, delete_leader(None))
-    repeat(lab.row("leader's pod deleted, --force --grace-period=0", election, Bounds(longest=crash)),
+    repeat(lab.row("leader's pod deleted, --force --grace-period=0", election, Bounds(longest=CRASH_MS)),
            election, delete_leader(0))
-    repeat(lab.row("leader's process killed (SIGKILL)", election, Bounds(median=gap if fast else crash, changes=1)),
+    repeat(lab.row("leader's process killed (SIGKILL)", election, Bounds(median=kill_gap(election, gap), changes=1)),
            election, kill_with(lab.killer), renew=KILLS)
     repeat(lab.row("leader's pod evicted; a second eviction is refused", election, Bounds(median=gap, changes=1)),
            election, evict_leader)
@@ -231,49 +234,34 @@ def scaling(lab, election):
                 return
 
 
-def only_endpoint(election):
-    leader = election.settled()[0].leader
-    endpoints = election.endpoints()
-    return (True, "") if endpoints == [leader] else (None, f"the endpoints are {endpoints}, and {leader} leads")
-
-
 def gated(lab, election):
     """The leader's Service: how long until its only endpoint is the new leader."""
-    for what, act in [("leader's pod deleted", delete_leader(None)),
-                      ("leader's process killed (SIGKILL)", kill_with(lab.killer))]:
+    for what, act, renew in [("leader's pod deleted", delete_leader(None), 0),
+                             ("leader's process killed (SIGKILL)", kill_with(lab.killer), KILLS)]:
         row = lab.row(f"{what}; the leader's Service follows", election)
         if row is None:
             continue
         took = []
 
         def followed(election, leader):
-            before = election.endpoints()
-            if before != [leader.leader]:
-                raise RuntimeError(f"the endpoints are {before}, and {leader.leader} leads")
-            began = time.monotonic()
-            expected = act(election, leader)
+            def only(names, endpoints):
+                return (True, "") if len(names) == 1 and endpoints == names else (
+                    None, f"the endpoints are {endpoints}, and {names} lead")
 
             def moved():
                 # A process that was killed may be back in time to be elected again: the endpoint is then the same.
                 current = records.current(election.runs(4))
                 names = {run.leader for run in current if run.state == "leads" and run.leadership != leader.leadership}
-                now = election.endpoints()
-                return (True, "") if len(names) == 1 and now == [*names] else (
-                    None, f"the endpoints are {now}, and {sorted(names)} lead")
+                return only(sorted(names), election.endpoints())
 
+            wait_until(60, "leader as the only endpoint", lambda: only([leader.leader], election.endpoints()))
+            began = time.monotonic()
+            expected = act(election, leader)
             wait_until(60, "endpoint of the new leader", moved, every=0.05)
             took.append(time.monotonic() - began)
             return expected
 
-        for number in range(row.wanted):
-            try:
-                if number and number % KILLS == 0 and "killed" in what:
-                    election.restart_all()
-                wait_until(60, "leader as the only endpoint", lambda: only_endpoint(election))
-                one_round(row, election, followed)
-            except Exception as error:
-                failed(row, error)
-                break
+        repeat(row, election, followed, renew)
         if took:
             took.sort()
             row.notes.append(f"the Service's only endpoint is the new leader {took[len(took) // 2]:.1f} s (median), "
@@ -287,13 +275,13 @@ def compared(lab, election):
     repeat(lab.row("leader's process killed (SIGKILL)", election), election, kill_with(lab.killer), renew=KILLS)
 
 
-def outage(lab, service, killed, others, seconds, every, gaps):
+def outage(lab, service, killed, others, seconds, every, gap):
     """A service of the cluster is stopped for some seconds, and meanwhile each of `killed` loses its leader several times;
     nothing else may happen to them. `others` are only looked at. As often as makes the rounds."""
     rows = {}
     for election in killed:
-        bounds = Bounds(**{gaps[election.safety][0]: gaps[election.safety][1], "changes": 1})
-        rows[election] = lab.row(f"{service.what} stopped, the leader's process killed meanwhile", election, bounds)
+        rows[election] = lab.row(f"{service.what} stopped, the leader's process killed meanwhile", election,
+                                 Bounds(median=kill_gap(election, gap), changes=1))
     for election in others:
         rows[election] = lab.row(f"{service.what} stopped for {seconds} s, nothing else", election, rounds=1)
     if not any(rows.values()):
@@ -329,7 +317,7 @@ def outage(lab, service, killed, others, seconds, every, gaps):
             stopped = False
             for election in elections:
                 _, until = election.settled()
-                account(rows[election], election, started[election], until, time.monotonic() - began,
+                account(rows[election], election, recorded(election, began), started[election], until,
                         OUTAGE_KILLS if election in killed else 0)
         except Exception as error:
             for election in elections:
@@ -339,13 +327,12 @@ def outage(lab, service, killed, others, seconds, every, gaps):
             return
 
 
-def account(row, election, since, until, seconds, kills):
+def account(row, election, runs, since, until, kills):
     """A round for each kill, from just before it to just before the next one; before the first one nothing may happen."""
     if not kills:
-        summary = take(row, election, since, until, seconds)
+        summary = take(row, election, runs, since, until)
         say(f"{row.where}: {row.what}: {summary.leaderless * 1000:.1f} ms without a leader, {summary.leaders}")
         return
-    runs = election.runs(seconds + 5)
     times = [at - 0.05 for at, _ in records.kills(runs) if at > since]
     if len(times) != kills:
         row.errors.append(f"{len(times)} kills of {kills} are recorded")
@@ -355,7 +342,7 @@ def account(row, election, since, until, seconds, kills):
     if quiet.changes or quiet.leaderless > 0.05:
         row.errors.append(f"before the first kill: {quiet.changes} changes, {quiet.leaderless * 1000:.1f} ms without a leader")
     for start, end in zip(times, times[1:] + [until]):
-        summary = take(row, election, start, end, seconds)
+        summary = take(row, election, runs, start, end)
         if not summary.changes:
             row.errors.append("a kill changed nothing, so it was not the leader's")
         say(f"{row.where}: {row.what} {len(row.leaderless)}: {summary.leaderless * 1000:.1f} ms without a leader, "

@@ -97,7 +97,7 @@ class Outages(unittest.TestCase):
     def accounted(self, *lines, kills=2):
         election = MadeUp([], *lines)
         row = rows.Lab(None, 2, ()).row("stopped", election)
-        rows.account(row, election, 0.2, 5.9, 10, kills)
+        rows.account(row, election, election.runs(10), 0.2, 5.9, kills)
         return row
 
     def test_each_kill_is_a_round(self):
@@ -121,7 +121,7 @@ class Outages(unittest.TestCase):
     def test_what_cannot_be_stopped_is_skipped_and_says_so(self):
         service = types.SimpleNamespace(what="the API server", missing=lambda: "no command")
         lab, election = rows.Lab(None, 1, ()), MadeUp([])
-        rows.outage(lab, service, [election], [], 1, 1, {"majority": ("median", 50)})
+        rows.outage(lab, service, [election], [], 1, 1, 50)
         self.assertEqual([(row.verdict, row.skipped) for row in lab.rows], [("SKIPPED", "no command")])
 
 

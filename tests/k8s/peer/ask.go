@@ -33,11 +33,8 @@ const (
 
 // asker asks one address, on one connection as long as it lives.
 type asker struct {
-	address string
-	host    string
-	every   time.Duration
-	// A connection for each question, as for a Service, which chooses anew only then.
-	fresh      bool
+	address    string
+	every      time.Duration
 	connection net.Conn
 	in         *bufio.Reader
 	record     record
@@ -49,7 +46,7 @@ func newAsker(address, observer string, every time.Duration, out sender) *asker 
 	stream := make([]byte, 6)
 	_, _ = rand.Read(stream)
 	return &asker{
-		address: address, host: address, every: every, out: out,
+		address: address, every: every, out: out,
 		record: record{Stream: hex.EncodeToString(stream), Observer: observer, Target: address, Boot: boot()},
 	}
 }
@@ -120,7 +117,7 @@ func (a *asker) report() {
 
 // ask asks once. A connection that was closed between two questions proves nothing: then it asks on another one.
 func (a *asker) ask() (answer, error) {
-	if a.connection != nil && !a.fresh {
+	if a.connection != nil {
 		if got, err := a.exchange(); err == nil {
 			return got, nil
 		} else if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
@@ -151,7 +148,7 @@ func (a *asker) close() {
 func (a *asker) exchange() (answer, error) {
 	var got answer
 	_ = a.connection.SetDeadline(time.Now().Add(askTimeout))
-	if _, err := fmt.Fprintf(a.connection, "GET /leader HTTP/1.1\r\nHost: %s\r\n\r\n", a.host); err != nil {
+	if _, err := fmt.Fprintf(a.connection, "GET /leader HTTP/1.1\r\nHost: %s\r\n\r\n", a.address); err != nil {
 		return got, err
 	}
 	response, err := http.ReadResponse(a.in, nil)

@@ -23,7 +23,6 @@ func watch(ctx context.Context, arguments []string) error {
 	service := flags.String("service", "", "the Service whose pods are asked")
 	port := flags.String("port", "4040", "the status port")
 	every := flags.Duration("every", 2*time.Millisecond, "between two questions to one pod")
-	fresh := flags.Bool("fresh", false, "a connection for each question")
 	_ = flags.Parse(arguments)
 	if *to == "" || *service == "" {
 		return fmt.Errorf("-to (the collector's HOST:PORT) and -service are needed")
@@ -38,7 +37,6 @@ func watch(ctx context.Context, arguments []string) error {
 	ask := func(address string) {
 		defer all.Done()
 		asker := newAsker(net.JoinHostPort(address, *port), podName(), *every, records)
-		asker.fresh = *fresh
 		asker.run(ctx, func(silentFor time.Duration) bool {
 			guard.Lock()
 			defer guard.Unlock()
