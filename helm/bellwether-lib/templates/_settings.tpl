@@ -85,8 +85,9 @@ all of it at once.
 {{- if lt (include "bellwether.milliseconds" $lease | int64) (mul 4 (include "bellwether.milliseconds" $heartbeat | int64)) -}}
 {{- $faults = append $faults (printf "config.lease: %s is shorter than 4 heartbeats of %s, and the program would refuse it: set a longer lease, or a shorter config.heartbeat" $lease $heartbeat) -}}
 {{- end -}}
+{{- /* But for BELLWETHER_PEER_PORT: Kubernetes sets that one where a Service is named `bellwether-peer`, and this is the mend. */ -}}
 {{- range $s.extraEnv -}}
-{{- if has .name (list "POD_NAME" "POD_IP" "BELLWETHER_SERVICE" "BELLWETHER_PEERS" "BELLWETHER_PEER_PORT" "BELLWETHER_LISTEN" "BELLWETHER_ADVERTISE" "BELLWETHER_HTTP" "BELLWETHER_NAME" "BELLWETHER_CLUSTER" "BELLWETHER_STATE_DIR" "BELLWETHER_REVISION" "BELLWETHER_SAFETY" "BELLWETHER_VOTERS") -}}
+{{- if has .name (list "POD_NAME" "POD_IP" "BELLWETHER_SERVICE" "BELLWETHER_PEERS" "BELLWETHER_LISTEN" "BELLWETHER_ADVERTISE" "BELLWETHER_HTTP" "BELLWETHER_NAME" "BELLWETHER_CLUSTER" "BELLWETHER_STATE_DIR" "BELLWETHER_REVISION" "BELLWETHER_SAFETY" "BELLWETHER_VOTERS") -}}
 {{- $faults = append $faults (printf "extraEnv: %s is set by the chart: leave it out" .name) -}}
 {{- end -}}
 {{- end -}}
