@@ -336,6 +336,14 @@ impl Alone {
         alone
     }
 
+    /// p1, which follows p3 in epoch 1.
+    fn following() -> Alone {
+        let mut alone = Alone::new(1);
+        alone.feed(Event::LinkUp(peer(3)));
+        alone.hear(3, 1, Body::Coordinator { elected_at_ms: 0 });
+        alone
+    }
+
     fn feed(&mut self, event: Event) -> Vec<(usize, Body)> {
         let actions = self.machine.handle(Now { at: Moment(self.now), wall_ms: 0 }, event);
         let mut sends = Vec::new();
@@ -443,9 +451,7 @@ fn an_answer_that_names_nobody_removes_nobody() {
 /// connected with: it would drop every message of it from then on.
 #[test]
 fn a_stale_list_evicts_nobody_who_is_connected() {
-    let mut alone = Alone::new(1);
-    alone.feed(Event::LinkUp(peer(3)));
-    alone.hear(3, 1, Body::Coordinator { elected_at_ms: 0 });
+    let mut alone = Alone::following();
     let newcomer = Peer { address: address(2), ..peer(7) };
     alone.feed(Event::LinkUp(newcomer.clone()));
     alone.list(4, &[peer(1), peer(2), newcomer].map(|peer| (peer, State::Alive)));
@@ -456,9 +462,7 @@ fn a_stale_list_evicts_nobody_who_is_connected() {
 
 /// p1, which follows p3 and is connected with p7, whose address p2 had before. p7 is said to be in this state.
 fn follower_with_a_newcomer(state: State) -> (Alone, Peer) {
-    let mut alone = Alone::new(1);
-    alone.feed(Event::LinkUp(peer(3)));
-    alone.hear(3, 1, Body::Coordinator { elected_at_ms: 0 });
+    let mut alone = Alone::following();
     let newcomer = Peer { address: address(2), ..peer(7) };
     alone.feed(Event::LinkUp(newcomer.clone()));
     for _ in 0..2 {
@@ -502,9 +506,7 @@ fn a_full_table_gives_up_nobody_who_is_connected() {
 /// that one is a member all the same.
 #[test]
 fn a_dead_process_does_not_displace_the_one_that_has_its_address() {
-    let mut alone = Alone::new(1);
-    alone.feed(Event::LinkUp(peer(3)));
-    alone.hear(3, 1, Body::Coordinator { elected_at_ms: 0 });
+    let mut alone = Alone::following();
     let successor = Peer { address: address(7), ..peer(2) };
     alone.list(4, &[(successor, State::Alive), (peer(7), State::Failed)]);
     assert_eq!(alone.members(), [1, 2, 3]);
