@@ -116,12 +116,12 @@ class NameServer:
         say("start: CoreDNS")
         self._scale(self.replicas)
         for name, number in self.replicas.items():
-            def ready(name=name, number=number):
+            def scaled(name=name, number=number):
                 status = self.cluster.get(f"{NAMES}/{name}")["status"]
-                found = status.get("readyReplicas", 0)
-                return (True, "") if found == number else (None, f"{found} are ready")
+                ready, all_of_them = status.get("readyReplicas", 0), status.get("replicas", 0)
+                return (True, "") if ready == all_of_them == number else (None, f"{ready} of {all_of_them} are ready")
 
-            wait_until(60, f"{name} with {number} pods", ready)
+            wait_until(60, f"{name} with {number} pods", scaled)
 
     def _scale(self, replicas):
         for name, number in replicas.items():
