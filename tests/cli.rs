@@ -10,7 +10,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 /// The flags of `run` with their defaults; a contract.
-const FLAGS: [(&str, Option<&str>); 30] = [
+const FLAGS: [(&str, Option<&str>); 31] = [
     ("service", None),
     ("peers", None),
     ("peer-port", Some("4041")),
@@ -24,6 +24,7 @@ const FLAGS: [(&str, Option<&str>); 30] = [
     ("revision", None),
     ("safety", Some("classic")),
     ("voters", None),
+    ("found", Some("auto")),
     ("priority", Some("100")),
     ("preempt", Some("5s")),
     ("variant", Some("detector")),
@@ -188,6 +189,7 @@ fn impossible_values_are_refused_with_the_mend() {
     for (flags, words) in [
         (&["--safety=most"][..], &["'most'", "--safety", "classic, majority"][..]),
         (&["--crash-evidence=some"], &["'some'", "--crash-evidence", "off, suspect, release"]),
+        (&["--found=maybe"], &["'maybe'", "--found", "auto, yes, no"]),
         (&["--voters=0"], &["'0'", "--voters", "from 1 to 31"]),
         (&["--voters=32"], &["'32'", "--voters", "from 1 to 31"]),
         (&["--voters=-3"], &["'-3'", "--voters", "from 1 to 31"]),
@@ -240,6 +242,8 @@ fn a_safety_level_is_refused_without_what_it_needs_and_the_error_says_what_that_
             &["without --voters", "--voters 3", "web-0,web-1"],
         ),
         (&["--voters=3"], &["--voters 3", "--safety classic", "leave --voters out"]),
+        (&["--found=yes"], &["--found yes", "--safety classic", "leave --found out"]),
+        (&["--found=no"], &["--found no", "--safety classic", "leave --found out"]),
         (&["--crash-evidence=release"], &["--crash-evidence release", "--safety classic", "suspect"]),
         (
             &[majority, "--state-dir=/state", "--voters=3", deployed],
@@ -272,6 +276,7 @@ fn a_safety_level_is_refused_without_what_it_needs_and_the_error_says_what_that_
     }
     let mut command = bellwether(&[majority, "--state-dir=/state", "--name=web-3"]);
     refused(command.env("BELLWETHER_VOTERS", "3"), &["--voters 3", "web-0 to web-2"]);
+    refused(bellwether(&[]).env("BELLWETHER_FOUND", "yes"), &["--found yes", "--safety classic"]);
 }
 
 #[test]

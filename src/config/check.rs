@@ -154,6 +154,7 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Refusa
         revision: args.revision.unwrap_or_default(),
         settings: Settings {
             safety,
+            founding: args.found,
             variant: args.variant,
             preempt: args.preempt,
             crash_evidence: args.crash_evidence,

@@ -5,9 +5,9 @@ use super::duration::{parse, parse_positive};
 use super::host_port::{HostPort, host_name};
 use super::inject::{INJECT_EXAMPLES, INJECT_LONG, InjectArgs};
 use super::sim::{SIM_EXAMPLES, SimFlags};
-use super::values::{crash_evidence, peer_port, preempt, socket_address, whole};
+use super::values::{crash_evidence, founding, peer_port, preempt, socket_address, whole};
 use super::voters::{Voters, voters};
-use crate::election::{CrashEvidence, MEMBERS_MAX, Preempt, Priority, Variant};
+use crate::election::{CrashEvidence, Founding, MEMBERS_MAX, Preempt, Priority, Variant};
 use crate::telemetry::log::LogFormat;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use core::net::SocketAddr;
@@ -47,6 +47,8 @@ Examples:
     bellwether --service web --priority 0
   In a StatefulSet of three that is called web, with at most one leader at every instant:
     bellwether --service web --safety majority --voters 3 --state-dir /state
+  The first start of a single voter, which no other voter can confirm:
+    bellwether --safety majority --voters one --name one --state-dir /state --found yes
   Three processes without DNS, each on its own machine:
     bellwether --peers 10.0.0.1:4041,10.0.0.2:4041,10.0.0.3:4041 --cluster web
   To see an election, and to ask the sidecar here:
@@ -214,6 +216,18 @@ pub struct RunArgs {
     /// must be up, so an odd number is best.
     #[arg(long, env = "BELLWETHER_VOTERS", value_name = "N|NAMES", help_heading = ELECTION, value_parser = voters)]
     pub voters: Option<Voters>,
+
+    /// Whether a voter without a record may found the cluster: `auto`, `yes` or `no`
+    ///
+    /// A voter with an empty --state-dir cannot tell a first start from a scale-down that lost its disk. yes: it founds
+    /// the cluster together with all others of --voters, once all of them are there, without records, and were given the
+    /// same --voters and --lease. no: it only recovers from the records of the others. auto: as yes where --voters names
+    /// two or more, and as no where it names this process alone.
+    #[arg(
+        long, env = "BELLWETHER_FOUND", value_name = "WHEN", help_heading = ELECTION, default_value = "auto",
+        value_parser = founding()
+    )]
+    pub found: Founding,
 
     /// Rank among the processes, 0 to 1000: the highest leads, 0 never does
     ///

@@ -3,7 +3,7 @@
 use super::check::{Refusal, Surroundings, check};
 use super::flags::{Cli, Command, RunArgs};
 use super::*;
-use crate::election::{CrashEvidence, Preempt, Safety, Variant};
+use crate::election::{CrashEvidence, Founding, Preempt, Safety, Variant};
 use clap::Parser;
 
 /// Parses the flags of `run`. The environment of the tests has none of our variables.
@@ -189,6 +189,23 @@ fn voters_are_counted_or_named() {
     assert_eq!(voters(&["--voters=31", "--name=web-30"]).unwrap().len(), 31);
     let config = config(&["--safety=majority", "--state-dir=/s", "--voters=2", "--crash-evidence=release"]);
     assert_eq!(config.unwrap().settings.crash_evidence, CrashEvidence::Release);
+}
+
+#[test]
+fn founding_is_a_choice_of_majority() {
+    let founding = |flags: &[&str]| {
+        let majority = ["--safety=majority", "--state-dir=/s", "--voters=host-1"];
+        config(&[&majority, flags].concat()).map(|config| config.settings.founding)
+    };
+    assert_eq!(founding(&[]), Ok(Founding::Auto));
+    for (text, meant) in [("auto", Founding::Auto), ("yes", Founding::Yes), ("no", Founding::No)] {
+        let flag = format!("--found={text}");
+        assert_eq!(founding(&[&flag]), Ok(meant), "{flag}");
+        let refusal = config(&[&flag]).err().map(|refusal| refusal.to_string());
+        let refused =
+            refusal.as_ref().is_some_and(|words| words.contains(&format!("--found {text} is given")));
+        assert_eq!(refused, meant != Founding::Auto, "{flag} with classic: {refusal:?}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! How single values of flags are read.
 
 use super::duration::parse_positive;
-use crate::election::{CrashEvidence, Preempt};
+use crate::election::{CrashEvidence, Founding, Preempt};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use core::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -31,6 +31,15 @@ pub(super) fn crash_evidence() -> impl TypedValueParser<Value = CrashEvidence> {
         "off" => CrashEvidence::Off,
         "release" => CrashEvidence::Release,
         _ => CrashEvidence::Suspect,
+    })
+}
+
+/// `--found`.
+pub(super) fn founding() -> impl TypedValueParser<Value = Founding> {
+    PossibleValuesParser::new(["auto", "yes", "no"]).map(|what| match what.as_str() {
+        "yes" => Founding::Yes,
+        "no" => Founding::No,
+        _ => Founding::Auto,
     })
 }
 

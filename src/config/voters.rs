@@ -2,7 +2,9 @@
 
 use super::duration::show;
 use super::flags::{Level, RunArgs};
-use crate::election::{CrashEvidence, DRIFT, NAME_BYTES_MAX, Safety, VOTERS_MAX, check_text, counted};
+use crate::election::{
+    CrashEvidence, DRIFT, Founding, NAME_BYTES_MAX, Safety, VOTERS_MAX, check_text, counted,
+};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
@@ -60,6 +62,12 @@ pub enum Refusal {
     )]
     VotersInClassic(Voters),
     #[error(
+        "--found {} is given with --safety classic, where each process founds a cluster of its own; write --safety \
+         majority, or leave --found out",
+        if *.0 == Founding::No { "no" } else { "yes" }
+    )]
+    FoundInClassic(Founding),
+    #[error(
         "--crash-evidence release is given with --safety classic, which has no lease to release; write --crash-evidence \
          suspect, or --safety majority"
     )]
@@ -114,6 +122,7 @@ pub fn safety(args: &RunArgs, name: &str) -> Result<Safety, Refusal> {
         (Level::Classic, None) if args.crash_evidence == CrashEvidence::Release => {
             Err(Refusal::ReleaseInClassic)
         }
+        (Level::Classic, None) if args.found != Founding::Auto => Err(Refusal::FoundInClassic(args.found)),
         (Level::Classic, None) => Ok(Safety::Classic),
         (Level::Majority, _) if args.state_dir.is_none() => Err(Refusal::NoStateDir),
         (Level::Majority, None) => Err(Refusal::NoVoters),

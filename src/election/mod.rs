@@ -34,7 +34,7 @@ pub use message::{Body, Incumbent, Message};
 pub use moment::{Moment, Now};
 #[cfg(test)]
 pub(crate) use mutation::Mutation;
-pub use settings::{CrashEvidence, DRIFT, Preempt, Safety, Settings, Variant, counted};
+pub use settings::{CrashEvidence, DRIFT, Founding, Preempt, Safety, Settings, Variant, counted};
 pub use timer::Timer;
 pub use view::{MemberView, Role, View, Voting, Waits};
 pub use voters::{

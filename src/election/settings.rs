@@ -49,6 +49,19 @@ pub enum Safety {
     },
 }
 
+/// Whether a voter without a record may found the cluster (`--found`). It cannot tell a first start from a scale-down
+/// that lost its disk: in both it sees an empty folder and a list of voters.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Founding {
+    /// Where `--voters` names two or more. All of them must be empty at once, which only a first start explains as long
+    /// as one voter of every list keeps its record. A list of one has no other voter to ask.
+    Auto,
+    /// Together with all others of its list: the operator says that this is a first start.
+    Yes,
+    /// Never: it only recovers from the records of the others.
+    No,
+}
+
 /// The rates of any two clocks may differ by one part in so many.
 pub const DRIFT: u32 = 100;
 
@@ -67,6 +80,8 @@ pub struct Settings {
     pub variant: Variant,
     /// What is promised.
     pub safety: Safety,
+    /// In `majority`: whether this process may found the cluster when it has no record.
+    pub founding: Founding,
     /// When an incumbent gives way.
     pub preempt: Preempt,
     /// Whether crash evidence counts.
@@ -91,6 +106,15 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Whether a process without a record may found the cluster with a list of this many voters, itself included.
+    pub fn may_found(&self, voters: usize) -> bool {
+        match self.founding {
+            Founding::Auto => voters > 1,
+            Founding::Yes => true,
+            Founding::No => false,
+        }
+    }
+
     /// How often the driver gives the machine a turn at least, in which it notices that it was paused: often enough that no
     /// healthy driver seems to have been.
     pub fn turn_every(&self) -> Duration {
@@ -104,6 +128,7 @@ impl Default for Settings {
         Settings {
             variant: Variant::Detector,
             safety: Safety::Classic,
+            founding: Founding::Auto,
             preempt: Preempt::After(Duration::from_secs(5)),
             crash_evidence: CrashEvidence::Suspect,
             heartbeat: Duration::from_millis(250),
@@ -114,6 +139,24 @@ impl Default for Settings {
             start_timeout: Duration::from_secs(10),
             expect: 0,
             forget_after: Duration::from_secs(60),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_one_founds_only_where_the_operator_says_so() {
+        for (founding, alone, of_two, of_three) in [
+            (Founding::Auto, false, true, true),
+            (Founding::Yes, true, true, true),
+            (Founding::No, false, false, false),
+        ] {
+            let settings = Settings { founding, ..Settings::default() };
+            let allowed = [1, 2, 3].map(|voters| settings.may_found(voters));
+            assert_eq!(allowed, [alone, of_two, of_three], "{founding:?}");
         }
     }
 }

@@ -31,7 +31,7 @@ mod digest;
 mod long;
 mod world;
 
-use bellwether::election::{CrashEvidence, Preempt, Safety, Settings, Variant};
+use bellwether::election::{CrashEvidence, Founding, Preempt, Safety, Settings, Variant};
 use checks::{
     AGREED, Bounds, FEW_EPOCHS, INVARIANTS, SAME_EPOCH, TWO_LEADERS, Worlds, fresh, search, settle, told,
 };
@@ -47,6 +47,7 @@ fn settings(safety: Safety) -> Settings {
     Settings {
         variant: Variant::Detector,
         safety,
+        founding: Founding::Auto,
         preempt: Preempt::Never,
         crash_evidence: CrashEvidence::Suspect,
         heartbeat: ticks(1),
