@@ -2,10 +2,12 @@
 //! notes into both.
 
 pub mod chronicle;
+mod founding;
 mod line_queue;
 pub mod log;
 pub mod metrics;
 pub mod printable;
 
 pub use chronicle::Chronicle;
+pub use founding::founding_refused;
 pub use metrics::{Direction, Metrics};
