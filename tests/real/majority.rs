@@ -138,7 +138,8 @@ fn processes_of_two_safety_levels_form_no_cluster() {
     let (name, folder) = (real.name(1), states.path().to_str().unwrap());
     real.start(0, &["--stable-margin", "0ms"]).unwrap();
     real.agree(0, PATIENCE).unwrap();
-    real.start(1, &["--safety", "majority", "--voters", &name, "--state-dir", folder]).unwrap();
+    let alone = ["--safety", "majority", "--voters", &name, "--state-dir", folder, "--found", "yes"];
+    real.start(1, &alone).unwrap();
     for (place, here, there) in [(0, "classic", "majority"), (1, "majority", "classic")] {
         real.logged(place, &["WARN", "refuse", &format!("--safety is {here} here, and {there} there")]);
     }
