@@ -96,6 +96,15 @@ does not know takes bellwether.initContainers and bellwether.containers, one of 
   valueFrom:
     fieldRef:
       fieldPath: metadata.labels['{{ $revision }}']
+{{- if include "bellwether.readsFounding" . }}
+{{- /* By reference: the pod's template is the same after an upgrade, which changes what is read. */}}
+- name: BELLWETHER_FOUND
+  valueFrom:
+    configMapKeyRef:
+      name: {{ include "bellwether.name" . }}-founding
+      key: found
+      optional: true
+{{- end }}
 {{- with $settings.extraEnv }}
 {{ toYaml . }}
 {{- end }}

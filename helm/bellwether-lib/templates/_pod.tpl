@@ -1,4 +1,4 @@
-{{/* What the pod and the workload have besides the container, and the headless Service. */}}
+{{/* What the pod and the workload have besides the container, the headless Service, and the ConfigMap. */}}
 
 {{/* The pod's security context. */}}
 {{- define "bellwether.podSecurityContext" -}}
@@ -72,4 +72,25 @@ spec:
   ports:
     - name: peer
       port: {{ $settings.ports.peer }}
+{{- end -}}
+
+{{/*
+The ConfigMap that says whether a voter without a record may found the cluster, as a whole document; nothing where no
+voter reads one. A pod reads it when its container starts.
+*/}}
+{{- define "bellwether.founding" -}}
+{{- if include "bellwether.readsFounding" . -}}
+{{- $settings := include "bellwether.settings" . | fromYaml -}}
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ include "bellwether.name" . }}-founding
+  labels:
+    {{- include "bellwether.selectorLabels" . | nindent 4 }}
+    {{- with $settings.labels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+data:
+  found: {{ $settings.founding | quote }}
+{{- end -}}
 {{- end -}}

@@ -33,6 +33,9 @@ all of it at once.
 {{- if $faults -}}
 {{- fail (printf "\n\nbellwether: these values cannot work:\n- %s\n" (join "\n- " $faults)) -}}
 {{- end -}}
+{{- /* As the program has it. */ -}}
+{{- $found := get (dict "true" "yes" "false" "no" "auto" "auto") (toString $settings.founding) -}}
+{{- $_ := set $settings "founding" (default (ternary "yes" "no" .Release.IsInstall) $found) -}}
 {{- $settings | toYaml -}}
 {{- end -}}
 
@@ -87,14 +90,23 @@ all of it at once.
 {{- end -}}
 {{- /* But for BELLWETHER_PEER_PORT: Kubernetes sets that one where a Service is named `bellwether-peer`, and this is the mend. */ -}}
 {{- range $s.extraEnv -}}
-{{- if has .name (list "POD_NAME" "POD_IP" "BELLWETHER_SERVICE" "BELLWETHER_PEERS" "BELLWETHER_LISTEN" "BELLWETHER_ADVERTISE" "BELLWETHER_HTTP" "BELLWETHER_NAME" "BELLWETHER_CLUSTER" "BELLWETHER_STATE_DIR" "BELLWETHER_REVISION" "BELLWETHER_SAFETY" "BELLWETHER_VOTERS") -}}
+{{- if has .name (list "POD_NAME" "POD_IP" "BELLWETHER_SERVICE" "BELLWETHER_PEERS" "BELLWETHER_LISTEN" "BELLWETHER_ADVERTISE" "BELLWETHER_HTTP" "BELLWETHER_NAME" "BELLWETHER_CLUSTER" "BELLWETHER_STATE_DIR" "BELLWETHER_REVISION" "BELLWETHER_SAFETY" "BELLWETHER_VOTERS" "BELLWETHER_FOUND") -}}
 {{- $faults = append $faults (printf "extraEnv: %s is set by the chart: leave it out" .name) -}}
 {{- end -}}
 {{- end -}}
 {{- if and (eq (get $config "crash-evidence") "release") (ne $s.safety "majority") -}}
 {{- $faults = append $faults "config.crash-evidence: release is for safety: majority only: set suspect, or off" -}}
 {{- end -}}
+{{- if and (kindIs "bool" $s.founding) (ne $s.safety "majority") -}}
+{{- $faults = append $faults (printf "founding: %v is for safety: majority only: leave it out" $s.founding) -}}
+{{- end -}}
 {{- toJson $faults -}}
+{{- end -}}
+
+{{/* `true` where the pods read from a ConfigMap whether they may found the cluster, else nothing. */}}
+{{- define "bellwether.readsFounding" -}}
+{{- $settings := include "bellwether.settings" . | fromYaml -}}
+{{- if and (eq $settings.safety "majority") (ne $settings.founding "auto") }}true{{ end -}}
 {{- end -}}
 
 {{/* How many milliseconds a duration of the command line is, such as 1500ms or 2s. */}}
