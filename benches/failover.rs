@@ -187,8 +187,7 @@ fn majority(rounds: usize, logs: &Path) -> Result<bool, String> {
 fn saving(folder: &Path) -> Result<Duration, String> {
     let (mut store, _) = Store::open(folder).map_err(|error| error.to_string())?;
     let id = ProcessId(uuid::Uuid::new_v4());
-    let mut record =
-        Record { cluster: "c".to_owned(), id, epoch: Epoch(1), leader: None, members: vec![], vote: None };
+    let mut record = Record { cluster: "c".to_owned(), id, epoch: Epoch(1), vote: None };
     let mut times = Vec::new();
     for _ in 0..SAVES {
         let at = Instant::now();

@@ -236,7 +236,7 @@ fn table(record: &Record, list: &Members) -> String {
             true => escaped(name),
             false => format!("{} (missing)", escaped(name)),
         });
-        text += &format!("\nvoters: {}; view {epoch}.{version}", Vec::from_iter(each).join(", "));
+        text += &format!("\nvoters: {}; configuration {epoch}.{version}", Vec::from_iter(each).join(", "));
     }
     let voting = list.voters.is_some();
     let mut head = vec!["", "NAME", "ID", "ADDRESS", "PRIORITY", "STATE", "HEARD", "RTT"];

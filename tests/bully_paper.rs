@@ -79,7 +79,7 @@ impl Alone {
     }
 
     fn feed(&mut self, event: Event) -> Vec<Action> {
-        self.machine.handle(Now { at: Moment(self.now), wall_ms: 0 }, event)
+        self.machine.handle(Now::at(Moment(self.now)), event)
     }
 
     fn hear(&mut self, from: usize, epoch: u64, body: Body) -> Vec<(usize, Body, Epoch)> {
@@ -474,8 +474,9 @@ fn note_5_members_leader_and_epoch_are_kept() {
         world.crash(k);
     }
     let kept = world.node(1).stored.clone().unwrap();
-    assert_eq!((kept.epoch, kept.leader.map(|p| p.id)), (Epoch(1), Some(id(3))));
-    assert_eq!(kept.members.iter().map(|e| e.peer.id).collect::<Vec<_>>(), [id(2), id(3)]);
+    let known = world.node(1).known.clone().unwrap();
+    assert_eq!((kept.epoch, known.leader.map(|p| p.id)), (Epoch(1), Some(id(3))));
+    assert_eq!(known.members.iter().map(|e| e.peer.id).collect::<Vec<_>>(), [id(2), id(3)]);
     // Discovery is silent: the two find each other by what they kept, and go on above the epoch that they kept.
     world.listed.clear();
     world.start(1, true);

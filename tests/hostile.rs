@@ -9,10 +9,10 @@
 mod support;
 
 use bellwether::election::{
-    Action, Ballot, Body, CrashEvidence, Entry, Epoch, Event, Incarnation, Incumbent, Machine,
-    MembershipVersion, Message, Moment, Now, Peer, Preempt, Priority, Process, ProcessId, Question,
-    Recollection, Record, Refusal, Safety, Settings, State, Timer, Variant, Verdict, ViewStamp, VoteRecord,
-    VoterView,
+    Action, Ballot, Body, ConfigVersion, CrashEvidence, Denial, Entry, Epoch, Event, Flags, Founding,
+    Incarnation, Incumbent, KnownPeers, LEASE_MS_MAX, Machine, MembershipVersion, Message, Moment, Now, Peer,
+    Preempt, Priority, ProcessId, Record, RecoveredState, Safety, Settings, Stage, State, Timer, Variant,
+    VoteOutcome, VoteRecord, VoteRequest, VoterConfig,
 };
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -30,6 +30,11 @@ struct Run {
     machine: Machine,
     now: Duration,
     armed: BTreeSet<Timer>,
+    /// What it has asked the voters last, and its latest round and question of a recovery: an answer to anything else
+    /// counts for nothing.
+    asked: Option<Ballot>,
+    sequence: u32,
+    recovery_round: u32,
     exited: bool,
 }
 
@@ -46,19 +51,32 @@ impl Run {
             crash_evidence: [CrashEvidence::Suspect, CrashEvidence::Release, CrashEvidence::Off]
                 [random.usize(..3)],
             expect: random.usize(0..4),
+            founding: [Founding::Auto, Founding::Yes, Founding::No][random.usize(..3)],
             safety: if random.bool() { Safety::Classic } else { Safety::Majority { voters: voters() } },
             ..Settings::default()
         };
         let me = Peer { priority: priority(&mut random), ..peer(ME) };
         let record = if random.bool() { Some(record(&mut random, &me)) } else { None };
-        let machine = Machine::new(settings, "test".to_string(), me, record.as_ref());
-        let mut run = Run { random, machine, now: Duration::ZERO, armed: BTreeSet::new(), exited: false };
+        let mut machine = Machine::new(settings, "test".to_string(), me, record.as_ref());
+        if record.is_some() {
+            machine.ask_first(&known_peers());
+        }
+        let mut run = Run {
+            random,
+            machine,
+            now: Duration::ZERO,
+            armed: BTreeSet::new(),
+            asked: None,
+            sequence: 0,
+            recovery_round: 0,
+            exited: false,
+        };
         run.feed(Event::Start);
         run
     }
 
     fn feed(&mut self, event: Event) {
-        let now = Now { at: Moment(self.now), wall_ms: 0 };
+        let now = Now::at(Moment(self.now));
         let before = self.machine.view().members.len();
         let told = format!("{event:?}");
         let actions = self.machine.handle(now, event);
@@ -67,14 +85,22 @@ impl Run {
             match action {
                 Action::Persist(record) => {
                     assert_eq!(place, 0, "invariant 2");
-                    assert!(record.members.iter().all(|m| m.peer.check().is_ok()));
-                    assert!(record.vote.iter().all(|vote| vote.view.check().is_ok()));
+                    assert!(record.vote.iter().all(|vote| vote.config.check().is_ok()));
+                }
+                Action::Remember(known) => {
+                    assert!(known.members.iter().all(|m| m.peer.check().is_ok()));
                 }
                 Action::Send { to, message, .. } => {
                     sends += 1;
                     assert_ne!(to, id(ME), "it sends nothing to itself");
                     assert!(message.check().is_ok(), "what it sends can be decoded: {message:?}");
                     assert!(message.epoch <= self.machine.epoch(), "invariant 2: {message:?}");
+                    match message.body {
+                        Body::VoteRequest(request) => self.asked = Some(request.ballot),
+                        Body::Renew { sequence, .. } => self.sequence = sequence,
+                        Body::Recover { round, .. } => self.recovery_round = round,
+                        _ => {}
+                    }
                 }
                 Action::Arm { timer, .. } => drop(self.armed.insert(timer)),
                 Action::Disarm(timer) => drop(self.armed.remove(&timer)),
@@ -133,11 +159,11 @@ impl Run {
         MembershipVersion { epoch: self.epoch(), version: [0, 1, 2, 3, u32::MAX][self.random.usize(..5)] }
     }
 
-    fn stamp(&mut self) -> ViewStamp {
-        ViewStamp { epoch: self.epoch(), version: [0, 1, 2, u32::MAX][self.random.usize(..4)] }
+    fn config_version(&mut self) -> ConfigVersion {
+        ConfigVersion { epoch: self.epoch(), version: [0, 1, 2, u32::MAX][self.random.usize(..4)] }
     }
 
-    fn view(&mut self) -> VoterView {
+    fn config(&mut self) -> VoterConfig {
         let mut voters = voters();
         match self.random.u8(0..6) {
             0 => voters = BTreeSet::from([peer(self.random.usize(0..=IDS)).name]),
@@ -145,11 +171,31 @@ impl Run {
             2 => drop(voters.insert(peer(IDS).name)),
             _ => {}
         }
-        VoterView { stamp: self.stamp(), voters }
+        let (one, other) = (self.lease_ms(), self.lease_ms());
+        let (lease_ms, bound_ms) = (one.min(other), one.max(other));
+        VoterConfig { version: self.config_version(), voters, lease_ms, bound_ms }
     }
 
-    fn question(&mut self) -> Question {
-        if self.random.bool() { Question::Sounding } else { Question::Claim }
+    fn lease_ms(&mut self) -> u32 {
+        [1, 500, 1500, 1500, 1500, LEASE_MS_MAX][self.random.usize(..6)]
+    }
+
+    fn flags(&mut self) -> Flags {
+        Flags { voters: self.random.u64(0..2), lease_ms: self.milliseconds() }
+    }
+
+    /// A ballot of its own, or the one that the machine has asked for.
+    fn ballot(&mut self) -> Ballot {
+        match self.asked {
+            Some(asked) if self.random.u8(0..4) > 0 => asked,
+            _ => Ballot {
+                stage: if self.random.bool() { Stage::PreVote } else { Stage::Vote },
+                epoch: self.epoch(),
+                incarnation: self.incarnation(),
+                asked_at: Moment(self.now),
+                lease_ms: self.milliseconds(),
+            },
+        }
     }
 
     fn incarnation(&mut self) -> Incarnation {
@@ -160,80 +206,67 @@ impl Run {
         [0, 1, 500, 1500, 1500, u32::MAX][self.random.usize(..6)]
     }
 
-    fn verdict(&mut self) -> Verdict {
+    fn outcome(&mut self) -> VoteOutcome {
+        let for_ms = self.milliseconds();
         match self.random.u8(0..12) {
-            0 => Verdict::Conditional,
-            1 => Verdict::No(Refusal::Promised { for_ms: self.milliseconds() }),
+            0 => VoteOutcome::Denied(Denial::Promised { for_ms }),
+            1 => VoteOutcome::Denied(Denial::Grace { for_ms }),
             2 => {
-                let refusals = [
-                    Refusal::Stale,
-                    Refusal::Outranked,
-                    Refusal::Recovering,
-                    Refusal::NoVoter,
-                    Refusal::Withdrawn,
-                ];
-                Verdict::No(refusals[self.random.usize(..5)])
+                let denials = [Denial::Stale, Denial::OlderConfig, Denial::Outranked, Denial::NoRecord];
+                VoteOutcome::Denied(denials[self.random.usize(..4)])
             }
-            _ => Verdict::Yes,
+            _ => VoteOutcome::Granted,
         }
+    }
+
+    /// One of the machine's latest rounds, mostly.
+    fn round_near(&mut self, latest: u32) -> u32 {
+        latest.wrapping_sub(self.random.u32(0..3)).wrapping_add(self.random.u32(0..2))
     }
 
     /// What only voters say.
     fn voting(&mut self) -> Body {
-        let incarnation = self.incarnation();
         match self.random.u8(0..10) {
             0 => {
-                let ballot = Ballot {
-                    epoch: self.epoch(),
-                    incarnation,
-                    asked_at: Moment(self.now),
-                    lease_ms: self.milliseconds(),
-                };
-                let freed = if self.random.bool() { Some(self.epoch()) } else { None };
-                Body::Contest { question: self.question(), ballot, freed, view: self.view() }
+                let transfer = if self.random.bool() { Some(self.epoch()) } else { None };
+                let (ballot, contender, config) = (self.ballot(), self.random.bool(), self.config());
+                Body::VoteRequest(VoteRequest { ballot, contender, transfer, config })
             }
-            1 => Body::Withdraw { epoch: self.epoch(), incarnation },
-            2 => Body::Renew {
+            1 => Body::Renew {
                 sequence: self.random.u32(0..4),
                 membership: self.version(),
                 lease_ms: self.milliseconds(),
-                view: self.stamp(),
+                config: self.config_version(),
             },
-            3 => Body::Renewed {
-                sequence: self.random.u32(0..4),
+            2 | 3 => Body::Renewed {
+                sequence: self.round_near(self.sequence),
                 membership: self.version(),
                 promised: self.random.bool(),
-                view: self.stamp(),
-                target: self.random.u64(0..2),
-                lease_ms: self.milliseconds(),
+                config: self.config_version(),
+                flags: self.flags(),
             },
-            4 => Body::Voters { view: self.view() },
-            5 => Body::Recover { round: self.random.u32(0..3), incarnation },
+            4 => Body::Configuration { config: self.config() },
+            5 => Body::Recover { round: self.random.u32(0..3), incarnation: self.incarnation() },
             6 => {
-                let recollection = if self.random.bool() {
-                    Some(Recollection { view: self.view(), lease_longest_ms: self.milliseconds() })
-                } else {
-                    None
+                let state = match self.random.u8(0..3) {
+                    0 => RecoveredState::Empty,
+                    1 => RecoveredState::Founding(self.config()),
+                    _ => RecoveredState::Founded(self.config()),
                 };
-                let target = self.random.u64(0..2);
-                Body::Recovered { round: self.random.u32(0..3), incarnation, recollection, target }
+                let (round, incarnation) = (self.round_near(self.recovery_round), self.incarnation());
+                Body::Recovered { round, incarnation, state, flags: self.flags() }
             }
             7 => {
                 if self.random.bool() {
-                    Body::Prepare
+                    Body::ProposeTransfer
                 } else {
-                    Body::Prepared { majority: self.random.bool() }
+                    Body::TransferReady { majority: self.random.bool() }
                 }
             }
-            _ => Body::Vote {
-                question: self.question(),
-                epoch: self.epoch(),
-                incarnation,
-                asked_at: Moment(self.now),
-                verdict: self.verdict(),
-                view: self.view(),
-                lease_ms: self.milliseconds(),
-            },
+            _ => {
+                let config = if self.random.u8(0..4) == 0 { Some(self.config()) } else { None };
+                Body::Vote { ballot: self.ballot(), outcome: self.outcome(), config }
+            }
         }
     }
 
@@ -322,21 +355,22 @@ fn voters() -> BTreeSet<String> {
 
 /// What it kept from its last life, with a vote or without.
 fn record(random: &mut fastrand::Rng, me: &Peer) -> Record {
-    let view =
-        VoterView { stamp: ViewStamp { epoch: Epoch(random.u64(0..4)), version: 1 }, voters: voters() };
+    let version = ConfigVersion { epoch: Epoch(random.u64(0..4)), version: 1 };
+    let (lease_ms, more_ms) = (random.u32(1..3000), random.u32(0..2000));
     let vote = VoteRecord {
         name: me.name.clone(),
-        granted_to: Some(Process { id: id(random.usize(0..=IDS)), incarnation: Incarnation(1) }),
-        view,
-        lease_longest_ms: random.u32(0..3000),
+        founding: random.bool(),
+        config: VoterConfig { version, voters: voters(), lease_ms, bound_ms: lease_ms + more_ms },
     };
-    Record {
+    Record { cluster: "test".to_string(), id: me.id, epoch: Epoch(4), vote: random.bool().then_some(vote) }
+}
+
+/// Where its peers were in its last life.
+fn known_peers() -> KnownPeers {
+    KnownPeers {
         cluster: "test".to_string(),
-        id: me.id,
-        epoch: Epoch(4),
         leader: Some(peer(1)),
         members: vec![Entry { peer: peer(2), state: State::Failed }],
-        vote: random.bool().then_some(vote),
     }
 }
 

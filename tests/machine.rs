@@ -10,8 +10,9 @@
 mod support;
 
 use bellwether::election::{
-    Action, Body, CrashEvidence, Entry, Epoch, Event, Incarnation, MEMBERS_MAX, Machine, MembershipVersion,
-    Message, Moment, Now, Peer, Preempt, Priority, Role, Settings, State, Timer, Variant,
+    Action, Body, CrashEvidence, Entry, Epoch, Event, Founding, Incarnation, KnownPeers, MEMBERS_MAX,
+    Machine, MembershipVersion, Message, Moment, Now, Peer, Preempt, Priority, Role, Safety, Settings, State,
+    Timer, Variant,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -326,14 +327,44 @@ struct Alone {
     now: Duration,
     /// What was last armed, from when it was.
     timers: BTreeMap<Timer, Duration>,
+    /// When these are due.
+    due: BTreeMap<Timer, Duration>,
+    /// How often it has written its record.
+    records: usize,
+    /// Where its peers were, as it was last kept.
+    known: Option<KnownPeers>,
 }
 
 impl Alone {
     fn new(k: usize) -> Alone {
-        let machine = Machine::new(Settings::default(), "test".to_string(), peer(k), None);
-        let mut alone = Alone { machine, now: ms(0), timers: BTreeMap::new() };
+        Alone::started(Machine::new(Settings::default(), "test".to_string(), peer(k), None))
+    }
+
+    fn started(machine: Machine) -> Alone {
+        let (timers, due) = (BTreeMap::new(), BTreeMap::new());
+        let mut alone = Alone { machine, now: ms(0), timers, due, records: 0, known: None };
         alone.feed(Event::Start);
         alone
+    }
+
+    /// Lets time pass, in steps in which no timer is late.
+    fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        while self.now < end {
+            let first = self.due.iter().map(|(timer, due)| (*due, *timer)).min();
+            let turn = self.now + ms(100);
+            match first {
+                Some((due, timer)) if due <= turn.min(end) => {
+                    self.now = self.now.max(due);
+                    self.due.remove(&timer);
+                    self.feed(Event::Timer(timer));
+                }
+                _ => {
+                    self.now = turn.min(end);
+                    self.feed(Event::Turn);
+                }
+            }
+        }
     }
 
     /// p1, which follows p3 in epoch 1.
@@ -345,17 +376,21 @@ impl Alone {
     }
 
     fn feed(&mut self, event: Event) -> Vec<(usize, Body)> {
-        let actions = self.machine.handle(Now { at: Moment(self.now), wall_ms: 0 }, event);
+        let actions = self.machine.handle(Now::at(Moment(self.now)), event);
         let mut sends = Vec::new();
         for action in actions {
             match action {
                 Action::Send { to, message, .. } => sends.push((number(to), message.body)),
                 Action::Arm { timer, after } => {
                     self.timers.insert(timer, after);
+                    self.due.insert(timer, self.now + after);
                 }
                 Action::Disarm(timer) => {
                     self.timers.remove(&timer);
+                    self.due.remove(&timer);
                 }
+                Action::Persist(_) => self.records += 1,
+                Action::Remember(known) => self.known = Some(known),
                 _ => {}
             }
         }
@@ -395,6 +430,56 @@ impl Alone {
 
 fn version(version: u32) -> MembershipVersion {
     MembershipVersion { epoch: Epoch(1), version }
+}
+
+/// A leader's heartbeats wait for the record, so a disk that stalls while members come would cost it its lease.
+#[test]
+fn members_come_and_go_without_a_write_of_the_record() {
+    let safety = Safety::Majority { voters: [peer(1).name].into() };
+    let settings = Settings { safety, founding: Founding::Yes, ..Settings::default() };
+    let mut leader = Alone::started(Machine::new(settings, "test".to_string(), peer(1), None));
+    leader.feed(Event::Candidates { addresses: BTreeSet::new(), complete: true });
+    leader.pass(ms(10_000));
+    assert_eq!(leader.machine.view().role, Role::Leading);
+    let known = |alone: &Alone| -> Vec<usize> {
+        let known = alone.known.as_ref().unwrap();
+        known.members.iter().map(|member| number(member.peer.id)).collect()
+    };
+    let records = leader.records;
+    leader.feed(Event::LinkUp(peer(2)));
+    leader.feed(Event::LinkUp(peer(3)));
+    assert_eq!(known(&leader), [2, 3]);
+    leader.hear(2, 1, Body::Leave { version: None, id: id(2) });
+    assert_eq!(known(&leader), [3]);
+    leader.pass(ms(10_000));
+    assert_eq!(leader.machine.view().role, Role::Leading);
+    assert_eq!(leader.records, records);
+    assert_eq!(leader.known.unwrap().leader, Some(peer(1)));
+
+    let mut follower = Alone::following();
+    let records = follower.records;
+    follower.list(1, &[(peer(2), State::Alive), (peer(4), State::Alive)]);
+    assert_eq!(known(&follower), [2, 3, 4]);
+    follower.list(2, &[(peer(2), State::Alive)]);
+    assert_eq!(known(&follower), [2, 3]);
+    assert_eq!(follower.records, records);
+    assert_eq!(follower.known.unwrap().leader, Some(peer(3)));
+}
+
+/// It asks where it knew its peers, and a leader that it hears of replaces what it knew.
+#[test]
+fn known_peers_are_sought_while_it_asks() {
+    let mut machine = Machine::new(Settings::default(), "test".to_string(), peer(1), None);
+    let entry = |k| Entry { peer: peer(k), state: State::Failed };
+    machine.ask_first(&KnownPeers {
+        cluster: "test".to_string(),
+        leader: Some(peer(3)),
+        members: vec![entry(2), entry(3)],
+    });
+    let actions = machine.handle(Now::at(Moment(ms(0))), Event::Start);
+    assert!(actions.contains(&Action::Seek([address(2), address(3)].into())), "{actions:?}");
+    let members: Vec<usize> = machine.view().members.iter().map(|m| number(m.peer.id)).collect();
+    assert_eq!(members, [1], "they are not believed to be there");
 }
 
 /// Where there is nothing to look up, the margin is enough; where nobody has answered, or only its own name did, it is

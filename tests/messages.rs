@@ -69,7 +69,7 @@ impl Flock {
     }
 
     fn feed(&mut self, k: usize, event: Event) {
-        let now = Now { at: Moment(Duration::from_secs(1)), wall_ms: 0 };
+        let now = Now::at(Moment(Duration::from_secs(1)));
         let machine = self.machines.get_mut(&k).unwrap();
         // The first event of all is the start, at a clock of this process's own.
         for action in machine.handle(now, event) {

@@ -9,7 +9,7 @@
 //! | --- | --- |
 //! | `cluster 3 variant=paper preempt=never evidence=off expect=3 delay=5ms` | first, and once |
 //! | `cluster 3 safety=majority`, `cluster 5 voters=p1,p2,p3` | all vote, or these |
-//! | `priority p3 0`, `revision p1 a`, `settings p1 preempt=5s` | before its start |
+//! | `priority p3 0`, `revision p1 a`, `settings p1 preempt=5s lease=3s` | before its start |
 //! | `start p1 p2`, `start p7 at p3` | the latter takes the address of p3 |
 //! | `restart p3`, `restart p3 without record`, `restart p3 at 33` | `at`: with the address 198.18.0.33 |
 //! | `crash p3`, `vanish p3`, `stop p3`, `pause p3`, `resume p3` | `vanish`: its host is gone, too |
@@ -77,6 +77,7 @@ fn set(settings: &mut Settings, options: &mut Options, word: &str) -> Verdict {
             settings.safety = Safety::Majority { voters: names.split(',').map(str::to_owned).collect() };
         }
         ("expect", n) => settings.expect = n.parse().map_err(|_| format!("{n} is no number"))?,
+        ("lease", lease) => settings.failure_timeout = time(lease)?,
         ("delay", delay) => options.delay = time(delay)?,
         _ => return Err(format!("{word}: no such setting")),
     }

@@ -24,7 +24,7 @@ const MAY_USE: [(&str, &[&str]); 15] = [
     ("node", &["config", "discovery", "election", "http", "net", "store", "telemetry", "transport", "wire"]),
     ("status", &["config", "election", "http", "net", "telemetry"]),
     ("demo", &["config", "election", "http", "net", "telemetry"]),
-    ("sim", &["config", "election"]),
+    ("sim", &["config", "election", "net"]),
     ("inject", &["config", "election", "telemetry"]),
     ("lib", &["config", "demo", "inject", "node", "sim", "status", "telemetry"]),
 ];

@@ -4,9 +4,9 @@
 mod strategies;
 
 use bellwether::election::{
-    self, Ballot, Body, CLUSTER_BYTES_MAX, Entry, Epoch, Incarnation, Incumbent, LimitError, MEMBERS_MAX,
-    MembershipVersion, Message, Moment, NAME_BYTES_MAX, Peer, Priority, ProcessId, Question, Recollection,
-    State, VOTERS_MAX, Verdict, ViewStamp, VoterView,
+    Ballot, Body, CLUSTER_BYTES_MAX, ConfigVersion, Denial, Entry, Epoch, Flags, Incarnation, Incumbent,
+    LEASE_MS_MAX, LimitError, MEMBERS_MAX, MembershipVersion, Message, Moment, NAME_BYTES_MAX, Peer,
+    Priority, ProcessId, RecoveredState, Stage, State, VOTERS_MAX, VoteOutcome, VoteRequest, VoterConfig,
 };
 use bellwether::wire::{
     DecodeError, FRAME_BYTES_MAX, Frame, HELLO_BYTES_MAX, Hello, Level, REFUSE_TEXT_BYTES_MAX, Refusal,
@@ -163,7 +163,7 @@ proptest! {
 
     #[test]
     fn an_unknown_frame_is_skipped(tag in any::<u16>(), payload in vec(any::<u8>(), 0..300)) {
-        prop_assume!(!(1..=3).contains(&tag) && !(16..=36).contains(&tag));
+        prop_assume!(![1..=3, 16..=26, 33..=33, 35..=42].iter().any(|known| known.contains(&tag)));
         prop_assert_eq!(decoded(&framed(tag, &payload)), Frame::Unknown { tag });
     }
 
@@ -226,11 +226,12 @@ fn the_largest_frame_fits() {
     assert!(tell.len() < FRAME_BYTES_MAX * 3 / 4, "room for fields to come: {}", tell.len());
     decoded(&tell);
     decoded(&membership);
+    let flags = Flags { voters: u64::MAX, lease_ms: u32::MAX };
     let voters = encoded(Body::Recovered {
         round: u32::MAX,
         incarnation: Incarnation(u64::MAX),
-        recollection: Some(Recollection { view: strategies::largest_view(), lease_longest_ms: u32::MAX }),
-        target: u64::MAX,
+        state: RecoveredState::Founded(strategies::largest_config()),
+        flags,
     });
     assert!(voters.len() < tell.len(), "{}", voters.len());
     decoded(&voters);
@@ -260,10 +261,10 @@ fn a_heartbeat_is_at_most_128_bytes() {
     let acknowledgement = encoded(Body::HeartbeatAck { sequence, membership });
     assert!(heartbeat.len() <= 128, "{}", heartbeat.len());
     assert!(acknowledgement.len() <= 128, "{}", acknowledgement.len());
-    // The view of an earlier epoch: before the leader has committed it again.
+    // The configuration of an earlier epoch: before the leader has written it again.
     for epoch in [Epoch::MAX, Epoch(Epoch::MAX.0 - (1 << 28))] {
-        let view = ViewStamp { epoch, version: u32::MAX };
-        let renew = encoded(Body::Renew { sequence, membership, lease_ms: u32::MAX, view });
+        let config = ConfigVersion { epoch, version: u32::MAX };
+        let renew = encoded(Body::Renew { sequence, membership, lease_ms: u32::MAX, config });
         assert!(renew.len() <= 128, "{}", renew.len());
     }
 }
@@ -387,7 +388,7 @@ fn what_is_beyond_its_limit_neither_leaves_nor_enters() {
     }
 }
 
-/// On some contestant's clock.
+/// On some candidate's clock.
 const ASKED_AT: Moment = Moment(Duration::from_millis(70_000));
 
 /// Messages of voters with something beyond its limit.
@@ -395,46 +396,36 @@ fn voting_beyond_limits() -> Vec<(Body, LimitError)> {
     let above = Epoch(Epoch::MAX.0 + 1);
     let epoch = || LimitError::Epoch(above);
     let incarnation = Incarnation(7);
-    let sound = ViewStamp { epoch: Epoch(7), version: 1 };
-    let high = ViewStamp { epoch: above, version: 1 };
-    let ballot = Ballot { epoch: Epoch(8), incarnation, asked_at: ASKED_AT, lease_ms: 1500 };
-    let question = Question::Claim;
-    let voters = VoterView { stamp: sound, voters: ["web-0".to_owned()].into() };
-    let contest = |ballot, freed| Body::Contest { question, ballot, freed, view: voters.clone() };
-    let renewed = |epoch, view| Body::Renewed {
-        sequence: 0,
-        membership: MembershipVersion { epoch, version: 0 },
-        promised: true,
-        view,
-        target: 0,
-        lease_ms: 1500,
+    let sound = ConfigVersion { epoch: Epoch(7), version: 1 };
+    let high = ConfigVersion { epoch: above, version: 1 };
+    let (stage, lease_ms) = (Stage::Vote, 1500);
+    let ballot = Ballot { stage, epoch: Epoch(8), incarnation, asked_at: ASKED_AT, lease_ms };
+    let flags = Flags { voters: 0, lease_ms };
+    let of = |voters| VoterConfig { version: sound, voters, lease_ms, bound_ms: 2000 };
+    let named = |name: &str| of([name.to_owned()].into());
+    let request = |ballot, transfer, config| {
+        Body::VoteRequest(VoteRequest { ballot, contender: true, transfer, config })
     };
-    let renew = |epoch, view| Body::Renew {
-        sequence: 0,
-        membership: MembershipVersion { epoch, version: 0 },
-        lease_ms: 1500,
-        view,
-    };
+    let at = |epoch| MembershipVersion { epoch, version: 0 };
+    let renewed =
+        |epoch, config| Body::Renewed { sequence: 0, membership: at(epoch), promised: true, config, flags };
+    let renew = |epoch, config| Body::Renew { sequence: 0, membership: at(epoch), lease_ms, config };
     let mut bodies = vec![
-        (contest(Ballot { epoch: above, ..ballot }, None), epoch()),
-        (contest(ballot, Some(above)), epoch()),
-        (Body::Withdraw { epoch: above, incarnation }, epoch()),
+        (request(Ballot { epoch: above, ..ballot }, None, named("web-0")), epoch()),
+        (request(ballot, Some(above), named("web-0")), epoch()),
         (renew(above, sound), epoch()),
         (renew(Epoch(7), high), epoch()),
         (renewed(above, sound), epoch()),
         (renewed(Epoch(7), high), epoch()),
     ];
     let names = |n: usize| (0..n).map(|k| format!("web-{k}")).collect();
-    let named = |name: &str| VoterView { stamp: sound, voters: [name.to_owned()].into() };
-    let vote = |epoch, view| {
-        let (question, verdict) = (Question::Sounding, Verdict::Yes);
-        Body::Vote { question, epoch, incarnation, asked_at: ASKED_AT, verdict, view, lease_ms: 1500 }
+    let lease = |lease_ms, bound_ms| {
+        (VoterConfig { lease_ms, bound_ms, ..named("web-0") }, LimitError::Lease { lease_ms, bound_ms })
     };
-    bodies.push((vote(above, named("web-0")), epoch()));
-    for (view, error) in [
-        (VoterView { stamp: high, voters: names(3) }, epoch()),
-        (VoterView { stamp: sound, voters: names(0) }, LimitError::Voters(0)),
-        (VoterView { stamp: sound, voters: names(VOTERS_MAX + 1) }, LimitError::Voters(32)),
+    for (config, error) in [
+        (VoterConfig { version: high, ..named("web-0") }, epoch()),
+        (of(names(0)), LimitError::Voters(0)),
+        (of(names(VOTERS_MAX + 1)), LimitError::Voters(32)),
         (
             named(&"n".repeat(254)),
             LimitError::TooLong { what: "a voter's name", bytes: 254, bytes_max: NAME_BYTES_MAX },
@@ -443,22 +434,32 @@ fn voting_beyond_limits() -> Vec<(Body, LimitError)> {
             named("we\nb"),
             LimitError::ControlCharacter { what: "a voter's name", character: '\n', position: 2 },
         ),
+        lease(0, 1500),
+        lease(1501, 1500),
+        lease(1500, LEASE_MS_MAX + 1),
     ] {
-        let recollection = Some(Recollection { view: view.clone(), lease_longest_ms: 1500 });
+        let recovered = |state| Body::Recovered { round: 0, incarnation, state, flags };
+        let vote = Body::Vote { ballot, outcome: VoteOutcome::Granted, config: Some(config.clone()) };
         bodies.extend([
-            (vote(Epoch(8), view.clone()), error.clone()),
-            (Body::Contest { question, ballot, freed: None, view: view.clone() }, error.clone()),
-            (Body::Voters { view }, error.clone()),
-            (Body::Recovered { round: 0, incarnation, recollection, target: 0 }, error),
+            (request(ballot, None, config.clone()), error.clone()),
+            (vote, error.clone()),
+            (Body::Configuration { config: config.clone() }, error.clone()),
+            (recovered(RecoveredState::Founding(config.clone())), error.clone()),
+            (recovered(RecoveredState::Founded(config)), error),
         ]);
     }
     bodies
 }
 
+/// A configuration's fields as documented.
+fn fields_of(config: &VoterConfig) -> (ConfigVersion, Vec<&String>, u32, u32) {
+    (config.version, Vec::from_iter(&config.voters), config.lease_ms, config.bound_ms)
+}
+
 /// A message's frame as documented, written by other means than the crate's, and without its checks.
 fn unchecked(stamp: &Stamp, message: &Message) -> Vec<u8> {
     let fields = match &message.body {
-        Body::Election | Body::Answer | Body::Ask | Body::Prepare => Ok(vec![]),
+        Body::Election | Body::Answer | Body::Ask | Body::ProposeTransfer => Ok(vec![]),
         Body::Coordinator { elected_at_ms } => postcard::to_stdvec(elected_at_ms),
         Body::Heartbeat { sequence, membership } | Body::HeartbeatAck { sequence, membership } => {
             postcard::to_stdvec(&(sequence, membership))
@@ -468,43 +469,35 @@ fn unchecked(stamp: &Stamp, message: &Message) -> Vec<u8> {
         Body::Leave { version, id } => postcard::to_stdvec(&(version, id)),
         Body::Resign { successor, leaving } => postcard::to_stdvec(&(successor, leaving)),
         Body::Tell { leader, entries } => postcard::to_stdvec(&(leader, entries)),
-        Body::Contest { question, ballot, freed, view } => {
-            let ballot = (ballot.epoch, ballot.incarnation, ballot.asked_at, ballot.lease_ms);
-            let view = (view.stamp, Vec::from_iter(&view.voters));
-            postcard::to_stdvec(&(*question == Question::Claim, ballot, freed, view))
+        Body::VoteRequest(VoteRequest { ballot, contender, transfer, config }) => {
+            let ballot = ballot_fields(ballot);
+            postcard::to_stdvec(&(ballot, contender, transfer, fields_of(config)))
         }
-        Body::Vote { question, epoch, incarnation, asked_at, verdict, view, lease_ms } => {
-            postcard::to_stdvec(&(
-                *question == Question::Claim,
-                epoch,
-                incarnation,
-                asked_at,
-                verdict,
-                view.stamp,
-                Vec::from_iter(&view.voters),
-                lease_ms,
-            ))
+        Body::Vote { ballot, outcome, config } => {
+            postcard::to_stdvec(&(ballot_fields(ballot), outcome, config.as_ref().map(fields_of)))
         }
-        Body::Withdraw { epoch, incarnation } => postcard::to_stdvec(&(epoch, incarnation)),
-        Body::Renew { sequence, membership, lease_ms, view } => {
+        Body::Renew { sequence, membership, lease_ms, config } => {
             // Wrapped: one above the message's is 2^64 - 1 behind it.
             let behind = |epoch: Epoch| (i128::from(message.epoch.0) - i128::from(epoch.0)) as u64;
-            let (list, view) =
-                ((behind(membership.epoch), membership.version), (behind(view.epoch), view.version));
-            postcard::to_stdvec(&(sequence, list, lease_ms, view))
+            let list = (behind(membership.epoch), membership.version);
+            postcard::to_stdvec(&(sequence, list, lease_ms, (behind(config.epoch), config.version)))
         }
-        Body::Renewed { sequence, membership, promised, view, target, lease_ms } => {
-            postcard::to_stdvec(&(sequence, membership, promised, view, target, lease_ms))
+        Body::Renewed { sequence, membership, promised, config, flags } => {
+            postcard::to_stdvec(&(sequence, membership, promised, config, flags.voters, flags.lease_ms))
         }
-        Body::Voters { view } => postcard::to_stdvec(&(view.stamp, Vec::from_iter(&view.voters))),
+        Body::Configuration { config } => postcard::to_stdvec(&fields_of(config)),
         Body::Recover { round, incarnation } => postcard::to_stdvec(&(round, incarnation)),
-        Body::Recovered { round, incarnation, recollection, target } => {
-            let recollection = recollection
-                .as_ref()
-                .map(|r| (r.view.stamp, Vec::from_iter(&r.view.voters), r.lease_longest_ms));
-            postcard::to_stdvec(&(round, incarnation, recollection, target))
+        Body::Recovered { round, incarnation, state, flags } => {
+            let (number, config) = match state {
+                RecoveredState::Empty => (0_u8, None),
+                RecoveredState::Founding(config) => (1, Some(config)),
+                RecoveredState::Founded(config) => (2, Some(config)),
+            };
+            let mut fields = postcard::to_stdvec(&(round, incarnation, number)).unwrap();
+            fields.extend(config.iter().flat_map(|config| postcard::to_stdvec(&fields_of(config)).unwrap()));
+            postcard::to_extend(&(flags.voters, flags.lease_ms), fields)
         }
-        Body::Prepared { majority } => postcard::to_stdvec(majority),
+        Body::TransferReady { majority } => postcard::to_stdvec(majority),
     };
     let tag = match message.body.name() {
         "election" => 16,
@@ -518,21 +511,26 @@ fn unchecked(stamp: &Stamp, message: &Message) -> Vec<u8> {
         "resign" => 24,
         "ask" => 25,
         "tell" => 26,
-        "contest" => 27,
-        "vote" => 28,
-        "withdraw" => 29,
-        "renew" => 30,
-        "renewed" => 31,
-        "voters" => 32,
         "recover" => 33,
-        "recovered" => 34,
-        "prepare" => 35,
-        "prepared" => 36,
+        "propose_transfer" => 35,
+        "transfer_ready" => 36,
+        "vote_request" => 37,
+        "vote" => 38,
+        "renew" => 39,
+        "renewed" => 40,
+        "configuration" => 41,
+        "recovered" => 42,
         other => panic!("{other} has no number here yet"),
     };
     let mut payload = postcard::to_stdvec(&(stamp, message.epoch)).unwrap();
     payload.extend_from_slice(&fields.unwrap());
     framed(tag, &payload)
+}
+
+/// A ballot's fields as documented.
+fn ballot_fields(ballot: &Ballot) -> (bool, Epoch, Incarnation, Moment, u32) {
+    let Ballot { stage, epoch, incarnation, asked_at, lease_ms } = *ballot;
+    (stage == Stage::Vote, epoch, incarnation, asked_at, lease_ms)
 }
 
 /// Frames of a few bytes that announce a list or a text of many.
@@ -541,16 +539,17 @@ fn hostile_frames() -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     for announced in [VOTERS_MAX as u64, 32, MEMBERS_MAX as u64, 257, 1 << 20, 1 << 32, u64::MAX] {
         let length = postcard::to_stdvec(&announced).unwrap();
-        // Tell without a leader; Membership; Join with that length for the first field of its member, the id; Voters, and
-        // with that length for its first name; the voters of a Vote and of a recollection.
+        // Tell without a leader; Membership; Join with that length for the first field of its member, the id;
+        // Configuration, and with that length for its first name; the voters of a VoteRequest, a Vote and a Recovered.
         for (tag, before) in [
             (26, vec![0]),
             (21, vec![0, 0]),
             (22, vec![0, 0]),
-            (32, vec![0, 0]),
-            (32, vec![0, 0, 1]),
-            (28, vec![0, 0, 0, 0, 0, 0]),
-            (34, vec![0, 0, 1, 0, 0]),
+            (41, vec![0, 0]),
+            (41, vec![0, 0, 1]),
+            (37, vec![0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+            (38, vec![0, 0, 0, 0, 0, 0, 0, 1, 0, 0]),
+            (42, vec![0, 0, 2, 0, 0]),
         ] {
             frames.push(framed(tag, &[&start[..], &before, &length, &[0; 8]].concat()));
         }
@@ -599,12 +598,12 @@ fn an_announced_length_reserves_no_memory() {
 /// first one too many is refused before any is read.
 #[test]
 fn voters_are_counted_before_they_are_read() {
-    let start = postcard::to_stdvec(&(small_stamp(), Epoch(1), ViewStamp::default())).unwrap();
+    let start = postcard::to_stdvec(&(small_stamp(), Epoch(1), ConfigVersion::default())).unwrap();
     for announced in [32, 43_000_u64] {
         let length = postcard::to_stdvec(&announced).unwrap();
-        let result = decode(&framed(32, &[&start[..], &length].concat()), FRAME_BYTES_MAX);
+        let result = decode(&framed(41, &[&start[..], &length].concat()), FRAME_BYTES_MAX);
         let source = LimitError::Voters(announced as usize);
-        assert_eq!(result, Err(DecodeError::Limit { frame: "voters", source }));
+        assert_eq!(result, Err(DecodeError::Limit { frame: "configuration", source }));
     }
 }
 
@@ -701,10 +700,21 @@ fn corpus() -> Vec<(&'static str, Vec<u8>)> {
         },
         state: State::Failed,
     };
-    let view = VoterView {
-        stamp: ViewStamp { epoch: Epoch(299), version: 2 },
+    let config = VoterConfig {
+        version: ConfigVersion { epoch: Epoch(299), version: 2 },
         voters: ["web-0", "web-1", "web-2"].map(str::to_owned).into(),
+        lease_ms: 1500,
+        bound_ms: 2000,
     };
+    let stores = config.version;
+    let ballot = Ballot {
+        stage: Stage::Vote,
+        epoch: Epoch(301),
+        incarnation: Incarnation(7),
+        asked_at: ASKED_AT,
+        lease_ms: 1500,
+    };
+    let flags = Flags { voters: u64::MAX, lease_ms: 1500 };
     let bodies = [
         Body::Election,
         Body::Answer,
@@ -720,46 +730,29 @@ fn corpus() -> Vec<(&'static str, Vec<u8>)> {
             leader: Some(Incumbent { peer: small_peer(), elected_at_ms: 1_793_534_400_000 }),
             entries: vec![alive, failed],
         },
-        Body::Contest {
-            question: Question::Claim,
-            ballot: Ballot {
-                epoch: Epoch(301),
-                incarnation: Incarnation(7),
-                asked_at: ASKED_AT,
-                lease_ms: 1500,
-            },
-            freed: Some(Epoch(300)),
-            view: view.clone(),
-        },
+        Body::VoteRequest(VoteRequest {
+            ballot,
+            contender: true,
+            transfer: Some(Epoch(300)),
+            config: config.clone(),
+        }),
         Body::Vote {
-            question: Question::Claim,
-            epoch: Epoch(301),
-            incarnation: Incarnation(7),
-            asked_at: ASKED_AT,
-            verdict: Verdict::No(election::Refusal::Promised { for_ms: 1200 }),
-            view: view.clone(),
-            lease_ms: 1500,
+            ballot,
+            outcome: VoteOutcome::Denied(Denial::Promised { for_ms: 1200 }),
+            config: Some(config.clone()),
         },
-        Body::Withdraw { epoch: Epoch(301), incarnation: Incarnation(7) },
-        Body::Renew { sequence: 70_000, membership: version, lease_ms: 1500, view: view.stamp },
-        Body::Renewed {
-            sequence: 70_000,
-            membership: version,
-            promised: true,
-            view: view.stamp,
-            target: u64::MAX,
-            lease_ms: 1500,
-        },
-        Body::Voters { view: view.clone() },
+        Body::Renew { sequence: 70_000, membership: version, lease_ms: 1500, config: stores },
+        Body::Renewed { sequence: 70_000, membership: version, promised: true, config: stores, flags },
+        Body::Configuration { config: config.clone() },
         Body::Recover { round: 2, incarnation: Incarnation(7) },
         Body::Recovered {
             round: 2,
             incarnation: Incarnation(7),
-            recollection: Some(Recollection { view, lease_longest_ms: 1500 }),
-            target: u64::MAX,
+            state: RecoveredState::Founded(config),
+            flags,
         },
-        Body::Prepare,
-        Body::Prepared { majority: true },
+        Body::ProposeTransfer,
+        Body::TransferReady { majority: true },
     ];
     let safety = Level::Majority;
     let hello =

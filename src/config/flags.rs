@@ -189,7 +189,7 @@ pub struct RunArgs {
     #[arg(long, env = "BELLWETHER_CLUSTER", value_name = "NAME", help_heading = PROCESS)]
     pub cluster: Option<String>,
 
-    /// Folder for the durable record: id, epoch, vote, last leader, members [default: none]
+    /// Folder for the durable record (id, epoch, vote), and for where peers were [default: none]
     ///
     /// With it a restart keeps the process's id, and its epoch never goes back. Without it a restart is a new process.
     /// --safety majority requires it.

@@ -166,6 +166,17 @@ fn surroundings() -> Surroundings {
     }
 }
 
+/// What these flags of `run` become, on a machine called p-0.
+#[cfg(test)]
+pub(crate) fn checked(flags: &[String]) -> Result<Config, String> {
+    let line = ["bellwether", "run", "--name=p-0"].map(OsString::from);
+    let parsed = parse(line.into_iter().chain(flags.iter().map(OsString::from)).collect());
+    match parsed.map_err(|error| error.to_string())? {
+        flags::Command::Run(args) => check(*args, surroundings()).map_err(|error| error.to_string()),
+        _ => Err("no flags of run".to_owned()),
+    }
+}
+
 impl Config {
     /// What is allowed, and yet perhaps not meant: for the log.
     pub fn warnings(&self) -> Vec<String> {

@@ -3,8 +3,7 @@
 use super::flags::Level;
 use super::values::{crash_evidence, whole};
 use super::voters::Refusal;
-use crate::election::CrashEvidence;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use crate::election::{CrashEvidence, VOTERS_MAX};
 
 pub const SIM_EXAMPLES: &str = "\
 Examples:
@@ -32,9 +31,9 @@ pub struct SimFlags {
     #[arg(long, value_name = "SEED", conflicts_with = "seeds")]
     pub minimise: Option<u64>,
 
-    /// How many processes: 3, 5 or 7
+    /// How many processes, 3 to 31
     #[arg(long = "n", value_name = "N", default_value = "3",
-        value_parser = PossibleValuesParser::new(["3", "5", "7"]).try_map(|n| n.parse::<usize>()))]
+        value_parser = |text: &str| whole::<usize>(text, 3..=VOTERS_MAX as u64))]
     pub n: usize,
 
     /// What is promised, and so what is looked at
@@ -55,7 +54,7 @@ pub struct SimFlags {
 pub struct SimArgs {
     /// What to do.
     pub task: SimTask,
-    /// How many processes; from 3 to 7.
+    /// How many processes; from 3 to [`VOTERS_MAX`].
     pub n: usize,
     /// Whether the runs are about `--safety majority`, or else `classic`.
     pub majority: bool,
@@ -139,6 +138,21 @@ mod tests {
         };
         assert_eq!(SimArgs::try_from(flags(Level::Classic)), Err(Refusal::ReleaseInClassic));
         assert!(SimArgs::try_from(flags(Level::Majority)).is_ok_and(|args| args.majority));
+    }
+
+    #[test]
+    fn as_many_processes_as_there_may_be_voters() {
+        let parsed = |n: &str| {
+            let line = ["bellwether", "sim", "--n", n];
+            <super::super::flags::Cli as clap::Parser>::try_parse_from(line)
+        };
+        for n in ["3", "4", "5", "7", "21", "31"] {
+            assert!(parsed(n).is_ok(), "{n}");
+        }
+        for bad in ["2", "32", "0", "three", ""] {
+            let error = parsed(bad).map(|_| ()).unwrap_err().to_string();
+            assert!(error.contains("write a whole number from 3 to 31"), "{bad}: {error}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What the machine wants done: everything that it ever asks for.
 
 use super::{
-    Entry, Epoch, Message, Moment, Peer, ProcessId, Question, Refusal, Timer, VoteRecord, VoterView,
+    Denial, Entry, Epoch, Founding, Message, Moment, Peer, ProcessId, Stage, Timer, VoteRecord, VoterConfig,
 };
 use core::net::SocketAddr;
 use std::collections::BTreeSet;
@@ -13,6 +13,8 @@ pub enum Action {
     /// Make this durable. It comes first in its batch: everything that follows may depend on it and must not leave
     /// before it is on disk (invariant 2). If it cannot be made durable the process ends (fail-stop).
     Persist(Record),
+    /// Keep this for the next start if that is possible. Nothing waits for it, and nothing depends on it.
+    Remember(KnownPeers),
     /// Send, without waiting: over the link if there is one, else over one dialled to `address` for it. A message that
     /// cannot be delivered within the dial timeout is dropped; the machine never counts on delivery.
     Send {
@@ -41,7 +43,7 @@ pub enum Action {
     Exit,
 }
 
-/// What is kept over a restart (seed note 5).
+/// What is durable (seed note 5). It is small, and written only when it changes: a leader's heartbeats wait for it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Record {
     /// The cluster that it belongs to.
@@ -50,13 +52,20 @@ pub struct Record {
     pub id: ProcessId,
     /// Its epoch.
     pub epoch: Epoch,
-    /// Whom it last followed, or itself. Never believed after a restart; a place to ask first.
-    pub leader: Option<Peer>,
-    /// Whom it knew: places to ask.
-    pub members: Vec<Entry>,
     /// Its vote; none in `classic`, and while a voter without a record has not recovered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vote: Option<VoteRecord>,
+}
+
+/// Places to ask first after a restart. It is written aside, may be lost, and is never believed.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
+pub struct KnownPeers {
+    /// The cluster of these peers.
+    pub cluster: String,
+    /// The leader that this process last followed, or itself.
+    pub leader: Option<Peer>,
+    /// The other members.
+    pub members: Vec<Entry>,
 }
 
 /// Why there was a change of leader, or a loss of one.
@@ -205,31 +214,35 @@ pub enum Note {
     },
     /// The cluster is full: this peer is not taken in.
     TooManyMembers(Peer),
-    /// `majority`: this voter has no record; it votes and leads only once it has learned what it may have forgotten.
+    /// `majority`: this voter has no record, or has not finished its first start. It asks what it has to know.
     Recovering,
-    /// `majority`: this voter has recovered, in this epoch.
+    /// `majority`: this voter votes from now on, and is in this epoch.
     Recovered(Epoch),
-    /// `majority`: this voter was restarted and grants nobody for so long, since it may have forgotten a promise.
-    Cautious(Duration),
-    /// `majority`: a voter refused this process.
-    Refused {
-        /// Who.
+    /// `majority`: this voter has no record, and its settings do not let it take part in a first start.
+    FoundingRefused(Founding),
+    /// `majority`: this voter was restarted. It votes for no process for so long, since it may have forgotten a promise.
+    RestartGrace(Duration),
+    /// `majority`: a voter did not vote for this process.
+    Denied {
+        /// Which voter.
         voter: Peer,
-        /// What it was asked.
-        question: Question,
+        /// Whether it was asked for a pre-vote or a vote.
+        stage: Stage,
         /// Why.
-        refusal: Refusal,
+        denial: Denial,
     },
-    /// `majority`: this process uses another voter view from now on.
-    VotersChanged(VoterView),
-    /// `majority`: a peer was given another lease. Both are kept to; it is worth knowing all the same.
-    LeaseDiffers {
-        /// Who.
-        peer: Peer,
-        /// Its lease, in milliseconds.
+    /// `majority`: other voters count for this process from now on.
+    VotersChanged(VoterConfig),
+    /// `majority`: another lease counts for this process from now on.
+    LeaseInUse {
+        /// The configuration's lease, in milliseconds.
         lease_ms: u32,
+        /// The configuration's bound, in milliseconds.
+        bound_ms: u32,
+        /// The `--lease` that this process was started with, in milliseconds. It takes effect when a majority has it.
+        given_ms: u32,
     },
-    /// `majority`: a peer was given other `--voters`. A change begins when a majority agrees.
+    /// `majority`: a peer was started with other `--voters`. A change begins when a majority agrees.
     VotersDiffer(Peer),
     /// The leader hands over.
     Resigning {

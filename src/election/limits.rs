@@ -1,8 +1,8 @@
 //! What may enter a process: the same limits for what a peer sends and for what is read back from disk.
 
 use super::{
-    Body, CLUSTER_BYTES_MAX, Entry, Epoch, MEMBERS_MAX, Message, NAME_BYTES_MAX, Peer, Priority,
-    REVISION_BYTES_MAX, VOTERS_MAX, VoterView,
+    Body, CLUSTER_BYTES_MAX, Entry, Epoch, LEASE_MS_MAX, MEMBERS_MAX, Message, NAME_BYTES_MAX, Peer,
+    Priority, REVISION_BYTES_MAX, RecoveredState, VOTERS_MAX, VoterConfig,
 };
 use std::collections::BTreeSet;
 use std::fmt;
@@ -34,8 +34,15 @@ pub enum LimitError {
     Epoch(Epoch),
     /// A list names more than [`MEMBERS_MAX`] members.
     Members(u64),
-    /// A voter view has none, or more than [`VOTERS_MAX`] voters.
+    /// A configuration has none, or more than [`VOTERS_MAX`] voters.
     Voters(usize),
+    /// A configuration's lease is zero, or longer than its bound, or the bound is longer than [`LEASE_MS_MAX`].
+    Lease {
+        /// The lease, in milliseconds.
+        lease_ms: u32,
+        /// The bound, in milliseconds.
+        bound_ms: u32,
+    },
 }
 
 impl fmt::Display for LimitError {
@@ -56,8 +63,13 @@ impl fmt::Display for LimitError {
                 write!(f, "the list names {seen} members; at most {MEMBERS_MAX} are allowed")
             }
             LimitError::Voters(seen) => {
-                write!(f, "the view has {seen} voters; from 1 to {VOTERS_MAX} are allowed")
+                write!(f, "the configuration has {seen} voters; from 1 to {VOTERS_MAX} are allowed")
             }
+            LimitError::Lease { lease_ms, bound_ms } => write!(
+                f,
+                "the configuration has a lease of {lease_ms} ms and a bound of {bound_ms} ms; allowed are a lease from 1 ms \
+                 to the bound, and a bound of at most {LEASE_MS_MAX} ms"
+            ),
         }
     }
 }
@@ -126,10 +138,14 @@ impl Peer {
     }
 }
 
-impl VoterView {
-    /// Whether its number of voters and their names are within their limits.
+impl VoterConfig {
+    /// Whether its voters, its lease and its bound are within their limits.
     pub fn check(&self) -> Result<(), LimitError> {
-        self.stamp.epoch.check()?;
+        self.version.epoch.check()?;
+        let VoterConfig { lease_ms, bound_ms, .. } = *self;
+        if lease_ms == 0 || lease_ms > bound_ms || bound_ms > LEASE_MS_MAX {
+            return Err(LimitError::Lease { lease_ms, bound_ms });
+        }
         check_voters(&self.voters)
     }
 }
@@ -145,26 +161,26 @@ impl Message {
             | Body::Coordinator { .. }
             | Body::Leave { version: None, .. }
             | Body::Resign { .. }
-            | Body::Prepare
-            | Body::Prepared { .. }
+            | Body::ProposeTransfer
+            | Body::TransferReady { .. }
             | Body::Recover { .. }
-            | Body::Recovered { recollection: None, .. } => Ok(()),
-            Body::Contest { ballot, freed, view, .. } => {
-                ballot.epoch.check()?;
-                freed.unwrap_or_default().check()?;
-                view.check()
+            | Body::Recovered { state: RecoveredState::Empty, .. }
+            | Body::Vote { config: None, .. } => Ok(()),
+            Body::VoteRequest(request) => {
+                request.ballot.epoch.check()?;
+                request.transfer.unwrap_or_default().check()?;
+                request.config.check()
             }
-            Body::Vote { epoch, view, .. } => {
-                epoch.check()?;
-                view.check()
-            }
-            Body::Withdraw { epoch, .. } => epoch.check(),
-            Body::Renew { membership, view, .. } | Body::Renewed { membership, view, .. } => {
+            Body::Vote { config: Some(config), .. }
+            | Body::Configuration { config }
+            | Body::Recovered {
+                state: RecoveredState::Founding(config) | RecoveredState::Founded(config),
+                ..
+            } => config.check(),
+            Body::Renew { membership, config, .. } | Body::Renewed { membership, config, .. } => {
                 membership.epoch.check()?;
-                view.epoch.check()
+                config.epoch.check()
             }
-            Body::Voters { view } => view.check(),
-            Body::Recovered { recollection: Some(recollection), .. } => recollection.view.check(),
             Body::Heartbeat { membership, .. } | Body::HeartbeatAck { membership, .. } => {
                 membership.epoch.check()
             }

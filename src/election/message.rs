@@ -1,8 +1,8 @@
 //! What processes say to each other.
 
 use super::{
-    Ballot, Entry, Epoch, Incarnation, MembershipVersion, Moment, Peer, ProcessId, Question, Recollection,
-    Verdict, ViewStamp, VoterView,
+    Ballot, ConfigVersion, Entry, Epoch, Flags, Incarnation, MembershipVersion, Peer, ProcessId,
+    RecoveredState, VoteOutcome, VoterConfig,
 };
 use serde::{Deserialize, Serialize};
 
@@ -89,104 +89,101 @@ pub enum Body {
         /// Whom the sender knows, at most [`MEMBERS_MAX`](super::MEMBERS_MAX).
         entries: Vec<Entry>,
     },
-    /// `majority`: a contestant asks a voter whether it would grant (rule 2), or to grant (rule 3).
-    Contest {
-        /// Which of both.
-        question: Question,
-        /// What for.
-        ballot: Ballot,
-        /// The incumbent that has announced a handover to the contestant, by its epoch: voters answer a sounding as if
-        /// what they promised to that one were freed (rule 11).
-        freed: Option<Epoch>,
-        /// The contestant's view: who votes by an earlier one grants by this one, and stores it (rule 9).
-        view: VoterView,
-    },
-    /// `majority`: the reply. It echoes what was asked, so that it is never taken for the reply to something else.
+    /// `majority`: a candidate asks a voter.
+    VoteRequest(VoteRequest),
+    /// `majority`: the reply. It repeats the ballot, so that it is never taken for the reply to another request.
     Vote {
-        /// What was asked.
-        question: Question,
-        /// The ballot's epoch.
-        epoch: Epoch,
-        /// The ballot's incarnation.
-        incarnation: Incarnation,
-        /// The ballot's moment.
-        asked_at: Moment,
-        /// The answer.
-        verdict: Verdict,
-        /// The voter's view: a majority is counted in the highest of them (rule 9).
-        view: VoterView,
-        /// The voter's own `--lease`, in milliseconds: it waits at least so long after a restart without its record.
-        lease_ms: u32,
+        /// The request's.
+        ballot: Ballot,
+        /// What the voter says.
+        outcome: VoteOutcome,
+        /// The configuration that the voter stores, where that is later than the request's (clause 24).
+        config: Option<VoterConfig>,
     },
-    /// `majority`: the sender's claims up to this epoch are dead; what was promised for them is freed (rule 3).
-    Withdraw {
-        /// Up to which.
-        epoch: Epoch,
-        /// Which life withdraws.
-        incarnation: Incarnation,
-    },
-    /// `majority`: the leader's heartbeat, which asks for another lease (rule 5). At most 128 bytes in a frame.
+    /// `majority`: the leader's heartbeat, which asks for another lease (clause 16). At most 128 bytes in a frame.
     Renew {
         /// Counts the rounds.
         sequence: u32,
         /// Which membership list the leader has.
         membership: MembershipVersion,
-        /// For how long it wants the promise, from receipt.
+        /// How long it wants the promise to last, from receipt, in milliseconds; at most the configuration's lease.
         lease_ms: u32,
-        /// Which voter view the leader uses.
-        view: ViewStamp,
+        /// Which configuration the leader uses.
+        config: ConfigVersion,
     },
-    /// `majority`: to the leader: recorded and promised.
+    /// `majority`: to the leader: the round was heard, and perhaps acknowledged.
     Renewed {
         /// That of the heartbeat.
         sequence: u32,
         /// Which membership list the follower has.
         membership: MembershipVersion,
-        /// Whether this is a voter's promise; otherwise the sender only follows.
+        /// Whether this is an acknowledgement: epoch and configuration are stored, and the promise is made.
         promised: bool,
-        /// Which voter view the follower stores.
-        view: ViewStamp,
-        /// A fingerprint of the `--voters` that the follower was given.
-        target: u64,
-        /// The lease that the follower itself was given, in milliseconds: a difference is logged.
-        lease_ms: u32,
+        /// Which configuration the follower stores.
+        config: ConfigVersion,
+        /// What the follower was started with.
+        flags: Flags,
     },
-    /// `majority`: from the leader: store and use this voter view (rule 9).
-    Voters {
+    /// `majority`: store and use this configuration.
+    Configuration {
         /// Which.
-        view: VoterView,
+        config: VoterConfig,
     },
-    /// `majority`: the sender has lost its record, or never had one, and asks what it has to know (rule 8).
+    /// `majority`: the sender has no record, or has not finished its first start, and asks what others know.
     Recover {
         /// Counts the sender's rounds of asking, so that it knows when an answer was given.
         round: u32,
-        /// Which life asks.
+        /// Which incarnation asks.
         incarnation: Incarnation,
     },
-    /// `majority`: the reply.
+    /// `majority`: the reply. Its message's epoch is the sender's.
     Recovered {
         /// That of the question.
         round: u32,
-        /// That of the question: an answer to a former life says nothing to this one.
+        /// That of the question: an answer to a former incarnation does not count.
         incarnation: Incarnation,
-        /// What the sender knows from its record; none: it has none either.
-        recollection: Option<Recollection>,
-        /// A fingerprint of the `--voters` that the sender was given: at a first start all have to agree.
-        target: u64,
+        /// What the sender knows from its record.
+        state: RecoveredState,
+        /// What the sender was started with: at a first start all have to agree.
+        flags: Flags,
     },
-    /// `majority`: from the incumbent to whom it wants to hand over: sound the voters, as if what they promised me were
-    /// freed (rule 11).
-    Prepare,
-    /// `majority`: the reply: whether a majority would grant.
-    Prepared {
-        /// Whether it would.
+    /// `majority`: from the leader to a better process: find out whether a majority would vote for you (clause 28).
+    ProposeTransfer,
+    /// `majority`: the reply.
+    TransferReady {
+        /// Whether a majority would.
         majority: bool,
     },
 }
 
+/// What a candidate sends to each voter.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct VoteRequest {
+    /// What it asks for.
+    pub ballot: Ballot,
+    /// Whether it may still win, as far as it knows (the contest rule, clause 25).
+    pub contender: bool,
+    /// The leader's epoch, if that leader wants to hand over to the candidate: a pre-vote then does not look at ranks, nor
+    /// at the promise to that leader.
+    pub transfer: Option<Epoch>,
+    /// The candidate's configuration: a majority of its voters elects.
+    pub config: VoterConfig,
+}
+
 impl Body {
+    /// The highest epoch in what it says.
+    pub(super) fn highest_epoch(&self) -> Epoch {
+        match self {
+            Body::VoteRequest(request) => request.ballot.epoch.max(request.config.version.epoch),
+            Body::Vote { config: Some(config), .. }
+            | Body::Configuration { config }
+            | Body::Recovered { state: RecoveredState::Founded(config), .. } => config.version.epoch,
+            _ => Epoch::ZERO,
+        }
+    }
+
     /// All names that [`Body::name`] gives, so that what counts by name can begin with all of them.
-    pub const NAMES: [&'static str; 21] = [
+    pub const NAMES: [&'static str; 20] = [
         "election",
         "answer",
         "coordinator",
@@ -198,16 +195,15 @@ impl Body {
         "resign",
         "ask",
         "tell",
-        "contest",
+        "vote_request",
         "vote",
-        "withdraw",
         "renew",
         "renewed",
-        "voters",
+        "configuration",
         "recover",
         "recovered",
-        "prepare",
-        "prepared",
+        "propose_transfer",
+        "transfer_ready",
     ];
 
     /// Whether only `classic` has it.
@@ -219,16 +215,15 @@ impl Body {
     pub(super) fn of_majority(&self) -> bool {
         matches!(
             self,
-            Body::Contest { .. }
+            Body::VoteRequest(_)
                 | Body::Vote { .. }
-                | Body::Withdraw { .. }
                 | Body::Renew { .. }
                 | Body::Renewed { .. }
-                | Body::Voters { .. }
+                | Body::Configuration { .. }
                 | Body::Recover { .. }
                 | Body::Recovered { .. }
-                | Body::Prepare
-                | Body::Prepared { .. }
+                | Body::ProposeTransfer
+                | Body::TransferReady { .. }
         )
     }
 
@@ -246,16 +241,15 @@ impl Body {
             Body::Resign { .. } => "resign",
             Body::Ask => "ask",
             Body::Tell { .. } => "tell",
-            Body::Contest { .. } => "contest",
+            Body::VoteRequest(_) => "vote_request",
             Body::Vote { .. } => "vote",
-            Body::Withdraw { .. } => "withdraw",
             Body::Renew { .. } => "renew",
             Body::Renewed { .. } => "renewed",
-            Body::Voters { .. } => "voters",
+            Body::Configuration { .. } => "configuration",
             Body::Recover { .. } => "recover",
             Body::Recovered { .. } => "recovered",
-            Body::Prepare => "prepare",
-            Body::Prepared { .. } => "prepared",
+            Body::ProposeTransfer => "propose_transfer",
+            Body::TransferReady { .. } => "transfer_ready",
         }
     }
 }

@@ -5,6 +5,8 @@
 //! pure.
 
 mod action;
+mod campaign;
+mod contenders;
 mod epoch;
 mod event;
 mod identity;
@@ -14,13 +16,17 @@ mod member;
 mod message;
 mod moment;
 mod mutation;
+mod reconfiguration;
+mod recovery;
 mod roster;
 mod settings;
+mod tally;
+mod term;
 mod timer;
 mod view;
 mod voters;
 
-pub use action::{Action, Note, Outcome, Reason, Record};
+pub use action::{Action, KnownPeers, Note, Outcome, Reason, Record};
 pub use epoch::Epoch;
 pub use event::Event;
 pub use identity::{Incarnation, Priority, ProcessId, Rank};
@@ -30,13 +36,15 @@ pub use member::{
     CLUSTER_BYTES_MAX, Entry, MEMBERS_MAX, Member, MembershipVersion, NAME_BYTES_MAX, Peer,
     REVISION_BYTES_MAX, State,
 };
-pub use message::{Body, Incumbent, Message};
+pub use message::{Body, Incumbent, Message, VoteRequest};
 pub use moment::{Moment, Now};
-#[cfg(test)]
-pub(crate) use mutation::Mutation;
+#[cfg(any(test, feature = "mutations"))]
+#[doc(hidden)]
+pub use mutation::Mutation;
 pub use settings::{CrashEvidence, DRIFT, Founding, Preempt, Safety, Settings, Variant, counted};
 pub use timer::Timer;
-pub use view::{MemberView, Role, View, Voting, Waits};
+pub use view::{MemberView, NotReady, Role, View, Voting};
 pub use voters::{
-    Ballot, Process, Question, Recollection, Refusal, VOTERS_MAX, Verdict, ViewStamp, VoteRecord, VoterView,
+    Ballot, ConfigVersion, Denial, Flags, Instance, LEASE_MS_MAX, RecoveredState, Stage, VOTERS_MAX,
+    VoteOutcome, VoteRecord, VoterConfig,
 };

@@ -1,116 +1,131 @@
 //! The clauses of the rules that tests leave out on purpose, to see that the simulator or a test of the rule notices.
 //!
-//! A build that is not for tests has none of them: [`Machine::mutant`](super::Machine) is then always false.
+//! A build that is not for tests has none of them: [`Machine::mutant`](super::Machine) is then always false. The feature
+//! `mutations` is for tests outside the crate.
 
 /// Declares the clauses, and for tests the list of all of them.
 macro_rules! clauses {
     ($($(#[$doc:meta])* $name:ident,)*) => {
         /// One clause, left out or turned round.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-        #[cfg_attr(not(test), allow(dead_code))]
-        pub(crate) enum Mutation {
+        #[cfg_attr(not(any(test, feature = "mutations")), allow(dead_code))]
+        pub enum Mutation {
             $($(#[$doc])* $name,)*
         }
 
-        #[cfg(test)]
+        #[cfg(any(test, feature = "mutations"))]
         impl Mutation {
             /// All of them.
-            pub(crate) const ALL: &[Mutation] = &[$(Mutation::$name,)*];
+            pub const ALL: &[Mutation] = &[$(Mutation::$name,)*];
         }
     };
 }
 
 clauses! {
-    /// Rule 2: it claims without sounding.
-    NoSounding,
-    /// Rule 3: the lease of a claim counts from its last repetition.
-    RepeatedClaimRestartsLease,
-    /// Rule 3: the lease of a claim counts from the moment of winning.
-    LeaseFromWinning,
-    /// Rule 3: a contestant's own grant asks nobody, its own promise neither.
-    OwnGrantExempt,
-    /// Rule 3: of two claims of one epoch none gives way.
-    NoneGivesWay,
-    /// Rule 3: a claimant that gives up says nothing.
-    NoWithdrawal,
-    /// Rule 3: a withdrawal that overtakes its claim is forgotten.
-    WithdrawalForgotten,
-    /// Rule 4: a grant does not ask what was promised to another.
-    PromiseIgnored,
-    /// Rule 4: a promise is half a lease.
+    /// Clause 1: a promise is half a lease.
     PromiseShort,
-    /// Rule 4: an epoch is granted again, to another.
-    EpochGrantedTwice,
-    /// Rule 4: the epoch of a grant is not made durable.
-    GrantNotDurable,
-    /// Rule 4: a grant leaves the voter's own claim of a lower epoch as it is.
-    OwnClaimSurvivesGrant,
-    /// Rule 4: a farewell frees what was promised to anybody.
-    FarewellFreesAny,
-    /// Rule 4: a withdrawal frees what was promised for any epoch, also for a later one.
-    WithdrawalFreesAny,
-    /// Rule 4: nobody yields after a failed sounding or claim.
-    NoYielding,
-    /// Rule 4: the successor named in a farewell is outranked as any other.
-    SuccessorNotFavoured,
-    /// Rule 4: another life of a process has the same rights as the one that it was granted to.
-    IncarnationIgnored,
-    /// Rules 2 and 4: who refuses takes over the epoch all the same.
-    RefusalRaisesEpoch,
-    /// Rule 5: the leader counts on all of its lease, without the drift.
-    NoDrift,
-    /// Rule 5: a renewal counts from its acknowledgement.
-    LeaseFromAcknowledgement,
-    /// Rule 5: the lease is renewed by any acknowledgement, not by a majority.
-    RenewedByOne,
-    /// Rule 5: a heartbeat or announcement of a lower epoch is followed.
-    StaleLeaderFollowed,
-    /// Rule 6: a lease that is over can be renewed.
-    LapsedLeaseRenewed,
-    /// Rule 7: a restarted voter grants at once.
-    NoCaution,
-    /// Rule 7: a conditional grant counts as a grant.
-    ConditionalCounts,
-    /// Rule 7: with conditional grants, everybody of the highest view is enough.
-    EverybodyOfOneView,
-    /// Rule 2: who agrees to a sounding keeps no lease that is longer than those it has promised.
-    LeaseOfSoundingForgotten,
-    /// Rule 8: who recovers counts itself.
-    RecoveryCountsItself,
-    /// Rule 8: answers from before the lease after its start count.
-    RecoveryEarly,
-    /// Rule 8: a voter without a record begins at once with what its flags say.
+    /// Clause 1: a leader counts on all of its lease, without the margin.
+    NoMargin,
+    /// Clause 2: a vote is not durable when its answer leaves.
+    VoteNotDurable,
+    /// Clause 3: a voter votes twice in one epoch.
+    EpochVotedTwice,
+    /// Clause 4: a vote does not look at the promise to another process.
+    PromiseIgnored,
+    /// Clause 5: a later, shorter promise to the same process ends an earlier one.
+    PromiseShortened,
+    /// Clause 5: a voter promises more than the lease of the configuration that is named.
+    LongerLeaseGranted,
+    /// Clause 6: a round of a lower epoch is acknowledged.
+    StaleRoundAcknowledged,
+    /// Clause 7: a voter votes for a request that names an older configuration.
+    OlderConfigVotedFor,
+    /// Clause 7: a vote does not store the later configuration of its request.
+    ConfigOfVoteNotStored,
+    /// Clause 7: a round that names another configuration is acknowledged.
+    OlderConfigAcknowledged,
+    /// Clause 8: a restarted voter votes at once.
+    NoGrace,
+    /// Clause 8: a restarted voter votes for itself at once.
+    OwnVoteInGrace,
+    /// Clause 8: a round ends the restart grace and forgets the rest of it.
+    GraceEndedByRound,
+    /// Clause 8: a round of a lower epoch ends the restart grace.
+    GraceEndedByStaleRound,
+    /// Clause 9: a resignation frees every promise, and ends the restart grace.
+    ResignFreesAny,
+    /// Clause 9: a resignation of a lower epoch frees a later promise to its sender.
+    LateResignFrees,
+    /// Clause 10: a voter without a record begins with what its flags or one answer say.
     NoRecovery,
-    /// Rule 8: answers to a former life count.
+    /// Clause 10: a recovering voter counts itself.
+    RecoveryCountsItself,
+    /// Clause 11: answers to questions from the first bound after the start count.
+    RecoveryEarly,
+    /// Clause 11: answers to a former incarnation count.
     RecoveryEchoIgnored,
-    /// Rule 9: views are ordered by their version alone.
-    ViewsByVersion,
-    /// Rule 9: a majority is counted in the claimant's own view.
-    CountedInOwnView,
-    /// Rule 9: a leader changes the view without committing its own first.
+    /// Clause 12: a recovered voter does not take the epoch that it was told.
+    RecoveredEpochForgotten,
+    /// Clause 12: a recovered voter takes the lowest configuration that it was told.
+    RecoveredConfigLowest,
+    /// Clause 13: a candidate's own promise to another does not bind its own vote.
+    OwnVoteExempt,
+    /// Clause 14: the lease counts from the moment of winning.
+    LeaseFromWinning,
+    /// Clause 14: the lease counts from the last repetition of the request.
+    RepetitionRestartsLease,
+    /// Clause 15: a vote for another leaves the voter's own candidacy as it is.
+    CandidacySurvivesVote,
+    /// Clause 16: a round counts from its acknowledgement.
+    LeaseFromAcknowledgement,
+    /// Clause 16: any acknowledgement extends the lease.
+    RenewedByOne,
+    /// Clause 16: a round commits, and extends, after its own lease is over.
+    LateRoundCommits,
+    /// Clause 17: a promise to a process binds another incarnation of it as if it were the same.
+    IncarnationIgnored,
+    /// Clause 17: a late message of a resigned epoch is followed.
+    ResignedEpochFollowed,
+    /// Clause 18: configurations are ordered by their counter alone.
+    ConfigByCounter,
+    /// Clause 19: a new leader changes the configuration without writing its own first.
     NoRestamp,
-    /// Rule 9: the next change does not wait for the last.
+    /// Clause 19: the next configuration does not wait until the last is committed.
     ChangesOverlap,
-    /// Rule 9: all voters are changed at once, and committed by a majority of the new view.
-    ChangedAtOnce,
-    /// Rule 9: the view is changed without asking for a majority's agreement.
-    NoAgreement,
-    /// Rule 2: a contestant keeps its view, also where one who agrees has a later one.
-    LaterViewNotTaken,
-    /// Rule 2: a sounding counts however long it took.
-    OldSoundingCounts,
-    /// Rule 4: a voter goes by its own view, also where the contestant has a later one.
-    OwnViewJudges,
-    /// Rule 4: a voter that grants keeps its own view, also where the claimant has a later one.
-    ViewOfGrantForgotten,
-    /// Rule 7: a cautious voter goes by the contestant's view alone, where that is the later one.
-    CautiousByAnyView,
-    /// Rule 9: an acknowledgement commits a view however old its round is.
-    CommittedByLateRound,
-    /// Rule 9: a voter is removed also where too few of those that stay can renew the lease.
+    /// Clause 20: all voters are changed in one step.
+    VotersChangedAtOnce,
+    /// Clause 21: lease and bound are lowered in one step.
+    LeaseLoweredAtOnce,
+    /// Clause 21: lease and bound are raised in one step.
+    LeaseRaisedAtOnce,
+    /// Clause 21: a lower bound does not wait until longer leases are over.
+    NoLowerWait,
+    /// Clause 22: a majority of the list is enough to begin founding.
+    FoundedByMajority,
+    /// Clause 22: a voter begins founding beside one that has voted.
+    FoundedBesideRecord,
+    /// Clause 22: a voter begins founding beside one of another list.
+    FoundedWithOtherList,
+    /// Clause 22: a voter begins founding beside one of another lease.
+    FoundedWithOtherLease,
+    /// Clause 23: a founding voter votes before the others are founding.
+    FoundedAtOnce,
+    /// Clause 24: a candidate asks for votes at once.
+    NoPreVote,
+    /// Clause 24: a candidate keeps its configuration, also where a voter has a later one.
+    LaterConfigNotTaken,
+    /// Clause 25: no rank counts.
+    NoRanks,
+    /// Clause 25: a candidate that cannot win stays a contender.
+    ContenderForGood,
+    /// Clause 26: the next configuration does not wait for a majority of its own.
     ChangedWithoutSupport,
+    /// Clause 27: a leader ignores that a voter has a higher epoch.
+    HigherEpochIgnored,
+    /// Clause 28: a leader resigns without asking whether its successor can win.
+    TransferUnprepared,
+    /// The guard beside the clauses: the configuration changes without a majority's agreement.
+    NoAgreement,
     /// Spec, rule 4: an election that this process takes part in already begins another of its own.
     NoDedupe,
-    /// Rule 11: the incumbent resigns without asking whether the successor can win.
-    HandoverUnprepared,
 }

@@ -3,6 +3,7 @@
 use super::{Entry, MEMBERS_MAX, Member, MembershipVersion, Moment, Peer, ProcessId, State};
 use core::net::SocketAddr;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// All members but this process, at most [`MEMBERS_MAX`] - 1.
 #[derive(Clone, Hash, Debug, Default)]
@@ -59,6 +60,22 @@ impl Roster {
     /// The member, other than `but`, that is known under this address.
     pub(super) fn at(&self, address: SocketAddr, but: ProcessId) -> Option<ProcessId> {
         self.iter().map(|m| &m.peer).find(|p| p.address == address && p.id != but).map(|p| p.id)
+    }
+
+    /// The name of a member, unless another one of that name is connected, alive, heard within that time, and known longer.
+    pub(super) fn name(&self, id: ProcessId, now: Moment, heard_within: Duration) -> Option<&str> {
+        let member = self.get(id)?;
+        let alive = |m: &Member| {
+            let heard = m.last_heard.is_some_and(|at| now.since(at) <= heard_within);
+            m.linked && m.state == State::Alive && heard
+        };
+        let taken = |m: &Member| {
+            m.peer.id != id
+                && m.peer.name == member.peer.name
+                && m.alive_since < member.alive_since
+                && alive(m)
+        };
+        (!self.iter().any(taken)).then_some(member.peer.name.as_str())
     }
 
     /// Takes in what is known of a peer. A full table gives up a failed member for a live one, but none that

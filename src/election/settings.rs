@@ -106,6 +106,14 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// The voters that this process was started with; none in `classic`.
+    pub fn voters(&self) -> BTreeSet<String> {
+        match &self.safety {
+            Safety::Majority { voters } => voters.clone(),
+            Safety::Classic => BTreeSet::new(),
+        }
+    }
+
     /// Whether a process without a record may found the cluster with a list of this many voters, itself included.
     pub fn may_found(&self, voters: usize) -> bool {
         match self.founding {

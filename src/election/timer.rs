@@ -23,18 +23,18 @@ pub enum Timer {
     Farewell,
     /// `majority`: the leader's lease is over.
     Lease,
-    /// `majority`: a contestant asks again, at the moment when the promises that stood in its way end.
+    /// `majority`: a candidate asks for pre-votes, or asks again the voters whose promises are over.
     Retry,
     /// `majority`: a voter without a record asks again what it has to know.
     Recover,
-    /// `majority`: a restarted voter has waited out what it may have forgotten.
-    Caution,
+    /// `majority`: a restarted voter has waited until every promise that it may have forgotten is over.
+    Grace,
 }
 
 impl Timer {
     /// Whether it goes on when a process begins something else: it is about the voter, whatever that is in the middle of.
     pub(super) fn outlives_phases(self) -> bool {
-        matches!(self, Timer::Recover | Timer::Caution)
+        matches!(self, Timer::Recover | Timer::Grace)
     }
 
     /// All of them.
@@ -51,6 +51,6 @@ impl Timer {
         Timer::Lease,
         Timer::Retry,
         Timer::Recover,
-        Timer::Caution,
+        Timer::Grace,
     ];
 }

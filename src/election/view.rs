@@ -1,6 +1,6 @@
 //! What a process may be asked about, as one immutable snapshot.
 
-use super::{Epoch, Incumbent, Moment, Peer, ProcessId, State, VoterView};
+use super::{Epoch, Incumbent, Moment, Peer, ProcessId, State, VoterConfig};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -48,27 +48,32 @@ pub struct MemberView {
 /// What `majority` adds to a view.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Voting {
-    /// Who votes, as this process knows it; none: it has no record and has not recovered.
-    pub view: Option<VoterView>,
-    /// Why this voter does not vote yet: whom it waits for, or for how long; none: it does.
-    pub waits: Option<Waits>,
-    /// The lease of each member that is known, in milliseconds, this process included.
+    /// The configuration that this process votes by; none: it has no vote yet.
+    pub config: Option<VoterConfig>,
+    /// Why this voter does not vote yet; none: it does.
+    pub not_ready: Option<NotReady>,
+    /// The `--lease` of each member that is known, in milliseconds, this process included.
     pub leases_ms: BTreeMap<ProcessId, u32>,
 }
 
 /// What a voter waits for before it votes.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Waits {
-    /// It has no record: for answers of these voters (rule 8).
+pub enum NotReady {
+    /// It has no record (clauses 10 and 22).
     Recovery {
-        /// Who has not answered yet.
+        /// The voters that have not answered yet.
         missing: Vec<String>,
-        /// Who was given other `--voters`: at a first start all have to be given the same.
+        /// The voters that were started with another list or lease: at a first start all have to agree.
         differ: Vec<String>,
     },
-    /// It was restarted: until this moment, or an incumbent's heartbeat (rule 7).
-    Caution {
-        /// Until when.
+    /// It takes part in a first start, and waits until the others do (clause 23).
+    Founding {
+        /// The voters that have not answered yet.
+        missing: Vec<String>,
+    },
+    /// It was restarted (clause 8).
+    Grace {
+        /// Until when, as far as the latest turn knows; a leader's round ends it earlier.
         until: Moment,
     },
 }
@@ -118,7 +123,7 @@ impl View {
 
     /// Whether it takes part and knows a leader at `now` (`/readyz`).
     pub fn ready(&self, now: Moment, turned: Moment) -> bool {
-        let votes = self.voting.as_ref().is_none_or(|voting| voting.waits.is_none());
+        let votes = self.voting.as_ref().is_none_or(|voting| voting.not_ready.is_none());
         self.role != Role::Leaving && votes && self.leader(now, turned).is_some()
     }
 }

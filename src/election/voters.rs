@@ -1,149 +1,241 @@
-//! Voters: who they are, and what they say to a contestant (`--safety majority`).
+//! Voters: the configuration that they share, and what they say to a candidate (`--safety majority`).
 
 use super::{Epoch, Incarnation, Moment, ProcessId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// The most voters that a view may have. A grant costs a durable write at each of a majority of them.
+/// The most voters that a configuration may have. A vote costs a durable write at each of a majority of them.
 pub const VOTERS_MAX: usize = 31;
 
-/// A life of a process: what a grant is given to. A voter whose disk was lost, or that was restarted, is another one,
-/// whatever its name.
+/// The longest lease and the longest bound, in milliseconds: one hour.
+pub const LEASE_MS_MAX: u32 = 3_600_000;
+
+/// One incarnation of a process: what a promise is made to. A restart is another instance, whatever its name and id.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct Process {
-    /// Who.
+pub struct Instance {
+    /// Its id, which a restart with the record keeps.
     pub id: ProcessId,
-    /// Which life.
+    /// Which start of that process.
     pub incarnation: Incarnation,
 }
 
-/// Orders the views of all leaders: by the epoch of the leader that wrote it, then by that leader's counter
-/// (design, "Majority mode" 9). The version alone would let an old leader's change win over a newer leader's.
+/// Orders the configurations of all leaders: by the epoch of the leader that wrote it, then by that leader's counter
+/// (clause 18). The counter alone would let an old leader's change win over a newer leader's.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
-pub struct ViewStamp {
-    /// The epoch of the leader that wrote it; zero: it comes from the flags of a first start.
+pub struct ConfigVersion {
+    /// The epoch of the leader that wrote it; zero: it comes from the flags of the first start.
     pub epoch: Epoch,
     /// Counts that leader's changes.
     pub version: u32,
 }
 
-/// Who votes. A majority is counted in one of these.
+/// Which processes vote, and for how long a promise may last. A majority is counted in one of these.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
-pub struct VoterView {
-    /// Which view.
-    pub stamp: ViewStamp,
+pub struct VoterConfig {
+    /// Which configuration.
+    pub version: ConfigVersion,
     /// The names of the voters, from one to [`VOTERS_MAX`].
     pub voters: BTreeSet<String>,
+    /// The longest lease that a request or a round may ask for, in milliseconds.
+    pub lease_ms: u32,
+    /// How long a restart or a recovery waits, in milliseconds: no promise that may still count lasts longer. It
+    /// differs from the lease only while a leader changes the lease.
+    pub bound_ms: u32,
 }
 
-impl VoterView {
+impl VoterConfig {
+    /// The configuration of a first start with these flags.
+    pub fn first(voters: BTreeSet<String>, lease_ms: u32) -> VoterConfig {
+        VoterConfig { version: ConfigVersion::default(), voters, lease_ms, bound_ms: lease_ms }
+    }
+
     /// How many of its voters are more than half of them.
     pub fn majority(&self) -> usize {
         self.voters.len() / 2 + 1
     }
 
-    /// Whether these names hold more than half of its voters; names outside it do not count.
+    /// Whether these names hold more than half of its voters; other names and repetitions do not count.
     pub fn has_majority<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> bool {
-        let of_the_view: BTreeSet<&str> = names.into_iter().filter(|n| self.voters.contains(*n)).collect();
-        of_the_view.len() >= self.majority()
+        let counted: BTreeSet<&str> = names.into_iter().filter(|n| self.voters.contains(*n)).collect();
+        counted.len() >= self.majority()
     }
-}
 
-/// What a contestant asks the voters for: to sound them, or to claim.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct Ballot {
-    /// The epoch it wants to lead in.
-    pub epoch: Epoch,
-    /// Which life of the contestant asks.
-    pub incarnation: Incarnation,
-    /// When it asked, on its own clock: a reply to an earlier sounding says nothing any more.
-    pub asked_at: Moment,
-    /// For how long it wants the voter's promise, in milliseconds: its own `--lease`.
-    pub lease_ms: u32,
-}
+    /// The lease.
+    pub fn lease(&self) -> Duration {
+        duration(self.lease_ms)
+    }
 
-/// Whether a voter was sounded or asked for a grant.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub enum Question {
-    /// "Would you grant?" Nothing changes, whatever the answer (rule 2).
-    Sounding,
-    /// "Grant." (rule 3)
-    Claim,
-}
+    /// The bound.
+    pub fn bound(&self) -> Duration {
+        duration(self.bound_ms)
+    }
 
-/// A voter's answer.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub enum Verdict {
-    /// Yes: for a claim a durable grant, and a promise for one lease from receipt.
-    Yes,
-    /// Yes, from a voter that may have forgotten a promise: it counts only together with all other voters (rule 7).
-    Conditional,
-    /// No.
-    No(Refusal),
-}
-
-/// Why a voter refuses.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub enum Refusal {
-    /// The epoch is not above the voter's own, and was not granted to this same process; the answer's own epoch says
-    /// which it has to be above.
-    Stale,
-    /// It has promised another process not to, for so long from now, in milliseconds.
-    Promised {
-        /// How long the promise still holds.
-        for_ms: u32,
-    },
-    /// It outranks the contestant and contests itself.
-    Outranked,
-    /// It has no record and has not recovered yet (rule 8).
-    Recovering,
-    /// It is no voter of the view that it knows, or the contestant isn't.
-    NoVoter,
-    /// The claim was withdrawn before it came.
-    Withdrawn,
-}
-
-impl Refusal {
-    /// Its name in logs and traces.
-    pub fn name(self) -> &'static str {
-        match self {
-            Refusal::Stale => "stale",
-            Refusal::Promised { .. } => "promised",
-            Refusal::Outranked => "outranked",
-            Refusal::Recovering => "recovering",
-            Refusal::NoVoter => "no_voter",
-            Refusal::Withdrawn => "withdrawn",
+    /// The next lease and bound on the way to a lease of `target`, in milliseconds (clause 21); none: nothing changes yet.
+    ///
+    /// A longer lease is asked for only once a majority stores the longer bound. A shorter bound is stored only once every
+    /// longer lease is over, which `waited` says.
+    pub(super) fn next_lease(&self, target: u32, waited: bool) -> Option<(u32, u32)> {
+        let present = (self.lease_ms, self.bound_ms);
+        let between = (self.lease_ms.min(target), self.bound_ms.max(target));
+        if present == (target, target) {
+            None
+        } else if present != between {
+            Some(between)
+        } else {
+            (self.bound_ms <= target || waited).then_some((target, target))
         }
     }
 }
 
-/// What a voter with a record tells one that has lost its own (rule 8).
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct Recollection {
-    /// The view that it stores. Its epoch is the message's.
-    pub view: VoterView,
-    /// The longest lease that it ever promised, in milliseconds.
-    pub lease_longest_ms: u32,
+/// Whether a voter is asked if it would vote, or to vote.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum Stage {
+    /// "Would you vote for me?" It binds neither side (clause 24; Raft's pre-vote).
+    PreVote,
+    /// "Vote for me."
+    Vote,
 }
 
-/// What a voter keeps over a restart, besides what every process keeps.
+/// What a candidate asks for. A voter repeats it in its answer.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Ballot {
+    /// Would it vote, or does it vote?
+    pub stage: Stage,
+    /// The epoch that the candidate wants to lead in.
+    pub epoch: Epoch,
+    /// Which incarnation of the candidate asks.
+    pub incarnation: Incarnation,
+    /// When it first asked, on its own clock: an answer to an earlier question does not count.
+    pub asked_at: Moment,
+    /// How long it wants the voter's promise to last, in milliseconds; at most the lease of the configuration that it names.
+    pub lease_ms: u32,
+}
+
+/// A voter's answer to a candidate.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum VoteOutcome {
+    /// The voter would vote, or has voted: the vote is durable, and a promise for the lease from receipt.
+    Granted,
+    /// The voter does not vote.
+    Denied(Denial),
+}
+
+impl From<Option<Denial>> for VoteOutcome {
+    fn from(denial: Option<Denial>) -> VoteOutcome {
+        denial.map_or(VoteOutcome::Granted, VoteOutcome::Denied)
+    }
+}
+
+/// Why a voter does not vote for a candidate.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum Denial {
+    /// The epoch is not above the voter's own; the answer's own epoch says what it has to be above.
+    Stale,
+    /// The voter stores a later configuration than the request names. The answer has it.
+    OlderConfig,
+    /// The voter has made a promise to another process.
+    Promised {
+        /// For so long from now, in milliseconds.
+        for_ms: u32,
+    },
+    /// The voter was restarted and may have forgotten a promise.
+    Grace {
+        /// For so long from now, in milliseconds.
+        for_ms: u32,
+    },
+    /// The voter knows of a candidate of higher rank that may win; the voter itself, perhaps.
+    Outranked,
+    /// The voter has no record, and so no vote yet.
+    NoRecord,
+}
+
+impl Denial {
+    /// Its name in logs and traces.
+    pub fn name(self) -> &'static str {
+        match self {
+            Denial::Stale => "stale",
+            Denial::OlderConfig => "older_config",
+            Denial::Promised { .. } => "promised",
+            Denial::Grace { .. } => "grace",
+            Denial::Outranked => "outranked",
+            Denial::NoRecord => "no_record",
+        }
+    }
+
+    /// How long the voter keeps the candidate waiting, where it says so.
+    pub fn wait(self) -> Option<Duration> {
+        match self {
+            Denial::Promised { for_ms } | Denial::Grace { for_ms } => Some(duration(for_ms)),
+            _ => None,
+        }
+    }
+}
+
+/// What a process knows from its record, as it tells a voter without one.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+pub enum RecoveredState {
+    /// It has no record either.
+    #[default]
+    Empty,
+    /// It has stored that it takes part in a first start, with this configuration. It has never voted.
+    Founding(VoterConfig),
+    /// It may have voted. This is the configuration that it stores.
+    Founded(VoterConfig),
+}
+
+impl RecoveredState {
+    /// What a record says to a process that was started with this list and lease. A first start that was not finished goes
+    /// on with another lease, if the list is the same: that process has never voted.
+    pub(super) fn of(record: Option<&VoteRecord>, list: &BTreeSet<String>, lease_ms: u32) -> RecoveredState {
+        match record {
+            None => RecoveredState::Empty,
+            Some(VoteRecord { founding: false, config, .. }) => RecoveredState::Founded(config.clone()),
+            Some(VoteRecord { config, .. }) if config.voters == *list => {
+                RecoveredState::Founding(VoterConfig::first(list.clone(), lease_ms))
+            }
+            Some(VoteRecord { config, .. }) => RecoveredState::Founding(config.clone()),
+        }
+    }
+
+    /// The configuration of a process that may vote.
+    pub fn founded(&self) -> Option<&VoterConfig> {
+        match self {
+            RecoveredState::Founded(config) => Some(config),
+            RecoveredState::Empty | RecoveredState::Founding(_) => None,
+        }
+    }
+}
+
+/// What a process was started with, as far as all have to agree on it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct Flags {
+    /// A fingerprint of its `--voters`.
+    pub voters: u64,
+    /// Its `--lease`, in milliseconds.
+    pub lease_ms: u32,
+}
+
+/// What a voter keeps over a restart, besides its id and epoch.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct VoteRecord {
     /// Its name: a folder that was copied from another voter names that one.
     pub name: String,
-    /// Whom it granted its epoch to, or heard leading in it.
-    pub granted_to: Option<Process>,
-    /// The view that it uses.
-    pub view: VoterView,
-    /// The longest lease that it ever promised, in milliseconds: a restart waits this long (rule 7).
-    pub lease_longest_ms: u32,
+    /// Whether it still takes part in its first start: it has never voted then.
+    pub founding: bool,
+    /// The configuration that it stores.
+    pub config: VoterConfig,
 }
 
-/// A lease as the wire and the record have it: whole milliseconds, rounded up, so that a promise is never shorter than
-/// what was asked for.
-pub(super) fn lease_ms(lease: Duration) -> u32 {
-    u32::try_from(lease.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX)
+/// A duration as the wire and the record have it: whole milliseconds, rounded up, so that a promise is never shorter
+/// than what was asked for.
+pub(super) fn milliseconds(duration: Duration) -> u32 {
+    u32::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX)
+}
+
+/// A duration that a message or a record names.
+pub(super) fn duration(ms: u32) -> Duration {
+    Duration::from_millis(u64::from(ms))
 }
 
 /// Names a set of voters in a few bytes (FNV-1a, which is the same in every build): whether two processes were given

@@ -1,7 +1,7 @@
 //! The bodies of answers: what each path's JSON is made of.
 
 use super::Snapshot;
-use crate::election::{Incumbent, MemberView, Peer, ProcessId, State, VoterView};
+use crate::election::{Incumbent, MemberView, Peer, ProcessId, State, VoterConfig};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::time::{Duration, UNIX_EPOCH};
@@ -137,7 +137,7 @@ impl<'a> MemberBody<'a> {
             // Whole microseconds: more digits would be noise.
             round_trip_ms: member.round_trip.map(|duration| f64::from(whole_us(duration)) / 1000.0),
             voting: snapshot.view.voting.as_ref().map(|voting| VotingBody {
-                voter: voting.view.as_ref().map(|known| known.voters.contains(&member.peer.name)),
+                voter: voting.config.as_ref().map(|config| config.voters.contains(&member.peer.name)),
                 lease_ms: voting.leases_ms.get(&id).copied(),
             }),
         }
@@ -155,30 +155,34 @@ pub(super) struct MembersBody<'a> {
 /// What `majority` adds to the list: who votes; none: this process does not know yet.
 #[derive(Serialize)]
 struct VotersBody<'a> {
-    voters: Option<VoterViewBody<'a>>,
+    voters: Option<ConfigBody<'a>>,
 }
 
-/// A voter view: two processes with the same epoch and version here count the same voters.
+/// A configuration: two processes with the same epoch and version here count the same voters.
 #[derive(Serialize)]
-struct VoterViewBody<'a> {
+struct ConfigBody<'a> {
     epoch: u64,
     version: u32,
     names: &'a BTreeSet<String>,
+    lease_ms: u32,
+    bound_ms: u32,
 }
 
 impl<'a> MembersBody<'a> {
     pub(super) fn new(snapshot: &'a Snapshot) -> MembersBody<'a> {
         let leader = leader(snapshot).map(|leader| leader.peer.id);
         let body = |member| MemberBody::new(member, snapshot, leader);
-        let voters = |known: &'a VoterView| VoterViewBody {
-            epoch: known.stamp.epoch.0,
-            version: known.stamp.version,
-            names: &known.voters,
+        let voters = |config: &'a VoterConfig| ConfigBody {
+            epoch: config.version.epoch.0,
+            version: config.version.version,
+            names: &config.voters,
+            lease_ms: config.lease_ms,
+            bound_ms: config.bound_ms,
         };
         let voting = snapshot.view.voting.as_ref();
         MembersBody {
             members: snapshot.view.members.iter().map(body).collect(),
-            voters: voting.map(|voting| VotersBody { voters: voting.view.as_ref().map(voters) }),
+            voters: voting.map(|voting| VotersBody { voters: voting.config.as_ref().map(voters) }),
         }
     }
 }

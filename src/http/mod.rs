@@ -44,7 +44,7 @@ pub struct Snapshot {
     pub view: Arc<View>,
     /// The moment of asking.
     pub now: Moment,
-    /// When the driver last turned.
+    /// When the driver last turned; long ago, if the host was suspended since.
     pub turned: Moment,
     /// Whether the process is well, else what is wrong, for `/healthz`.
     pub health: Result<(), String>,

@@ -1,7 +1,7 @@
 //! Why a process is not ready: a line for the one who looks at a pod that does not become ready.
 
 use super::Snapshot;
-use crate::election::{Role, State, View, Voting, Waits};
+use crate::election::{NotReady, Role, State, View, Voting};
 
 /// What is missing, and in `majority` whom this process waits for.
 pub(super) fn why_not_ready(snapshot: &Snapshot) -> String {
@@ -18,29 +18,8 @@ pub(super) fn why_not_ready(snapshot: &Snapshot) -> String {
     if view.role == Role::Leaving {
         return "it has said farewell and is about to end".to_owned();
     }
-    match view.voting.as_ref().and_then(|voting| voting.waits.as_ref()) {
-        Some(Waits::Recovery { missing, differ }) => {
-            let differ = match differ.as_slice() {
-                [] => String::new(),
-                names => format!(
-                    "; --voters is another one at {}: at a first start all must have the same",
-                    names.join(", ")
-                ),
-            };
-            return format!(
-                "this voter has no record of its votes (a first start, or a lost disk), and asks the other voters what it \
-                 may have forgotten; it waits for {}{differ}",
-                listed(missing)
-            );
-        }
-        Some(Waits::Caution { until }) => {
-            return format!(
-                "this voter may have forgotten a promise of a former life: its grants count only together with all \
-                 others' for {} ms, or until it hears from a leader",
-                until.since(snapshot.now).as_millis()
-            );
-        }
-        None => {}
+    if let Some(not_ready) = view.voting.as_ref().and_then(|voting| voting.not_ready.as_ref()) {
+        return no_vote_yet(not_ready, snapshot);
     }
     let what = match view.role {
         Role::Asking => "it is asking its peers who leads, or waiting for them",
@@ -55,9 +34,37 @@ pub(super) fn why_not_ready(snapshot: &Snapshot) -> String {
     }
 }
 
+/// What a voter waits for before it votes.
+fn no_vote_yet(not_ready: &NotReady, snapshot: &Snapshot) -> String {
+    match not_ready {
+        NotReady::Recovery { missing, differ } => {
+            let differ = match differ.as_slice() {
+                [] => String::new(),
+                names => format!(
+                    "; {} was started with another --voters or --lease; all must be equal at a first start",
+                    names.join(", ")
+                ),
+            };
+            format!(
+                "this voter has no record of its votes (a first start, or a lost disk), and asks the other voters what it \
+                 may have forgotten; it waits for {}{differ}",
+                listed(missing)
+            )
+        }
+        NotReady::Founding { missing } => format!(
+            "this voter takes part in a first start, and votes once all other voters do; it waits for {}",
+            listed(missing)
+        ),
+        NotReady::Grace { until } => format!(
+            "this voter was restarted and may have forgotten a promise: it votes in {} ms, or once it hears from a leader",
+            until.since(snapshot.now).as_millis()
+        ),
+    }
+}
+
 /// Which voters are not there, where those that are make no majority.
 fn majority_missing(view: &View, voting: &Voting) -> Option<String> {
-    let known = voting.view.as_ref()?;
+    let known = voting.config.as_ref()?;
     let alive = || view.members.iter().filter(|m| m.state == State::Alive).map(|m| m.peer.name.as_str());
     if known.has_majority(alive()) {
         return None;

@@ -9,9 +9,13 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How old an answer may be when the first byte of its reply is written. An older one is thrown away and the
-/// [`Service`] asked again: the process was stopped in between, and what it said may not be true any more.
-pub const ANSWER_AGE_MAX: Duration = Duration::from_millis(20);
+/// How old an answer may be when it is last looked at, just before the first byte of its reply is written. An older one is
+/// thrown away and the [`Service`] asked again: the process was stopped in between, and the answer may be false by now.
+/// It is less than what a leader takes off its lease for the drift of clocks: 15 ms at the default lease.
+///
+/// What holds is that the answer was true at one instant between question and answer. Between the last look and write(2) a
+/// stop of the process (SIGSTOP, no CPU time, a suspend) can still send an old one.
+pub const ANSWER_AGE_MAX: Duration = Duration::from_millis(10);
 /// How often the same bytes are answered until one answer is young enough; then the connection is closed without one.
 pub const ANSWER_ATTEMPTS_MAX: u32 = 8;
 /// How long a connection is read on after its last reply, so that a client that is still sending does not lose the

@@ -13,7 +13,7 @@ mod pool;
 #[cfg(test)]
 mod tests;
 
-pub use clock::boottime;
+pub use clock::{Clock, Reading, boottime};
 pub use connection::{ANSWER_AGE_MAX, ANSWER_ATTEMPTS_MAX, DRAIN_BYTES_MAX, DRAIN_DEADLINE, Step};
 pub use line_limit::LineLimit;
 pub use listen::{BACKLOG, ListenError, listen};

@@ -2,34 +2,39 @@
 
 use crate::election::{Moment, View};
 use crate::http::{Snapshot, Source};
-use crate::net::boottime;
+use crate::net::{Clock, Reading};
 use crate::telemetry::Metrics;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A driver that has not turned for this long is held to be stuck: `/healthz` fails, and a restart is in order.
 const STUCK_AFTER: Duration = Duration::from_secs(5);
 
-/// The place between the driver and whoever is asked.
+/// The place between the driver and the HTTP thread.
 ///
-/// The view is swapped as a whole, with role, epoch, leader and the lease's deadline in it, so that nobody ever sees the
-/// deadline of one epoch with the role of another, as a deadline in an atomic of its own could show. The lock is held for
-/// the swap of one pointer. Should the driver be held up just there, whoever asks waits with it and reads the time only
-/// afterwards: the answer can come late, but never for a time that is over.
+/// The view is swapped as a whole, with role, epoch, leader and the lease's deadline in it. So no answer ever has the
+/// deadline of one epoch and the role of another, as a deadline in an atomic of its own could show. The lock is held for
+/// the swap of a pointer and a clock. If the driver is held up just there, the HTTP thread waits with it and reads the
+/// time only afterwards: the answer can come late, but never for a time that is over.
 pub(super) struct Board {
-    view: Mutex<Arc<View>>,
-    /// The moment of the driver's last turn, in nanoseconds of CLOCK_BOOTTIME.
-    turned_ns: AtomicU64,
+    turn: Mutex<Turn>,
     listening: AtomicBool,
     metrics: Metrics,
 }
 
+/// The driver's last turn.
+struct Turn {
+    /// What holds since then.
+    view: Arc<View>,
+    /// The driver's clock at the turn's beginning: the fast clock goes on from there.
+    begun: Clock,
+}
+
 impl Board {
-    pub(super) fn new(view: View, metrics: Metrics) -> Board {
+    pub(super) fn new(view: View, begun: Clock, metrics: Metrics) -> Board {
         Board {
-            view: Mutex::new(Arc::new(view)),
-            turned_ns: AtomicU64::new(0),
+            turn: Mutex::new(Turn { view: Arc::new(view), begun }),
             listening: AtomicBool::new(true),
             metrics,
         }
@@ -40,18 +45,18 @@ impl Board {
         &self.metrics
     }
 
-    /// Shows a new view. It must be what holds at the turn that is told of next.
-    pub(super) fn publish(&self, view: View) {
-        let mut view = Arc::new(view);
-        std::mem::swap(&mut *self.view.lock().unwrap_or_else(PoisonError::into_inner), &mut view);
-        // The lock is free again before the former view is.
-    }
-
-    /// The driver has turned: it looked at the time at `at` and has published all that followed from it. The moment is
-    /// that of the turn's beginning, so that a pause in the middle of it counts as one.
-    pub(super) fn turned(&self, at: Moment, listening: bool) {
+    /// The driver has turned, and this view holds, or still the one before. The clock is that of the turn's beginning, so
+    /// that a pause in the middle of the turn counts as one.
+    pub(super) fn turned(&self, begun: Clock, view: Option<View>, listening: bool) {
         self.listening.store(listening, Ordering::Relaxed);
-        self.turned_ns.store(u64::try_from(at.0.as_nanos()).unwrap_or(u64::MAX), Ordering::Release);
+        let mut view = view.map(Arc::new);
+        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        turn.begun = begun;
+        if let Some(view) = &mut view {
+            std::mem::swap(&mut turn.view, view);
+        }
+        // The lock is free again before the former view is.
+        drop(turn);
     }
 
     fn health(&self, now: Moment, turned: Moment) -> Result<(), String> {
@@ -65,13 +70,25 @@ impl Board {
         Ok(())
     }
 
-    /// What holds now. The last turn is read first and the time last: whatever happens in between, a pause of this
-    /// thread or of the process included, only makes the answer look older than it is.
+    /// What holds now.
     fn snapshot(&self) -> Snapshot {
-        let turned = Moment(Duration::from_nanos(self.turned_ns.load(Ordering::Acquire)));
-        let view = Arc::clone(&self.view.lock().unwrap_or_else(PoisonError::into_inner));
-        let now = boottime();
-        Snapshot { view, now, turned, health: self.health(now, turned) }
+        self.snapshot_at(Reading::take)
+    }
+
+    /// The last turn is read first and the time last. A pause in between, of this thread or of the process, only makes the
+    /// answer look older than it is.
+    fn snapshot_at(&self, read: impl FnOnce() -> Reading) -> Snapshot {
+        let (view, begun) = {
+            let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+            (Arc::clone(&turn.view), turn.begun)
+        };
+        let reading = read();
+        let now = begun.fast_at(&reading);
+        let health = self.health(now, begun.fast());
+        // A suspend may have lasted longer than the host has measured. So no answer from before it stands, until the
+        // driver has turned.
+        let turned = if begun.suspended(&reading) { Moment::default() } else { begun.fast() };
+        Snapshot { view, now, turned, health }
     }
 }
 
@@ -93,4 +110,93 @@ impl Source for Answers {
 pub(super) fn wall_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::election::{Incarnation, Incumbent, Peer, Priority, ProcessId, Role};
+    use std::net::{Ipv4Addr, SocketAddr};
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    /// A reading that takes no time, so much after the first one.
+    fn reading(boot: u64, raw: u64, mono: u64) -> Reading {
+        let mono = ms(7_000 + mono);
+        Reading { mono_before: mono, boot: ms(9_000 + boot), raw: ms(5_000 + raw), mono_after: mono }
+    }
+
+    /// A board on which a leader's view stands for 1.5 s.
+    fn board() -> Board {
+        let me = Peer {
+            id: ProcessId(uuid::Uuid::from_u128(1)),
+            incarnation: Incarnation(1),
+            name: "p1".to_owned(),
+            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 4041)),
+            priority: Priority::DEFAULT,
+            revision: String::new(),
+        };
+        let settings = crate::election::Settings { failure_timeout: ms(1_500), ..Default::default() };
+        let view = crate::election::Machine::new(settings, "c".to_owned(), me.clone(), None).view();
+        let leader = Some(Incumbent { peer: me, elected_at_ms: 0 });
+        let view = View { role: Role::Leading, leader, ..view };
+        Board::new(view, Clock::new(reading(0, 0, 0)), Metrics::new("c"))
+    }
+
+    #[test]
+    fn an_answer_stands_as_long_as_both_clocks_allow() {
+        let table = [
+            ("at once", reading(0, 0, 0), true),
+            ("in time", reading(1_500, 1_500, 1_500), true),
+            ("late", reading(1_501, 1_501, 1_501), false),
+            ("slewed back", reading(1_376, 1_501, 1_376), false),
+            ("slewed forward", reading(1_501, 1_376, 1_501), false),
+            ("suspended for a second at least", reading(1_100, 100, 100), false),
+        ];
+        for (what, reading, leads) in table {
+            let snapshot = board().snapshot_at(|| reading);
+            assert_eq!(snapshot.view.leads(snapshot.now, snapshot.turned), leads, "{what}");
+            assert_eq!(snapshot.health, Ok(()), "{what}");
+        }
+    }
+
+    #[test]
+    fn after_a_suspend_the_next_turn_decides() {
+        let board = board();
+        let mut clock = Clock::new(reading(0, 0, 0));
+        let woken = reading(1_100, 100, 100);
+        clock.turn(woken);
+        board.turned(clock, None, true);
+        let snapshot = board.snapshot_at(|| woken);
+        assert!(snapshot.view.leads(snapshot.now, snapshot.turned));
+        // The view is what the machine has said in that turn.
+        let view = View { role: Role::Asking, leader: None, ..(*snapshot.view).clone() };
+        board.turned(clock, Some(view), true);
+        let snapshot = board.snapshot_at(|| woken);
+        assert_eq!(snapshot.view.role, Role::Asking);
+    }
+
+    #[test]
+    fn a_driver_that_does_not_turn_is_stuck_after_a_suspend_as_without_one() {
+        let board = board();
+        assert_eq!(board.snapshot_at(|| reading(5_000, 5_000, 5_000)).health, Ok(()));
+        assert!(board.snapshot_at(|| reading(5_001, 5_000, 5_001)).health.is_err());
+        assert_eq!(board.snapshot_at(|| reading(5_000, 10, 10)).health, Ok(()));
+        assert!(board.snapshot_at(|| reading(5_001, 10, 10)).health.is_err());
+    }
+
+    #[test]
+    fn the_time_is_read_after_the_turn() {
+        let board = board();
+        let mut clock = Clock::new(reading(0, 0, 0));
+        let snapshot = board.snapshot_at(|| {
+            // The driver turns between the two: the answer is that of the turn before, and too old.
+            clock.turn(reading(2_000, 2_000, 2_000));
+            board.turned(clock, None, true);
+            reading(2_000, 2_000, 2_000)
+        });
+        assert!(!snapshot.view.leads(snapshot.now, snapshot.turned));
+    }
 }

@@ -1,10 +1,11 @@
 //! The driver: feeds the machine one event at a time and carries out its actions in order.
 
 use super::board::{Board, wall_ms};
+use super::peers_writer::PeersWriter;
 use super::timers::{Patience, Timers};
 use crate::discovery::Discovery;
 use crate::election::{Action, Body, Event, Machine, Message, Moment, Now, Record, Settings, Timer};
-use crate::net::boottime;
+use crate::net::{Clock, Reading};
 use crate::store::{SaveError, Store};
 use crate::telemetry::Chronicle;
 use crate::transport::{Book, Report, Transport};
@@ -45,16 +46,24 @@ pub(super) enum Failure {
     Save(#[from] SaveError),
 }
 
+/// The state folder.
+pub(super) struct State {
+    pub(super) store: Store,
+    pub(super) peers: PeersWriter,
+}
+
 /// One process at work.
 pub(super) struct Driver {
     machine: Machine,
-    store: Option<Store>,
+    state: Option<State>,
     transport: Transport,
     board: Arc<Board>,
     chronicle: Chronicle,
     discovery: Discovery,
     book: Book,
     timers: Timers,
+    /// The machine's time. All timers are on its fast clock.
+    clock: Clock,
     /// Raised by a signal. Not one more input: peers must not be able to put it off by filling the queue.
     stop: Arc<AtomicBool>,
     /// The longest time between two turns: a fraction of the time for which an answer stands without one.
@@ -67,7 +76,7 @@ pub(super) struct Driver {
 impl Driver {
     pub(super) fn new(
         machine: Machine,
-        store: Option<Store>,
+        state: Option<State>,
         transport: Transport,
         board: Arc<Board>,
         discovery: Discovery,
@@ -76,13 +85,14 @@ impl Driver {
     ) -> Driver {
         Driver {
             machine,
-            store,
+            state,
             transport,
             chronicle: Chronicle::new(board.metrics().clone()),
             board,
             discovery,
             book: Book::default(),
             timers: Timers::default(),
+            clock: Clock::new(Reading::take()),
             stop,
             turn_every: settings.turn_every(),
             published: Moment::default(),
@@ -120,7 +130,7 @@ impl Driver {
     /// stops the timer that would have missed it.
     fn wait(&self, inputs: &Receiver<Input>, patience: &mut Patience) -> Option<Input> {
         let due = self.timers.next().map(|(_, due)| due);
-        let wait = patience.wait(boottime(), due, self.turn_every);
+        let wait = patience.wait(self.fast(), due, self.turn_every);
         match wait.map(|wait| inputs.recv_timeout(wait)) {
             Some(Ok(input)) => Some(input),
             None | Some(Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected)) => {
@@ -130,10 +140,15 @@ impl Driver {
         }
     }
 
+    /// What the fast clock shows now.
+    fn fast(&self) -> Moment {
+        self.clock.fast_at(&Reading::take())
+    }
+
     /// The timer that is due, or else just the passing of time.
     fn timer(&mut self) -> Event {
         match self.timers.next() {
-            Some((timer, due)) if due <= boottime() => {
+            Some((timer, due)) if due <= self.fast() => {
                 self.timers.disarm(timer);
                 Event::Timer(timer)
             }
@@ -151,7 +166,13 @@ impl Driver {
 
     /// One event and all that follows from it; true when the machine is done.
     fn turn(&mut self, event: Event) -> Result<bool, Failure> {
-        let now = Now { at: boottime(), wall_ms: wall_ms() };
+        self.clock.turn(Reading::take());
+        let now = Now {
+            at: self.clock.fast(),
+            slow: self.clock.slow(),
+            suspends: self.clock.suspends(),
+            wall_ms: wall_ms(),
+        };
         let quiet = matches!(event, Event::Received { .. } | Event::Turn | Event::Timer(Timer::Heartbeat));
         let acknowledged = match &event {
             Event::Received {
@@ -172,11 +193,11 @@ impl Driver {
             actions.peek().is_some() && !quiet || now.at.since(self.published) >= self.publish_every;
         let rest: Vec<Action> = actions.collect();
         let told = |a: &Action| matches!(a, Action::Note(_) | Action::Arm { timer: Timer::Lease, .. });
-        if changes || rest.iter().any(told) {
-            self.board.publish(self.machine.view());
+        let view = (changes || rest.iter().any(told)).then(|| self.machine.view());
+        if view.is_some() {
             self.published = now.at;
         }
-        self.board.turned(now.at, self.transport.listening());
+        self.board.turned(self.clock, view, self.transport.listening());
         let mut done = false;
         for action in rest {
             done |= self.carry_out(now.at, action)?;
@@ -190,7 +211,7 @@ impl Driver {
 
     /// Makes a record durable, where there is a state folder.
     fn persist(&mut self, record: &Record) -> Result<(), Failure> {
-        if let Some(store) = &mut self.store {
+        if let Some(State { store, .. }) = &mut self.state {
             store.save(record)?;
         }
         Ok(())
@@ -199,6 +220,11 @@ impl Driver {
     fn carry_out(&mut self, now: Moment, action: Action) -> Result<bool, Failure> {
         match action {
             Action::Persist(record) => self.persist(&record)?,
+            Action::Remember(known) => {
+                if let Some(State { peers, .. }) = &self.state {
+                    peers.put(known);
+                }
+            }
             Action::Send { to, address, message } => self.transport.send(to, address, &message),
             Action::Seek(addresses) => self.transport.seek(addresses),
             Action::Arm { timer, after } => self.timers.arm(timer, now, after),
@@ -211,73 +237,4 @@ impl Driver {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::election::{Incarnation, Peer, Priority, ProcessId, Settings};
-    use crate::{discovery, transport};
-    use std::net::{Ipv4Addr, TcpListener};
-    use std::sync::mpsc::{channel, sync_channel};
-    use uuid::Uuid;
-
-    struct Uncounted;
-
-    impl transport::Counts for Uncounted {
-        fn sent(&self, _: &'static str) {}
-        fn received(&self, _: &'static str) {}
-        fn unknown_frame(&self) {}
-        fn refused(&self) {}
-    }
-
-    /// The driver of a process that nobody knows, and the flag that stops it.
-    fn driver() -> (Driver, Arc<AtomicBool>) {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let me = Peer {
-            id: ProcessId(Uuid::from_u128(1)),
-            incarnation: Incarnation(1),
-            name: "p1".to_owned(),
-            address: listener.local_addr().unwrap(),
-            priority: Priority::DEFAULT,
-            revision: String::new(),
-        };
-        let settings = Settings::default();
-        let second = Duration::from_secs(1);
-        let machine = Machine::new(settings.clone(), "c".to_owned(), me.clone(), None);
-        let reach = transport::Settings {
-            cluster: "c".to_owned(),
-            safety: crate::wire::Level::Classic,
-            me,
-            dial_timeout: second,
-            unacknowledged_max: second,
-        };
-        let transport = Transport::start(reach, listener, Arc::new(|_| ()), Arc::new(Uncounted)).unwrap();
-        let look = discovery::Settings {
-            service: None,
-            peers: Vec::new(),
-            peer_port: 4041,
-            refresh: second,
-            refresh_alone: second,
-        };
-        let discovery = discovery::spawn(look, |_| ()).unwrap();
-        let metrics = crate::telemetry::Metrics::new("c");
-        let board = Arc::new(Board::new(machine.view(), metrics.clone()));
-        let stop = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&stop);
-        let driver = Driver::new(machine, None, transport, board, discovery, flag, &settings);
-        (driver, stop)
-    }
-
-    #[test]
-    fn whoever_fills_the_queue_puts_no_farewell_off() {
-        let (driver, stop) = driver();
-        let (sender, inputs) = sync_channel(4);
-        let nobody = SocketAddr::from((Ipv4Addr::LOCALHOST, 9));
-        for _ in 0..2 {
-            let sender = sender.clone();
-            std::thread::spawn(move || while sender.send(Input::Report(Report::Refused(nobody))).is_ok() {});
-        }
-        stop.store(true, Ordering::Release);
-        let (done, is_done) = channel();
-        std::thread::spawn(move || done.send(driver.run(&inputs).is_ok()));
-        assert_eq!(is_done.recv_timeout(Duration::from_secs(5)), Ok(true));
-    }
-}
+mod tests;

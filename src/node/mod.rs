@@ -7,18 +7,21 @@
 
 mod board;
 mod driver;
+mod peers_writer;
 mod signals;
 mod timers;
 
 use crate::config::Config;
 use crate::discovery::{self, LookupResult};
-use crate::election::{Incarnation, Machine, Peer, ProcessId, Record, Safety};
-use crate::store::Store;
+use crate::election::{Incarnation, KnownPeers, Machine, Peer, ProcessId, Record, Safety};
+use crate::net::{Clock, Reading};
+use crate::store::{PeersFile, Store};
 use crate::telemetry::{self, Direction, Metrics};
 use crate::transport::{self, Transport};
 use crate::{http, net, wire};
 use board::Board;
-use driver::{Driver, Input};
+use driver::{Driver, Input, State};
+use peers_writer::PeersWriter;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
@@ -126,7 +129,7 @@ fn sidecar(config: Config) -> Result<(), Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     signals::watch(sender.clone(), Arc::clone(&stop))?;
     allow_descriptors();
-    let (store, record) = open(&config)?;
+    let (state, Kept { record, known }) = open(&config)?;
     let peer_port = listen(config.listen, "peers", "--listen")?;
     let http_port = listen(config.http, "HTTP", "--http")?;
     let me = identity(&config, record.as_ref(), peer_port.local_addr()?);
@@ -142,8 +145,12 @@ fn sidecar(config: Config) -> Result<(), Failure> {
     );
 
     let metrics = Metrics::new(&config.cluster);
-    let machine = Machine::new(config.settings.clone(), config.cluster.clone(), me.clone(), record.as_ref());
-    let board = Arc::new(Board::new(machine.view(), metrics.clone()));
+    let mut machine =
+        Machine::new(config.settings.clone(), config.cluster.clone(), me.clone(), record.as_ref());
+    if let Some(known) = &known {
+        machine.ask_first(known);
+    }
+    let board = Arc::new(Board::new(machine.view(), Clock::new(Reading::take()), metrics.clone()));
 
     let reports = sender.clone();
     let transport = Transport::start(
@@ -185,15 +192,22 @@ fn sidecar(config: Config) -> Result<(), Failure> {
         },
     )?;
 
-    let driver = Driver::new(machine, store, transport, board, discovery, stop, &config.settings);
+    let driver = Driver::new(machine, state, transport, board, discovery, stop, &config.settings);
     driver.run(&inputs)?;
     server.stop();
     Ok(())
 }
 
-/// Opens the state folder, if there is one, and reads what this process knew.
-fn open(config: &Config) -> Result<(Option<Store>, Option<Record>), Failure> {
-    let Some(folder) = &config.state_dir else { return Ok((None, None)) };
+/// What this process kept from its last life.
+#[derive(Default)]
+struct Kept {
+    record: Option<Record>,
+    known: Option<KnownPeers>,
+}
+
+/// Opens the state folder, if there is one, and reads what this process kept.
+fn open(config: &Config) -> Result<(Option<State>, Kept), Failure> {
+    let Some(folder) = &config.state_dir else { return Ok((None, Kept::default())) };
     let (store, record) = Store::open(folder)?;
     if let Some(record) = &record {
         store.check_cluster(record, &config.cluster)?;
@@ -201,7 +215,21 @@ fn open(config: &Config) -> Result<(Option<Store>, Option<Record>), Failure> {
             store.check_voter(record, &config.name)?;
         }
     }
-    Ok((Some(store), record))
+    let file = PeersFile::new(folder);
+    let known = known_peers(&file, &config.cluster);
+    let peers = PeersWriter::spawn(move |known| file.write(known))?;
+    Ok((Some(State { store, peers }), Kept { record, known }))
+}
+
+/// Where peers were. Whatever is wrong with the file, the process starts, and asks those that discovery names.
+fn known_peers(file: &PeersFile, cluster: &str) -> Option<KnownPeers> {
+    let why = match file.read() {
+        Ok(known) if known.as_ref().is_none_or(|known| known.cluster == cluster) => return known,
+        Ok(_) => "the file of known peers is of another cluster".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    log::warn!("{why}; this process starts without known peers and will replace the file");
+    None
 }
 
 fn listen(address: SocketAddr, what: &'static str, flag: &'static str) -> Result<TcpListener, Failure> {

@@ -3,39 +3,94 @@
 use super::clock::Ns;
 use super::process::PLACES_MAX;
 use crate::election::{Body, Message};
+use std::fmt;
+use std::ops::{Index, IndexMut};
 
-/// Ordered pairs of places, as bits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Pairs(pub(super) u64);
+/// Places, as bits.
+pub(super) type Places = u32;
+
+/// Ordered pairs of places: of each place, to which others, as bits.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Pairs([Places; PLACES_MAX]);
 
 impl Pairs {
-    fn bit(from: usize, to: usize) -> u64 {
-        1 << (from * PLACES_MAX + to)
-    }
+    /// All pairs.
+    pub(super) const ALL: Pairs = Pairs([Places::MAX; PLACES_MAX]);
 
     pub(super) fn one_way(from: usize, to: usize) -> Pairs {
-        Pairs(Pairs::bit(from, to))
+        let mut pairs = Pairs::default();
+        pairs.0[from] = 1 << to;
+        pairs
     }
 
     pub(super) fn both(a: usize, b: usize) -> Pairs {
-        Pairs(Pairs::bit(a, b) | Pairs::bit(b, a))
+        Pairs::one_way(a, b).and(Pairs::one_way(b, a))
     }
 
-    /// Everything between these places, by bits, and all others.
-    pub(super) fn split(side: u8) -> Pairs {
-        let on = |place: usize| side >> place & 1 == 1;
-        let pairs = (0..PLACES_MAX).flat_map(|a| (0..PLACES_MAX).map(move |b| (a, b)));
-        pairs.filter(|(a, b)| on(*a) != on(*b)).map(|(a, b)| Pairs::one_way(a, b)).fold(Pairs(0), Pairs::and)
+    /// From this place to all others.
+    pub(super) fn from(from: usize) -> Pairs {
+        let mut pairs = Pairs::default();
+        pairs.0[from] = !(1 << from);
+        pairs
+    }
+
+    /// From all other places to this one.
+    pub(super) fn to(to: usize) -> Pairs {
+        let mut pairs = Pairs([1 << to; PLACES_MAX]);
+        pairs.0[to] = 0;
+        pairs
+    }
+
+    /// Everything between these places and all others.
+    pub(super) fn split(side: Places) -> Pairs {
+        Pairs(std::array::from_fn(|place| if side >> place & 1 == 1 { !side } else { side }))
     }
 
     pub(super) fn and(self, other: Pairs) -> Pairs {
-        Pairs(self.0 | other.0)
+        Pairs(std::array::from_fn(|place| self.0[place] | other.0[place]))
     }
 
-    pub(super) fn iter(self) -> impl Iterator<Item = (usize, usize)> {
-        (0..PLACES_MAX * PLACES_MAX)
-            .filter(move |bit| self.0 >> bit & 1 == 1)
-            .map(|bit| (bit / PLACES_MAX, bit % PLACES_MAX))
+    /// Those among the first so many places.
+    pub(super) fn among(self, places: usize) -> impl Iterator<Item = (usize, usize)> {
+        let ways = (0..places).flat_map(move |from| (0..places).map(move |to| (from, to)));
+        ways.filter(move |(from, to)| self.0[*from] >> to & 1 == 1)
+    }
+}
+
+impl fmt::Debug for Pairs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Pairs::ALL {
+            return f.write_str("all");
+        }
+        let ways = self.among(PLACES_MAX).map(|(from, to)| format!("{from}>{to}"));
+        write!(f, "[{}]", ways.collect::<Vec<_>>().join(" "))
+    }
+}
+
+/// One value for each ordered pair of places.
+#[derive(Debug)]
+pub(super) struct Table<T> {
+    places: usize,
+    cells: Vec<T>,
+}
+
+impl<T: Default> Table<T> {
+    pub(super) fn new(places: usize) -> Table<T> {
+        Table { places, cells: std::iter::repeat_with(T::default).take(places * places).collect() }
+    }
+}
+
+impl<T> Index<usize> for Table<T> {
+    type Output = [T];
+
+    fn index(&self, from: usize) -> &[T] {
+        &self.cells[from * self.places..][..self.places]
+    }
+}
+
+impl<T> IndexMut<usize> for Table<T> {
+    fn index_mut(&mut self, from: usize) -> &mut [T] {
+        &mut self.cells[from * self.places..][..self.places]
     }
 }
 
@@ -93,7 +148,7 @@ pub(super) struct Air {
     pub(super) holding: u8,
     /// How many cuts are on it that swallow messages and keep connections.
     pub(super) swallowing: u8,
-    disturbances: Vec<Disturbance>,
+    pub(super) disturbances: Vec<Disturbance>,
 }
 
 /// When the copies of a message arrive, at most two.

@@ -10,30 +10,27 @@ impl World {
     /// Counted from the beginning of the turn.
     pub(super) fn arm(&mut self, place: usize, timer: Timer, after: Ns) {
         let process = &mut self.procs[place];
-        let due = process.fed + after;
+        let due = process.fed() + after;
         process.timers[timer as usize] = Some(due);
-        let at = process.clock.global(self.now, due);
+        let at = process.when(self.now, due);
         self.queue.put(at, Item::Timer(process.life(), timer));
     }
 
     pub(super) fn timer_due(&mut self, life: Life, timer: Timer) {
         let process = &mut self.procs[life.place];
         let due = process.timers[timer as usize];
-        if process.lives(life)
-            && !process.held_up()
-            && due.is_some_and(|due| due <= process.clock.local(self.now))
-        {
+        if process.lives(life) && !process.held_up() && due.is_some_and(|due| process.is_due(self.now, due)) {
             process.timers[timer as usize] = None;
             self.feed(life.place, Event::Timer(timer));
         }
     }
 
-    /// Timers run on a clock whose rate has changed.
+    /// Timers run on a clock that has changed.
     pub(super) fn rearm(&mut self, place: usize) {
         let process = &self.procs[place];
         for timer in Timer::ALL {
             if let Some(due) = process.timers[timer as usize] {
-                let at = process.clock.global(self.now, due);
+                let at = process.when(self.now, due);
                 self.queue.put(at, Item::Timer(process.life(), timer));
             }
         }
@@ -45,12 +42,12 @@ impl World {
             return;
         }
         let every = super::clock::ns(process.settings.turn_every());
-        let due = process.fed + every;
-        if due <= process.clock.local(self.now) && !process.held_up() {
+        let due = process.fed() + every;
+        if process.is_due(self.now, due) && !process.held_up() {
             self.feed(life.place, Event::Turn);
             return self.queue.put(self.now + every, Item::Turn(life));
         }
-        let at = process.clock.global(self.now, due).max(self.now + MS);
+        let at = process.when(self.now, due).max(self.now + MS);
         self.queue.put(at, Item::Turn(life));
     }
 

@@ -3,7 +3,7 @@
 use super::clock::{MS, Ns};
 use super::process::{Life, Process};
 use super::votes::{Broken, Votes};
-use crate::election::{self, Body, Epoch, Message, ProcessId, Question, Record, Role, Verdict, View};
+use crate::election::{self, Body, Epoch, Message, ProcessId, Record, Role, Stage, View, VoteOutcome};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -20,19 +20,19 @@ pub enum Rule {
     NotDurable,
     /// 6: a second election in one epoch.
     SecondElection,
-    /// Rule 6 of majority: a resigned or lapsed epoch is led again.
+    /// Clause 17: a resigned or lapsed epoch is led again.
     LedAgain,
-    /// Rule 2: a claim without a sounding.
-    Unsounded,
-    /// Rule 4: a voter grants one epoch to two processes.
-    GrantedTwice,
-    /// Rules 3 and 4: a voter grants, or claims, while it has promised itself to another.
+    /// Clause 24: a request for votes without a pre-vote.
+    NoPreVote,
+    /// Clause 3: a voter votes for two processes in one epoch.
+    VotedTwice,
+    /// Clauses 4, 8 and 13: a voter votes while it has promised itself to another process.
     PromiseBroken,
-    /// Rule 5: a leader counts on time that no majority has promised to it.
+    /// Clauses 14 and 16: a leader counts on time that no majority has promised to it.
     NotPromised,
-    /// Rule 9: a view that does not follow from a committed one by one voter.
-    ViewChange,
-    /// Rule 11: a handover to a process that has not told that a majority would grant.
+    /// Clauses 19 to 21: a configuration that does not follow from a committed one in one step.
+    ConfigChange,
+    /// Clause 28: a transfer to a process that has not told that a majority would vote for it.
     Unprepared,
     /// The machine found its own state broken.
     Assertion,
@@ -112,6 +112,11 @@ impl Checker {
         }
     }
 
+    /// Whether there has been a vote.
+    pub(super) fn voted(&self) -> bool {
+        self.votes.any()
+    }
+
     /// A record becomes durable.
     pub(super) fn durable(&mut self, now: Ns, process: &Process, record: &Record) {
         let before = process.disk.record.as_ref().map_or(Epoch::ZERO, |record| record.epoch);
@@ -126,23 +131,9 @@ impl Checker {
     }
 
     /// A process takes in a message.
-    pub(super) fn heard(&mut self, process: &Process, from: election::Process, message: &Message) {
+    pub(super) fn heard(&mut self, process: &Process, from: election::Instance, message: &Message) {
         if self.majority {
             self.votes.heard(process, from, message);
-        }
-    }
-
-    /// A process learns that another is connected with it.
-    pub(super) fn linked(&mut self, process: &Process, with: election::Process) {
-        if self.majority {
-            self.votes.linked(process.place, with);
-        }
-    }
-
-    /// A process gives up what it has asked the voters for.
-    pub(super) fn gave_up(&mut self, process: &Process) {
-        if self.majority {
-            self.votes.gave_up(process);
         }
     }
 
@@ -163,18 +154,12 @@ impl Checker {
             );
             self.broken(now, Rule::NotDurable, what);
         }
-        if let Body::Vote {
-            question: Question::Claim,
-            epoch,
-            verdict: Verdict::Yes | Verdict::Conditional,
-            ..
-        } = &message.body
+        if let Body::Vote { ballot, outcome: VoteOutcome::Granted, .. } = &message.body
+            && ballot.stage == Stage::Vote
+            && epoch < ballot.epoch
         {
-            let granted = durable.filter(|r| r.epoch == *epoch).and_then(|r| r.vote.as_ref()?.granted_to);
-            if granted.is_none() {
-                let what = format!("p-{place} grants epoch {epoch}, and no such grant is durable");
-                self.broken(now, Rule::NotDurable, what);
-            }
+            let what = format!("p-{place} votes in epoch {}, and no such vote is durable", ballot.epoch);
+            self.broken(now, Rule::NotDurable, what);
         }
         let sent = self.sent.entry((place, process.disks)).or_default();
         *sent = message.epoch.max(*sent);
@@ -198,7 +183,7 @@ impl Checker {
         self.found(now, broken);
         let (place, life) = (process.place, process.life());
         if let Some(before) = process.view.as_ref().filter(|before| before.role == Role::Leading) {
-            let lapsed = before.valid_until.is_none_or(|until| until <= process.turned);
+            let lapsed = before.valid_until.is_none_or(|until| until <= process.turned.fast());
             if view.role != Role::Leading || view.epoch != before.epoch || lapsed {
                 let over = self.over.entry(life).or_default();
                 *over = before.epoch.max(*over);

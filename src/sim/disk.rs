@@ -1,7 +1,7 @@
 //! A process's disk: what is durable, what is being written, and how a write may end.
 
 use super::clock::Ns;
-use crate::election::Record;
+use crate::election::{KnownPeers, Record};
 
 /// What a failed write leaves behind. The store writes a temporary file and renames it, so that the record is the old
 /// one or the new one; a damaged one is what a broken disk leaves, and a start refuses it.
@@ -29,6 +29,8 @@ pub(super) enum CrashPoint {
 pub(super) struct Disk {
     /// What a restart would read.
     pub(super) record: Option<Record>,
+    /// Where peers were, for all that was written of it.
+    pub(super) known: Option<KnownPeers>,
     /// The next write fails, and leaves this.
     pub(super) failing: Option<Leaves>,
     /// The process ends during the next write.
@@ -70,6 +72,6 @@ impl Disk {
 
     /// Nothing goes wrong any more.
     pub(super) fn heal(&mut self) {
-        *self = Disk { record: self.record.take(), ..Disk::default() };
+        *self = Disk { record: self.record.take(), known: self.known.take(), ..Disk::default() };
     }
 }

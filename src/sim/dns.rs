@@ -1,5 +1,6 @@
 //! Name resolution as one process meets it: right, stale, partial, or without an answer.
 
+use super::air::Places;
 use super::clock::Ns;
 use core::net::SocketAddr;
 use std::collections::BTreeSet;
@@ -10,7 +11,7 @@ pub(super) enum DnsFault {
     /// They are those of when the fault began.
     Stale,
     /// Only these places are in them, by bits.
-    Partial(u8),
+    Partial(Places),
     /// There is none.
     Empty,
 }

@@ -1,12 +1,13 @@
 //! Draws a plan from a seed: the cluster, and when which faults come. `mix` draws single faults.
 
-use super::clock::{MS, Ns, RATE_PPM_MAX};
+use super::clock::{MS, Ns, RATE_PPM_MAX, ns};
 use super::faults::{Fault, Kind};
 use super::mix::{Mix, rate, some};
 use super::plan::{Draft, Plan};
 use super::process::PLACES_MAX;
 use super::sort::Sort;
-use super::target::Cue;
+use super::target::{Cue, Who};
+use super::timing;
 use crate::config::SimArgs;
 use crate::election::{CrashEvidence, Preempt, Priority, Safety, Settings, Variant};
 use fastrand::Rng;
@@ -15,6 +16,8 @@ use std::time::Duration;
 
 /// How many faults a run has, but for those that come in a row, as a change of all voters does.
 const FAULTS: std::ops::RangeInclusive<usize> = 5..=15;
+/// Draws that came later have a generator of their own, so that they leave the rest of a seed's plan as it was.
+const LATER: u64 = 0x6c61_7465_7264_7261;
 const SECOND: Ns = 1000 * MS;
 
 /// What a seed stands for under these arguments.
@@ -23,7 +26,11 @@ pub(super) fn draw(seed: u64, args: &SimArgs) -> Plan {
     let n = args.n;
     let mix = Mix::draw(random, args);
     let may_join = !args.majority && n + 1 < PLACES_MAX;
-    let settings = settings(random, args);
+    let later = &mut Rng::with_seed(seed ^ LATER);
+    let mut settings = settings(random, args);
+    if later.u8(0..4) == 0 {
+        timing::timeouts(later, &mut settings);
+    }
     let mut plan = Plan {
         seed,
         n,
@@ -32,6 +39,8 @@ pub(super) fn draw(seed: u64, args: &SimArgs) -> Plan {
         jitter: if random.bool() { 0 } else { random.u64(0..=10_000) * MS / 1000 },
         link_timeout: if random.u8(0..8) == 0 { 60 * SECOND } else { 3 * SECOND },
         faults: Vec::new(),
+        short_leases: false,
+        whole_seconds: false,
         chaos: random.u64(6..=14) * SECOND,
         dead: if random.bool() { some(random, n, (n - 1) / 2) } else { 0 },
     };
@@ -42,15 +51,26 @@ pub(super) fn draw(seed: u64, args: &SimArgs) -> Plan {
     if revotes {
         change_voters(random, &mut plan, &voters);
     }
-    if args.majority && random.u8(0..4) == 0 {
-        spread_leases(random, &mut plan);
+    if args.majority && later.u8(0..5) == 0 {
+        timing::change_leases(later, &mut plan);
     }
+    if args.majority && later.u8(0..5) == 0 {
+        found(later, &mut plan);
+    }
+    plan.short_leases = args.majority && later.u8(0..4) == 0;
+    let lease = timing::longest_lease(&plan);
+    for place in &mut plan.places {
+        // A member is not forgotten before it is known to be dead.
+        place.settings.forget_after = place.settings.forget_after.max(lease);
+    }
+    plan.whole_seconds = random.u8(0..3) == 0;
     plan
 }
 
 fn faults(random: &mut Rng, plan: &mut Plan, mix: &Mix) {
     let mut at = random.u64(0..=3000) * MS;
-    let mut left = random.usize(FAULTS);
+    let mut left = random.usize(*FAULTS.start()..=plan.n.max(*FAULTS.end()));
+    let lease = ns(plan.places[0].settings.failure_timeout);
     while left > 0 {
         // Faults that meet are worth more than faults that are far apart.
         at += match random.u8(0..4) {
@@ -68,7 +88,7 @@ fn faults(random: &mut Rng, plan: &mut Plan, mix: &Mix) {
             let fault = Fault {
                 at,
                 cue: cue.map(|cue| (cue, delay)),
-                lasts: lasts(random),
+                lasts: lasts(random, lease),
                 kind: mix.kind(random, plan.n, cue.is_some()),
             };
             plan.faults.push(fault);
@@ -133,27 +153,48 @@ fn spread_priorities(random: &mut Rng, plan: &mut Plan) {
     }
 }
 
-/// Some have another `--lease`, as during a rolling upgrade.
-fn spread_leases(random: &mut Rng, plan: &mut Plan) {
-    for place in &mut plan.places {
-        let lease = random.choice([1_500, 1_500, 2_000, 4_000]).unwrap_or(1_500);
-        place.settings.failure_timeout = Duration::from_millis(lease);
-    }
-}
-
 /// The shortest way of a message: within a zone, or between zones.
 fn delay(random: &mut Rng) -> Ns {
     let longest = if random.bool() { 500 } else { 5_000 };
     random.u64(100..=longest) * MS / 1000
 }
 
-fn lasts(random: &mut Rng) -> Ns {
+fn lasts(random: &mut Rng, lease: Ns) -> Ns {
     match random.u8(0..6) {
         0 | 1 => random.u64(20 * MS..=300 * MS),
         2 | 3 => random.u64(300 * MS..=1_300 * MS),
         // About a lease.
-        4 => random.u64(1_350 * MS..=1_650 * MS),
+        4 => random.u64(lease / 10 * 9..=lease / 10 * 11),
         _ => random.u64(1_600 * MS..=4_500 * MS),
+    }
+}
+
+/// Several processes crash in the first two seconds, most of them with their disks, while others start or vote for the first
+/// time.
+fn found(random: &mut Rng, plan: &mut Plan) {
+    if random.bool() {
+        for place in plan.places.iter_mut().filter(|place| place.starts_at.is_some()) {
+            place.starts_at = Some(random.u64(0..=1_500) * MS);
+        }
+    }
+    let cues = [Cue::Started, Cue::Started, Cue::PreVote, Cue::VoteRequest, Cue::Vote, Cue::Elected];
+    for _ in 0..random.usize(2..=plan.n.max(4)) {
+        let cue = if random.u8(0..3) > 0 { random.choice(cues) } else { None };
+        let who = match random.u8(0..3) {
+            0 if cue.is_some() => Who::Actor,
+            _ => Who::Place(random.usize(0..plan.n)),
+        };
+        let kind = Kind::Crash {
+            who,
+            kept: random.bool(),
+            disk_lost: random.u8(0..4) > 0,
+            moves: random.u8(0..4) == 0,
+            host_gone: random.u8(0..8) == 0,
+        };
+        let at = random.u64(0..=2 * SECOND);
+        let delay = random.u64(0..=20 * MS);
+        let lasts = random.u64(10 * MS..=700 * MS);
+        plan.faults.push(Fault { at, cue: cue.map(|cue| (cue, delay)), lasts, kind });
     }
 }
 
@@ -181,7 +222,7 @@ fn change_voters(random: &mut Rng, plan: &mut Plan, first: &BTreeSet<usize>) {
         }
         running.extend(&target);
         let voters = target.iter().fold(0, |bits, place| bits | 1 << place);
-        let step = random.u64(50 * MS..=1_500 * MS);
+        let step = random.u64(50 * MS..=timing::longest_step(plan.n));
         let mut order: Vec<usize> = running.iter().copied().collect();
         random.shuffle(&mut order);
         // Whoever is no voter any more is not restarted: its flags would have to name it.

@@ -1,6 +1,6 @@
 //! The faults, as data, and what each does to the world.
 
-use super::air::{Classes, Disturbance, Effect, Pairs};
+use super::air::{Classes, Disturbance, Effect, Pairs, Places};
 use super::clock::{MS, Ns};
 use super::disk::{CrashPoint, Leaves};
 use super::dns::DnsFault;
@@ -10,6 +10,7 @@ use super::target::{Between, Cue, Waiting, Who};
 use super::world::World;
 use crate::election::{Event, Safety};
 use std::fmt;
+use std::time::Duration;
 
 /// One fault of a plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,7 +44,10 @@ pub(super) enum Kind {
     /// A further process, which leaves again.
     Join { place: usize },
     /// A process is started, or started again, with these places as its `--voters`, by bits.
-    Revote { place: usize, voters: u8 },
+    Revote { place: usize, voters: Places },
+    /// A process has another `--lease` from its next start on. If it runs, it is started again. In error: no other process
+    /// gets that lease, which a first start does not have to survive.
+    ChangeLease { place: usize, lease: Duration, in_error: bool },
     /// Nothing passes.
     Cut { between: Between, shape: Shape, swallows: bool },
     /// Something happens to messages of some kinds.
@@ -54,6 +58,10 @@ pub(super) enum Kind {
     Misjudge { who: Who, whom: Who },
     /// A clock runs at another rate.
     Rate { who: Who, ppm: i32 },
+    /// CLOCK_BOOTTIME is slewed by so much from now on.
+    Slew { who: Who, ppm: i32 },
+    /// The host is suspended.
+    Suspend { who: Who },
     /// The wall clock jumps.
     WallJump { who: Who, ahead_ms: i64 },
     /// Look-ups go wrong.
@@ -161,21 +169,29 @@ impl World {
                 if place < self.procs.len() && !self.procs[place].runs() && !self.procs[place].starting {
                     self.procs[place].starting = true;
                     self.queue.put(self.now, Item::Start(place));
-                    self.queue.put(until, Item::FaultOver { number, pairs: Pairs::default() });
+                    self.queue.put(until, Item::FaultOver { number, pairs: Box::default() });
                 }
             }
             Kind::Revote { place, voters } => self.revote(place, voters, fate),
+            Kind::ChangeLease { in_error: true, .. } if !self.checker.voted() => {}
+            Kind::ChangeLease { place, lease, .. } => {
+                self.procs[place].next_lease = Some(lease);
+                if self.procs[place].runs() {
+                    self.doomed(place, fate);
+                    self.input(self.procs[place].life(), Input::Event(Event::Stop));
+                }
+            }
             Kind::Cut { between, swallows, .. } => {
                 let pairs = self.between(between, actor);
-                for (from, to) in pairs.iter() {
+                for (from, to) in pairs.among(self.procs.len()) {
                     let air = &mut self.net.air[from][to];
                     *(if swallows { &mut air.swallowing } else { &mut air.holding }) += 1;
                 }
-                self.queue.put(until, Item::FaultOver { number, pairs });
+                self.queue.put(until, Item::FaultOver { number, pairs: Box::new(pairs) });
             }
             Kind::Disturb { between, classes, effect } => {
                 let disturbance = Disturbance { effect, classes, until };
-                for (from, to) in self.between(between, actor).iter() {
+                for (from, to) in self.between(between, actor).among(self.procs.len()) {
                     self.net.air[from][to].disturb(self.now, disturbance);
                 }
             }
@@ -187,6 +203,13 @@ impl World {
                 self.procs[place].clock.change_rate(now, ppm);
                 self.rearm(place);
             }
+            Kind::Slew { who, ppm } => {
+                let place = self.who(who, actor);
+                let now = self.now;
+                self.procs[place].clock.slew(now, ppm);
+                self.rearm(place);
+            }
+            Kind::Suspend { who } => self.suspend(self.who(who, actor), fault.lasts),
             Kind::WallJump { who, ahead_ms } => {
                 let place = self.who(who, actor);
                 let clock = &mut self.procs[place].clock;
@@ -199,10 +222,21 @@ impl World {
         }
     }
 
-    /// A process gets other `--voters`, which takes a restart.
-    fn revote(&mut self, place: usize, voters: u8, fate: Fate) {
+    /// A host is suspended, with all that runs there.
+    pub(super) fn suspend(&mut self, place: usize, lasts: Ns) {
+        let process = &mut self.procs[place];
+        if process.runs() && !process.clock.suspended(self.now) {
+            let wakes = process.clock.suspend(self.now, lasts);
+            process.paused_until = process.paused_until.max(wakes);
+            self.queue.put(wakes, Item::Resume(process.life()));
+            self.rearm(place);
+        }
+    }
+
+    /// A process gets other `--voters`, which takes a restart. At a first start all have to have the same ones.
+    fn revote(&mut self, place: usize, voters: Places, fate: Fate) {
         let names = (0..PLACES_MAX).filter(|p| voters >> p & 1 == 1).map(|p| format!("p-{p}")).collect();
-        if !self.known_to(&names, None) {
+        if !self.checker.voted() || !self.known_to(&names, None) {
             return;
         }
         let process = &mut self.procs[place];
@@ -241,11 +275,11 @@ impl World {
         if self.trace.on() {
             self.trace.line(self.now, &format!("! the cut of fault {number} is over"));
         }
-        for (from, to) in pairs.iter() {
+        for (from, to) in pairs.among(self.procs.len()) {
             let air = &mut self.net.air[from][to];
             *(if swallows { &mut air.swallowing } else { &mut air.holding }) -= 1;
         }
-        for (from, to) in pairs.iter() {
+        for (from, to) in pairs.among(self.procs.len()) {
             self.release(from, to);
         }
     }
@@ -264,10 +298,12 @@ impl World {
             }
         }
         for place in 0..self.procs.len() {
+            let now = self.now;
             (0..self.procs.len()).for_each(|to| self.release(place, to));
             let process = &mut self.procs[place];
             process.disk.heal();
             process.dns.heal();
+            process.clock.wake(now);
             process.stall = None;
             process.fate = Fate { down: 100 * MS, ..Fate::default() };
             process.vanished = false;
@@ -286,12 +322,15 @@ impl World {
                 process.starting = true;
                 self.queue.put(self.now + 100 * MS * place as Ns, Item::Start(place));
             }
+            self.rearm(place);
         }
     }
 
     /// Who stays dead. Nobody while a voter has no record: it waits for answers of them.
-    fn dead_minority(&self) -> u8 {
-        let forgetful = |p: &super::process::Process| p.disk.record.as_ref().is_none_or(|r| r.vote.is_none());
+    fn dead_minority(&self) -> Places {
+        let forgetful = |p: &super::process::Process| {
+            p.disk.record.as_ref().and_then(|r| r.vote.as_ref()).is_none_or(|vote| vote.founding)
+        };
         if self.plan.majority() && self.procs.iter().filter(|p| p.starts > 0).any(forgetful) {
             0
         } else {

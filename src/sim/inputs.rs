@@ -28,7 +28,7 @@ impl World {
                     return;
                 }
                 let id = self.procs[from.place].id_at(from.start);
-                let sender = election::Process { id, incarnation: from.incarnation() };
+                let sender = election::Instance { id, incarnation: from.incarnation() };
                 self.checker.heard(&self.procs[place], sender, &message);
                 Event::Received { from: id, message }
             }
@@ -43,8 +43,6 @@ impl World {
     fn booked(&mut self, place: usize, event: Event) -> Option<Event> {
         let (id, incarnation) = match &event {
             Event::LinkUp(peer) => {
-                let with = election::Process { id: peer.id, incarnation: peer.incarnation };
-                self.checker.linked(&self.procs[place], with);
                 let start = u32::try_from(peer.incarnation.0).ok();
                 self.net.book[place][place_of(peer.id)] = start;
                 return Some(event);

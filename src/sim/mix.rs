@@ -1,7 +1,7 @@
 //! Draws single faults, of those kinds that a run has.
 
-use super::air::{Classes, Effect, Pairs};
-use super::clock::{MS, Ns, RATE_PPM_MAX};
+use super::air::{Classes, Effect, Pairs, Places};
+use super::clock::{MS, Ns, RATE_PPM_MAX, SLEW_PPM_MAX};
 use super::disk::{CrashPoint, Leaves};
 use super::dns::DnsFault;
 use super::faults::{Kind, Shape};
@@ -25,6 +25,7 @@ impl Mix {
         let some: Vec<Sort> = Sort::ALL
             .iter()
             .copied()
+            .filter(|sort| *sort != Sort::LeaseChanged)
             .filter(|sort| (!args.swarm || random.bool()) && (!args.majority || *sort != Sort::Join))
             .collect();
         // Under `release` a refusal in the name of a live process is what the operator has ruled out.
@@ -86,11 +87,17 @@ impl Mix {
             Sort::Reset => Kind::Reset { a: who, b: other },
             Sort::RefusedInError if self.refuses => Kind::Misjudge { who, whom: other },
             Sort::ClockRate => Kind::Rate { who, ppm: rate(random) },
+            Sort::Slew => Kind::Slew { who, ppm: between_ends(random, SLEW_PPM_MAX) },
+            Sort::Suspend => Kind::Suspend { who },
             Sort::WallJump => Kind::WallJump { who, ahead_ms: random.i64(-86_400_000..=86_400_000) },
             Sort::Dns => Kind::Dns { who, fault: dns(random) },
             Sort::Join => Kind::Join { place: n },
-            // Changes of the voters come in a row of their own.
-            Sort::Crash | Sort::HostGone | Sort::RefusedInError | Sort::VotersChanged => Kind::Crash {
+            // Changes of the voters and of the lease come in rows of their own.
+            Sort::Crash
+            | Sort::HostGone
+            | Sort::RefusedInError
+            | Sort::VotersChanged
+            | Sort::LeaseChanged => Kind::Crash {
                 who,
                 kept: random.bool(),
                 disk_lost: random.u8(0..3) == 0,
@@ -103,15 +110,19 @@ impl Mix {
 
 /// A clock's rate, often at one end of what is allowed.
 pub(super) fn rate(random: &mut Rng) -> i32 {
+    between_ends(random, RATE_PPM_MAX)
+}
+
+fn between_ends(random: &mut Rng, most: i32) -> i32 {
     match random.u8(0..4) {
-        0 => RATE_PPM_MAX,
-        1 => -RATE_PPM_MAX,
-        _ => random.i32(-RATE_PPM_MAX..=RATE_PPM_MAX),
+        0 => most,
+        1 => -most,
+        _ => random.i32(-most..=most),
     }
 }
 
 /// Some of the first `n` places as bits, one at least and `most` at most.
-pub(super) fn some(random: &mut Rng, n: usize, most: usize) -> u8 {
+pub(super) fn some(random: &mut Rng, n: usize, most: usize) -> Places {
     (0..random.usize(1..=most)).fold(0, |places, _| places | 1 << random.usize(0..n))
 }
 
@@ -185,7 +196,7 @@ fn classes(random: &mut Rng) -> Classes {
 fn dns(random: &mut Rng) -> DnsFault {
     match random.u8(0..3) {
         0 => DnsFault::Stale,
-        1 => DnsFault::Partial(random.u8(..)),
+        1 => DnsFault::Partial(random.u32(..)),
         _ => DnsFault::Empty,
     }
 }

@@ -26,6 +26,7 @@ mod run;
 mod sort;
 mod sweep;
 mod target;
+mod timing;
 mod trace;
 mod votes;
 mod words;

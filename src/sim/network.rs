@@ -1,8 +1,8 @@
 //! Connections between lives of processes, as the transport makes them, and the evidence that their ends give.
 
-use super::air::Air;
+use super::air::{Air, Table};
 use super::clock::{MS, Ns};
-use super::process::{Dial, Input, Life, PLACES_MAX, Sought, place_at, place_of};
+use super::process::{Dial, Input, Life, Sought, place_at, place_of};
 use super::queue::Item;
 use super::world::World;
 use crate::election::{Event, Message, ProcessId};
@@ -33,10 +33,8 @@ pub(super) struct End {
     used: Ns,
 }
 
-type Table<T> = [[T; PLACES_MAX]; PLACES_MAX];
-
 /// All connections; the first index is the place whose end or way it is.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Network {
     pub(super) ends: Table<Option<End>>,
     /// Which life of each peer the driver takes messages from.
@@ -54,8 +52,19 @@ pub(super) struct Network {
 }
 
 impl Network {
-    pub(super) fn new(delay: Ns, jitter: Ns, link_timeout: Ns) -> Network {
-        Network { delay, jitter, link_timeout, ..Network::default() }
+    pub(super) fn new(places: usize, delay: Ns, jitter: Ns, link_timeout: Ns) -> Network {
+        Network {
+            ends: Table::new(places),
+            book: Table::new(places),
+            air: Table::new(places),
+            fifo: Table::new(places),
+            links: 0,
+            held: Table::new(places),
+            silence: Table::new(places),
+            delay,
+            jitter,
+            link_timeout,
+        }
     }
 
     /// Which life of a peer a process holds a connection with.
@@ -205,8 +214,8 @@ impl World {
 
     /// A process ended. Its peers learn it from its host, if that still answers.
     pub(super) fn hang_up(&mut self, life: Life, deliberate: bool) {
-        self.net.ends[life.place] = Default::default();
-        self.net.book[life.place] = Default::default();
+        self.net.ends[life.place].fill(None);
+        self.net.book[life.place].fill(None);
         self.net.silence[life.place].iter_mut().for_each(|(_, silent)| *silent = false);
         self.net.held[life.place].iter_mut().for_each(Vec::clear);
         for place in 0..self.procs.len() {
@@ -271,12 +280,12 @@ impl World {
             .sought
             .iter()
             .filter(|s| !linked(s.address) && !process.dials.iter().any(|dial| dial.address == s.address));
-        let (mut due, mut next) = ([None; PLACES_MAX], None::<Ns>);
-        for (sought, slot) in wanting.zip(0..) {
+        let (mut due, mut next) = (Vec::new(), None::<Ns>);
+        for sought in wanting {
             if sought.not_before > now {
                 next = Some(next.map_or(sought.not_before, |n| n.min(sought.not_before)));
-            } else if slot < PLACES_MAX {
-                due[slot] = Some(sought.address);
+            } else {
+                due.push(sought.address);
             }
         }
         let life = process.life();
@@ -284,7 +293,7 @@ impl World {
             self.procs[place].seeks_at = Some(next);
             self.queue.put(next, Item::Seek(life));
         }
-        for address in due.into_iter().flatten() {
+        for address in due {
             self.dial(place, address, None);
         }
     }

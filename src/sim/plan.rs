@@ -1,6 +1,7 @@
 //! A run as data: who starts when with what, and every fault with its moment, drawn from the seed before anything runs. So a
 //! failing run is made smaller by leaving faults out.
 
+use super::air::Places;
 use super::clock::Ns;
 use super::faults::Fault;
 use crate::election::{CrashEvidence, Priority, Safety, Settings};
@@ -31,10 +32,14 @@ pub(super) struct Plan {
     /// How long a connection lives without an acknowledgement of what was sent.
     pub(super) link_timeout: Ns,
     pub(super) faults: Vec<Fault>,
+    /// Rounds and requests ask for any lease from 200 ms to the configuration's, until the faults end.
+    pub(super) short_leases: bool,
+    /// Hosts measure a suspend in whole seconds.
+    pub(super) whole_seconds: bool,
     /// When the faults end.
     pub(super) chaos: Ns,
     /// Who stays dead after that, by bits.
-    pub(super) dead: u8,
+    pub(super) dead: Places,
 }
 
 impl Plan {

@@ -1,18 +1,20 @@
 //! A place for a process: what stays over its restarts, and the process that runs there, if one does.
 
-use super::clock::{Clock, Ns};
+use super::clock::{Clock, Ns, ns};
 use super::disk::Disk;
 use super::dns::Dns;
 use crate::election::{
     Action, Event, Incarnation, Machine, Message, Moment, Peer, Priority, ProcessId, Record, Role, Settings,
     Timer, View,
 };
+use crate::net::{self, Reading};
 use core::net::{IpAddr, SocketAddr};
 use std::collections::VecDeque;
+use std::time::Duration;
 use uuid::Uuid;
 
 /// The most places of a run.
-pub(super) const PLACES_MAX: usize = 8;
+pub(super) const PLACES_MAX: usize = 32;
 
 /// The most inputs that wait for a process that is paused or busy; further ones are lost, as a full queue stops the
 /// transport's threads.
@@ -50,8 +52,8 @@ pub(super) struct Busy {
     pub(super) record: Option<Record>,
     /// What is shown to HTTP then, if it changes.
     pub(super) view: Option<View>,
-    /// When the turn began, on the process's own clock; none: it has been shown already.
-    pub(super) turned: Option<Moment>,
+    /// The driver's clock when the turn began; none: it has been shown already.
+    pub(super) turned: Option<net::Clock>,
     /// What is carried out then.
     pub(super) rest: Vec<Action>,
 }
@@ -105,6 +107,8 @@ pub(super) struct Process {
     pub(super) priority: Priority,
     pub(super) revision: String,
     pub(super) settings: Settings,
+    /// The `--lease` from the next start on, if it is another one.
+    pub(super) next_lease: Option<Duration>,
     pub(super) clock: Clock,
     pub(super) disk: Disk,
     pub(super) dns: Dns,
@@ -132,12 +136,14 @@ pub(super) struct Process {
     pub(super) busy: Option<Busy>,
     pub(super) stall: Option<Stall>,
     pub(super) inbox: VecDeque<Input>,
-    /// When each timer is due, on its own clock.
+    /// When each timer is due, on its fast clock.
     pub(super) timers: [Option<Ns>; Timer::ALL.len()],
-    /// When its driver last turned, as its HTTP thread knows it.
-    pub(super) turned: Moment,
-    /// The last event, on its own clock.
-    pub(super) fed: Ns,
+    /// The driver's clock at its last turn. It goes on over restarts: the machine must not mind where its clocks begin.
+    pub(super) time: net::Clock,
+    /// What the host's clocks showed then.
+    pub(super) last: Reading,
+    /// The driver's clock at its last turn, as its HTTP thread knows it.
+    pub(super) turned: net::Clock,
     /// What its HTTP thread answers from.
     pub(super) view: Option<View>,
     pub(super) sought: Vec<Sought>,
@@ -149,11 +155,15 @@ pub(super) struct Process {
 impl Process {
     pub(super) fn new(place: usize, settings: Settings, order: u32, clock: Clock) -> Process {
         Process {
+            time: net::Clock::new(clock.reading(0)),
+            last: clock.reading(0),
+            turned: net::Clock::new(clock.reading(0)),
             place,
             name: format!("p-{place}"),
             priority: Priority::DEFAULT,
             revision: String::new(),
             settings,
+            next_lease: None,
             clock,
             disk: Disk::default(),
             dns: Dns::default(),
@@ -172,8 +182,6 @@ impl Process {
             stall: None,
             inbox: VecDeque::new(),
             timers: [None; Timer::ALL.len()],
-            turned: Moment::default(),
-            fed: 0,
             view: None,
             sought: Vec::new(),
             seeks_at: None,
@@ -220,6 +228,9 @@ impl Process {
 
     /// Begins another life.
     pub(super) fn begin(&mut self) {
+        if let Some(lease) = self.next_lease.take() {
+            self.settings.failure_timeout = lease;
+        }
         self.starts += 1;
         self.lives.push((self.id(), self.address()));
     }
@@ -246,12 +257,45 @@ impl Process {
         }
     }
 
-    /// Whether its HTTP thread would answer now that it leads.
+    /// Its driver looks at the time.
+    pub(super) fn turn(&mut self, now: Ns) {
+        self.last = self.clock.reading(now);
+        self.time.turn(self.last);
+    }
+
+    /// When its driver last turned, on its fast clock.
+    pub(super) fn fed(&self) -> Ns {
+        ns(self.time.fast().0)
+    }
+
+    /// Whether it is this late now on its fast clock.
+    pub(super) fn is_due(&self, now: Ns, due: Ns) -> bool {
+        due <= ns(self.time.fast_at(&self.clock.reading(now)).0)
+    }
+
+    /// When its fast clock shows that.
+    pub(super) fn when(&self, now: Ns, due: Ns) -> Ns {
+        self.clock.when_either(now, &self.last, due.saturating_sub(self.fed()))
+    }
+
+    /// When its driver last turned on its slow clock.
+    pub(super) fn fed_slow(&self) -> Ns {
+        ns(self.time.slow().0)
+    }
+
+    /// The time of an answer of its HTTP thread, and of the turn that it is from (see `node::board`).
+    pub(super) fn asked(&self, now: Ns) -> (Moment, Moment) {
+        let reading = self.clock.reading(now);
+        let turned = if self.turned.suspended(&reading) { Moment::default() } else { self.turned.fast() };
+        (self.turned.fast_at(&reading), turned)
+    }
+
+    /// Whether its HTTP thread would answer now that it leads. A suspended host answers nothing.
     pub(super) fn leads(&self, now: Ns) -> bool {
+        let (asked, turned) = self.asked(now);
         self.runs()
-            && self.view.as_ref().is_some_and(|view| {
-                view.role == Role::Leading && view.leads(self.clock.moment(now), self.turned)
-            })
+            && !self.clock.suspended(now)
+            && self.view.as_ref().is_some_and(|view| view.role == Role::Leading && view.leads(asked, turned))
     }
 
     /// The process is gone; its disk stays.
@@ -271,6 +315,7 @@ impl Process {
     /// Its disk is lost: what starts here next is a new process.
     pub(super) fn lose_disk(&mut self) {
         self.disk.record = None;
+        self.disk.known = None;
     }
 }
 

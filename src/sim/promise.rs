@@ -8,17 +8,19 @@ use crate::election::Safety;
 use std::collections::BTreeSet;
 
 impl World {
-    /// Whether the promise covers the loss of this record: fewer than half of the voters are without one then, also of the
-    /// fewest that there will be in this run, since the others have to be a majority for it to recover; and of every list of
-    /// voters that somebody was given, somebody keeps one. Where nobody does, those named cannot tell what they do from a
-    /// first start.
+    /// Whether the promise covers the loss of this record. Fewer than half of the voters may be without one then, also of the
+    /// fewest that there will be in this run: the others have to be a majority for it to recover. A voter that is founding
+    /// counts as one with a record: another may vote on its word. Of every list of voters that a process was started with,
+    /// one voter keeps its record. Where none does, those named cannot tell what they do from a first start.
     pub(super) fn may_lose_disk(&self, place: usize) -> bool {
-        let voters = |p: &Process| p.disk.record.as_ref()?.vote.as_ref().map(|vote| vote.view.voters.len());
+        let voters = |p: &Process| p.disk.record.as_ref()?.vote.as_ref().map(|vote| vote.config.voters.len());
         if !self.plan.majority() || voters(&self.procs[place]).is_none() {
             return true;
         }
         let started = || self.procs.iter().filter(|p| p.starts > 0);
-        let without = started().filter(|p| p.place == place || voters(p).is_none()).count();
+        // One that has not finished its first start has lost nothing.
+        let fresh = |p: &Process| p.starts == 1 && p.runs() && self.plan.places[p.place].starts_at.is_some();
+        let without = started().filter(|p| p.place == place || voters(p).is_none() && !fresh(p)).count();
         let planned = self.plan.faults.iter().filter_map(|fault| match fault.kind {
             Kind::Revote { voters, .. } => Some(voters.count_ones() as usize),
             _ => None,

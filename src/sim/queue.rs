@@ -25,7 +25,7 @@ pub(super) enum Item {
         /// Which of the plan.
         number: usize,
         /// What it has cut.
-        pairs: Pairs,
+        pairs: Box<Pairs>,
     },
     /// A process is started (again), with what its disk holds.
     Start(usize),

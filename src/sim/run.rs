@@ -1,16 +1,17 @@
 //! One run in two phases: faults with the safety rules looked at all the time, and then a healed core that has to agree on
 //! one leader, and on who is alive, within a bound.
 
+use super::air::Places;
 use super::checker::{Rule, Violation};
 use super::clock::{MS, Ns, ns};
 use super::network::REDIAL_LONGEST;
 use super::plan::Plan;
 use super::process::{Process, place_of};
 use super::sort::Counts;
+use super::timing::longest_lease;
 use super::trace::Trace;
 use super::world::{REFRESH_LONGEST, World};
 use crate::election::{Epoch, Machine, Preempt, Role, State};
-use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// How often agreement is looked at.
@@ -90,13 +91,13 @@ pub(super) fn agree(world: &mut World, bound: Ns) -> Option<Ns> {
     None
 }
 
-/// By when a healed cluster agrees. Each part is what the settings let the process with the worst luck wait for, one after
+/// By when a healed cluster agrees, by the longest lease that any process is ever given. Each part is what the settings let the process with the worst luck wait for, one after
 /// the other.
 pub(super) fn bound(plan: &Plan) -> Ns {
+    let lease = ns(longest_lease(plan));
     let settings = plan.places.iter().map(|place| &place.settings);
     settings
         .map(|s| {
-            let lease = ns(s.failure_timeout);
             let (answer, coordinator) = (ns(s.answer_timeout), ns(s.coordinator_timeout));
             // Found by name, dialled; the last one to be started starts and asks.
             let connected = REFRESH_LONGEST + REDIAL_LONGEST + 100 * MS * plan.places.len() as Ns;
@@ -119,11 +120,13 @@ pub(super) fn bound(plan: &Plan) -> Ns {
 pub(super) fn agreed(world: &World) -> Option<(usize, Epoch)> {
     let leader = world.procs.iter().find(|p| p.leads(world.now))?;
     let epoch = leader.machine.as_ref()?.epoch();
-    let running: BTreeSet<usize> =
-        world.procs.iter().filter(|p| p.machine.is_some()).map(|p| p.place).collect();
+    let bits =
+        |places: &mut dyn Iterator<Item = usize>| places.fold(0, |bits: Places, place| bits | 1 << place);
+    let running = bits(&mut world.procs.iter().filter(|p| p.machine.is_some()).map(|p| p.place));
     let agrees = |p: &Process, machine: &Machine| {
         let view = machine.view();
-        let named = view.leader(p.clock.moment(world.now), p.turned);
+        let (asked, turned) = p.asked(world.now);
+        let named = view.leader(asked, turned);
         let follows = || {
             machine.epoch() == epoch
                 && view.role == Role::Following
@@ -131,8 +134,7 @@ pub(super) fn agreed(world: &World) -> Option<(usize, Epoch)> {
         };
         let alive = view.members.iter().filter(|m| m.state == State::Alive);
         // Its list is what the next election begins with.
-        alive.map(|m| place_of(m.peer.id)).collect::<BTreeSet<_>>() == running
-            && (p.place == leader.place || follows())
+        bits(&mut alive.map(|m| place_of(m.peer.id))) == running && (p.place == leader.place || follows())
     };
     let all = world.procs.iter().all(|p| p.machine.as_ref().is_none_or(|machine| agrees(p, machine)));
     all.then_some((leader.place, epoch))
@@ -144,17 +146,18 @@ fn standing(world: &World) -> String {
         None => format!("p-{} is down", p.place),
         Some(machine) => {
             let view = machine.view();
-            let leader = view.leader(p.clock.moment(world.now), p.turned);
+            let (asked, turned) = p.asked(world.now);
+            let leader = view.leader(asked, turned);
             let leader = leader.map_or_else(|| "-".to_owned(), |l| format!("p-{}", place_of(l.peer.id)));
-            let waits = view.voting.as_ref().and_then(|voting| voting.waits.as_ref());
-            let waits =
-                waits.map_or_else(String::new, |waits| format!(", waits: {}", super::words::waits(waits)));
+            let waits = view.voting.as_ref().and_then(|voting| voting.not_ready.as_ref());
+            let waits = waits
+                .map_or_else(String::new, |waits| format!(", waits: {}", super::words::not_ready(waits)));
             format!(
                 "p-{} is {}, epoch {}, leader {leader}{waits}, knows {}",
                 p.place,
                 view.role.name(),
                 machine.epoch(),
-                super::words::entries_in_words(&machine.record().members)
+                super::words::entries_in_words(&machine.known_peers().members)
             )
         }
     });

@@ -48,9 +48,12 @@ sorts! {
     Reset "reset",
     RefusedInError "refused_in_error",
     ClockRate "clock_rate",
+    Slew "slew",
+    Suspend "suspend",
     WallJump "wall_jump",
     Dns "dns",
     VotersChanged "voters_changed",
+    LeaseChanged "lease_changed",
 }
 
 impl Kind {
@@ -77,9 +80,12 @@ impl Kind {
             Kind::Reset { .. } => Sort::Reset,
             Kind::Misjudge { .. } => Sort::RefusedInError,
             Kind::Rate { .. } => Sort::ClockRate,
+            Kind::Slew { .. } => Sort::Slew,
+            Kind::Suspend { .. } => Sort::Suspend,
             Kind::WallJump { .. } => Sort::WallJump,
             Kind::Dns { .. } => Sort::Dns,
             Kind::Revote { .. } => Sort::VotersChanged,
+            Kind::ChangeLease { .. } => Sort::LeaseChanged,
         }
     }
 }

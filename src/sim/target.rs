@@ -1,11 +1,10 @@
 //! Whom a fault is about, and when: some are named by what they are at that moment, since who leads when is not known when a
 //! plan is drawn.
 
-use super::air::Pairs;
+use super::air::{Pairs, Places};
 use super::clock::Ns;
-use super::process::PLACES_MAX;
 use super::world::World;
-use crate::election::{Body, Message, Question, Role};
+use crate::election::{Body, Message, Role, Stage};
 
 /// A place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,7 +23,7 @@ pub(super) enum Who {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Between {
     /// These places, by bits, and the others.
-    Sides(u8),
+    Sides(Places),
     /// One and all others.
     Away(Who),
     /// One and all others, but only what it sends.
@@ -44,22 +43,22 @@ pub(super) enum Between {
 /// What a fault waits for, from its moment on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Cue {
-    /// A process sounds the voters.
-    Sounding,
-    /// A process claims.
-    Claim,
-    /// A process grants or refuses.
+    /// A candidate asks for pre-votes.
+    PreVote,
+    /// A candidate asks for votes.
+    VoteRequest,
+    /// A voter answers a candidate.
     Vote,
     /// A process asks for another lease.
     Renew,
     /// A process promises one.
     Renewed,
-    /// A leader's farewell, or its handover.
+    /// A leader resigns.
     Resign,
-    /// A claimant gives up.
-    Withdraw,
-    /// A leader tells of a voter view.
-    Voters,
+    /// A process answers one without a record.
+    Recovered,
+    /// A leader tells of a configuration.
+    Configuration,
     /// A process is elected.
     Elected,
     /// A process starts.
@@ -68,14 +67,14 @@ pub(super) enum Cue {
 
 impl Cue {
     pub(super) const ALL: [Cue; 10] = [
-        Cue::Sounding,
-        Cue::Claim,
+        Cue::PreVote,
+        Cue::VoteRequest,
         Cue::Vote,
         Cue::Renew,
         Cue::Renewed,
         Cue::Resign,
-        Cue::Withdraw,
-        Cue::Voters,
+        Cue::Recovered,
+        Cue::Configuration,
         Cue::Elected,
         Cue::Started,
     ];
@@ -83,14 +82,14 @@ impl Cue {
     /// The cue that a message gives when it leaves.
     pub(super) fn of(message: &Message) -> Option<Cue> {
         Some(match &message.body {
-            Body::Contest { question: Question::Sounding, .. } => Cue::Sounding,
-            Body::Contest { question: Question::Claim, .. } => Cue::Claim,
+            Body::VoteRequest(request) if request.ballot.stage == Stage::PreVote => Cue::PreVote,
+            Body::VoteRequest(_) => Cue::VoteRequest,
             Body::Vote { .. } => Cue::Vote,
             Body::Renew { .. } | Body::Heartbeat { .. } => Cue::Renew,
             Body::Renewed { .. } | Body::HeartbeatAck { .. } => Cue::Renewed,
             Body::Resign { .. } => Cue::Resign,
-            Body::Withdraw { .. } => Cue::Withdraw,
-            Body::Voters { .. } => Cue::Voters,
+            Body::Recovered { .. } => Cue::Recovered,
+            Body::Configuration { .. } => Cue::Configuration,
             _ => return None,
         })
     }
@@ -134,24 +133,12 @@ impl World {
         match between {
             Between::Sides(side) => Pairs::split(side),
             Between::Away(who) => Pairs::split(1 << self.who(who, actor)),
-            Between::From(who) => {
-                let from = self.who(who, actor);
-                (0..PLACES_MAX)
-                    .filter(|to| *to != from)
-                    .map(|to| Pairs::one_way(from, to))
-                    .fold(Pairs::default(), Pairs::and)
-            }
-            Between::To(who) => {
-                let to = self.who(who, actor);
-                (0..PLACES_MAX)
-                    .filter(|from| *from != to)
-                    .map(|from| Pairs::one_way(from, to))
-                    .fold(Pairs::default(), Pairs::and)
-            }
+            Between::From(who) => Pairs::from(self.who(who, actor)),
+            Between::To(who) => Pairs::to(self.who(who, actor)),
             Between::Both(a, b) => Pairs::both(self.who(a, actor), self.who(b, actor)),
             Between::OneWay(a, b) => Pairs::one_way(self.who(a, actor), self.who(b, actor)),
             Between::Pairs(pairs) => pairs,
-            Between::All => Pairs(u64::MAX),
+            Between::All => Pairs::ALL,
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use super::process::place_of;
 use crate::election::{
-    Body, Entry, Incumbent, Message, Note, Peer, Question, Refusal, State, Verdict, VoterView, Waits,
+    Body, Entry, Incumbent, Message, NotReady, Note, Peer, RecoveredState, Stage, State, VoteOutcome,
+    VoteRequest, VoterConfig,
 };
 
 /// A message, without its ends.
@@ -25,59 +26,68 @@ pub(super) fn said(message: &Message) -> String {
         Body::Tell { leader, entries } => {
             format!("tell: {} leads, members {}", incumbent(leader.as_ref()), entries_in_words(entries))
         }
-        Body::Contest { question, ballot, freed, .. } => {
-            let freed = freed.map_or_else(String::new, |epoch| format!(", as if epoch {epoch} were freed"));
-            format!("{} epoch {} for {} ms{freed}", asked(*question), ballot.epoch, ballot.lease_ms)
-        }
-        Body::Vote { question, epoch, verdict, view, .. } => {
+        Body::VoteRequest(VoteRequest { ballot, contender, transfer, config }) => {
+            let what = asked(ballot.stage);
+            let transfer = transfer.map_or("", |_| ", as successor");
+            let contender = if *contender { "" } else { ", no contender" };
+            let (epoch, lease_ms) = (ballot.epoch, ballot.lease_ms);
             format!(
-                "to the {} of epoch {epoch}: {}, view {}",
-                asked(*question),
-                answered(verdict),
-                votes(view)
+                "{what} of epoch {epoch} for {lease_ms} ms{transfer}{contender}, configuration {}",
+                votes(config)
             )
         }
-        Body::Withdraw { epoch, .. } => format!("withdraws up to epoch {epoch}"),
-        Body::Renew { sequence, view, .. } => {
-            format!("renew {sequence}, view {}.{}", view.epoch, view.version)
+        Body::Vote { ballot, outcome, config } => {
+            let config =
+                config.as_ref().map_or_else(String::new, |c| format!(", configuration {}", votes(c)));
+            format!("to the {} of epoch {}: {}{config}", asked(ballot.stage), ballot.epoch, answered(outcome))
         }
-        Body::Renewed { sequence, promised, view, .. } => {
+        Body::Renew { sequence, config, lease_ms, .. } => {
+            format!("renew {sequence} for {lease_ms} ms, configuration {}.{}", config.epoch, config.version)
+        }
+        Body::Renewed { sequence, promised, config, .. } => {
             let promised = if *promised { "promised" } else { "not promised" };
-            format!("renewed {sequence}, {promised}, view {}.{}", view.epoch, view.version)
+            format!("renewed {sequence}, {promised}, configuration {}.{}", config.epoch, config.version)
         }
-        Body::Voters { view } => format!("voters: {}", votes(view)),
+        Body::Configuration { config } => format!("configuration: {}", votes(config)),
         Body::Recover { round, .. } => format!("recover, round {round}"),
-        Body::Recovered { round, recollection, .. } => match recollection {
-            None => format!("recovered, round {round}: has no record either"),
-            Some(known) => format!("recovered, round {round}: view {}", votes(&known.view)),
-        },
-        Body::Prepared { majority } => format!("prepared: majority {majority}"),
-        Body::Election | Body::Answer | Body::Coordinator { .. } | Body::Ask | Body::Prepare => {
+        Body::Recovered { round, state, .. } => format!("recovered, round {round}: {}", known(state)),
+        Body::TransferReady { majority } => format!("transfer ready: {majority}"),
+        Body::Election | Body::Answer | Body::Coordinator { .. } | Body::Ask | Body::ProposeTransfer => {
             message.body.name().to_owned()
         }
     };
     format!("{text}  [epoch {epoch}]")
 }
 
-fn asked(question: Question) -> &'static str {
-    match question {
-        Question::Sounding => "sounding",
-        Question::Claim => "claim",
+fn asked(stage: Stage) -> &'static str {
+    match stage {
+        Stage::PreVote => "pre-vote",
+        Stage::Vote => "vote",
     }
 }
 
-fn answered(verdict: &Verdict) -> String {
-    match verdict {
-        Verdict::Yes => "yes".to_owned(),
-        Verdict::Conditional => "conditional yes".to_owned(),
-        Verdict::No(Refusal::Promised { for_ms }) => format!("no, promised for {for_ms} ms"),
-        Verdict::No(refusal) => format!("no, {}", refusal.name()),
+fn answered(outcome: &VoteOutcome) -> String {
+    match outcome {
+        VoteOutcome::Granted => "granted".to_owned(),
+        VoteOutcome::Denied(denial) => {
+            let wait = denial.wait().map_or_else(String::new, |wait| format!(" for {} ms", wait.as_millis()));
+            format!("denied, {}{wait}", denial.name())
+        }
     }
 }
 
-fn votes(view: &VoterView) -> String {
-    let names = view.voters.iter().map(String::as_str).collect::<Vec<_>>().join(" ");
-    format!("{}.{} ({names})", view.stamp.epoch, view.stamp.version)
+fn known(state: &RecoveredState) -> String {
+    match state {
+        RecoveredState::Empty => "it has no record either".to_owned(),
+        RecoveredState::Founding(config) => format!("it is founding with {}", votes(config)),
+        RecoveredState::Founded(config) => format!("configuration {}", votes(config)),
+    }
+}
+
+fn votes(config: &VoterConfig) -> String {
+    let VoterConfig { version, voters, lease_ms, bound_ms } = config;
+    let names = voters.iter().map(String::as_str).collect::<Vec<_>>().join(" ");
+    format!("{}.{} ({names}; {lease_ms}/{bound_ms} ms)", version.epoch, version.version)
 }
 
 pub(super) fn entries_in_words(entries: &[Entry]) -> String {
@@ -126,23 +136,27 @@ pub(super) fn told(note: &Note) -> String {
         Note::SameName { known, other } => format!("{} and {} have one name", name(known), name(other)),
         Note::TooManyMembers(peer) => format!("no room for {}", name(peer)),
         Note::Recovering => "has no record, and recovers".to_owned(),
-        Note::Recovered(epoch) => format!("recovered in epoch {epoch}"),
-        Note::Cautious(time) => format!("grants nobody for {} ms", time.as_millis()),
-        Note::Refused { voter, question, refusal } => {
-            format!("{}: {} refused ({})", asked(*question), name(voter), refusal.name())
+        Note::Recovered(epoch) => format!("votes from now on, in epoch {epoch}"),
+        Note::FoundingRefused(_) => "may not found a cluster".to_owned(),
+        Note::RestartGrace(time) => format!("votes for no process for {} ms", time.as_millis()),
+        Note::Denied { voter, stage, denial } => {
+            format!("{}: {} denies it ({})", asked(*stage), name(voter), denial.name())
         }
-        Note::VotersChanged(view) => format!("uses view {}", votes(view)),
-        Note::LeaseDiffers { peer, lease_ms } => format!("{} has a lease of {lease_ms} ms", name(peer)),
+        Note::VotersChanged(config) => format!("uses configuration {}", votes(config)),
+        Note::LeaseInUse { lease_ms, bound_ms, given_ms } => {
+            format!("uses lease {lease_ms} ms, bound {bound_ms} ms (given {given_ms} ms)")
+        }
         Note::VotersDiffer(peer) => format!("{} was given other voters", name(peer)),
         Note::Resigning { successor: Some(to), .. } => format!("resigns to {}", name(to)),
         Note::Resigning { successor: None, .. } => "resigns".to_owned(),
     }
 }
 
-/// Why a process waits before it votes.
-pub(super) fn waits(waits: &Waits) -> String {
-    match waits {
-        Waits::Recovery { missing, .. } => format!("recovery, for {}", missing.join(" ")),
-        Waits::Caution { .. } => "caution".to_owned(),
+/// Why a process does not vote yet.
+pub(super) fn not_ready(not_ready: &NotReady) -> String {
+    match not_ready {
+        NotReady::Recovery { missing, .. } => format!("recovery, for {}", missing.join(" ")),
+        NotReady::Founding { missing } => format!("founding, for {}", missing.join(" ")),
+        NotReady::Grace { .. } => "restart grace".to_owned(),
     }
 }

@@ -11,11 +11,15 @@ use super::queue::{ITEMS_MAX, Item, Queue};
 use super::sort::Counts;
 use super::target::{Cue, Waiting};
 use super::trace::Trace;
-use crate::election::{Action, Body, Event, Machine, Note, Now, Outcome, Role, View};
+use crate::election::{Action, Body, Event, LEASE_MS_MAX, Machine, Note, Now, Role, View};
+use std::time::Duration;
 
 /// Between two look-ups, and while a process is alone.
 const REFRESH: Ns = 5_000 * MS;
 const REFRESH_ALONE: Ns = 1_000 * MS;
+
+/// The shortest lease that a round or a request asks for, in milliseconds.
+const SHORTEST_LEASE_MS: u64 = 200;
 
 /// The longest time between two look-ups.
 pub(super) const REFRESH_LONGEST: Ns = REFRESH;
@@ -57,7 +61,7 @@ impl World {
         let mut queue = Queue::default();
         let mut procs = Vec::with_capacity(plan.places.len());
         for (place, draft) in plan.places.iter().enumerate() {
-            let clock = Clock::new(draft.clock_ns, draft.ppm);
+            let clock = Clock::new(draft.clock_ns, draft.ppm).measures_whole_seconds(plan.whole_seconds);
             let mut process = Process::new(place, draft.settings.clone(), random.u32(..), clock);
             process.priority = draft.priority;
             process.revision.clone_from(&draft.revision);
@@ -70,7 +74,7 @@ impl World {
         for (number, fault) in plan.faults.iter().enumerate() {
             queue.put(fault.at, Item::Fault(number));
         }
-        let net = Network::new(plan.delay, plan.jitter, plan.link_timeout);
+        let net = Network::new(plan.places.len(), plan.delay, plan.jitter, plan.link_timeout);
         let checker = Checker::new(plan.majority(), plan.releases());
         World {
             now: 0,
@@ -110,7 +114,7 @@ impl World {
         match item {
             Item::Fault(number) => self.due(number),
             Item::Cued { number, actor } => self.inject(number, actor),
-            Item::FaultOver { number, pairs } => self.fault_over(number, pairs),
+            Item::FaultOver { number, pairs } => self.fault_over(number, *pairs),
             Item::Start(place) => self.start(place),
             Item::Deliver { from, to, link, message } => self.deliver(from, to, link, *message),
             Item::Closed { at, of, link, deliberate } => self.heard_closed(at, of, link, deliberate),
@@ -137,6 +141,10 @@ impl World {
         if process.runs() || process.stays_down {
             return;
         }
+        if process.clock.suspended(self.now) {
+            process.starting = true;
+            return self.queue.put(process.clock.wakes(), Item::Start(place));
+        }
         process.vanished = false;
         process.fate = Fate::default();
         if process.disk.record.is_none() && process.starts > 0 {
@@ -148,15 +156,16 @@ impl World {
         let record = process.disk.record.as_ref();
         let me = process.peer();
         assert!(record.is_none_or(|record| record.id == me.id), "an id is kept with its disk");
-        let machine = Machine::new(process.settings.clone(), "sim".to_owned(), me, record);
-        #[cfg(test)]
-        let mut machine = machine;
+        let mut machine = Machine::new(process.settings.clone(), "sim".to_owned(), me, record);
+        if let Some(known) = &process.disk.known {
+            machine.ask_first(known);
+        }
         #[cfg(test)]
         if let Some(clause) = self.mutation {
             machine.mutate(clause);
         }
-        process.fed = process.clock.local(self.now);
-        process.turned = process.clock.moment(self.now);
+        process.turn(self.now);
+        process.turned = process.time;
         process.view = Some(machine.view());
         self.checker.started(self.now, process, machine.epoch());
         process.machine = Some(machine);
@@ -205,13 +214,24 @@ impl World {
     pub(super) fn feed(&mut self, place: usize, event: Event) {
         let process = &mut self.procs[place];
         let Some(machine) = &mut process.machine else { return };
-        let at = process.clock.moment(self.now);
-        process.fed = process.clock.local(self.now);
+        process.last = process.clock.reading(self.now);
+        process.time.turn(process.last);
+        let time = process.time;
         if self.trace.on() {
             self.trace.event(self.now, place, &event);
         }
+        if self.plan.short_leases && matches!(event, Event::Timer(_)) {
+            let longest = process.settings.failure_timeout.as_millis() as u64;
+            let short = self.random.u64(SHORTEST_LEASE_MS.min(longest)..=longest);
+            machine.ask_for_lease(Duration::from_millis(if self.healed {
+                u64::from(LEASE_MS_MAX)
+            } else {
+                short
+            }));
+        }
         let wall_ms = process.clock.wall_ms + self.now / MS;
-        let mut actions = machine.handle(Now { at, wall_ms }, event);
+        let now = Now { at: time.fast(), slow: time.slow(), suspends: time.suspends(), wall_ms };
+        let mut actions = machine.handle(now, event);
         let led = process.view.as_ref().is_some_and(|view| view.role == Role::Leading);
         let noted = led || actions.iter().any(|action| matches!(action, Action::Note(_)));
         let view = noted.then(|| machine.view());
@@ -242,7 +262,7 @@ impl World {
             }
         }
         let stall = process.stall.take();
-        let mut busy = Busy { until: self.now + takes, record, view, turned: Some(at), rest: actions };
+        let mut busy = Busy { until: self.now + takes, record, view, turned: Some(time), rest: actions };
         if let Some(actions) = crash_after {
             busy.rest.truncate(actions.into());
             self.finish(place, busy);
@@ -336,6 +356,7 @@ impl World {
                     let what = format!("p-{place} writes in the middle of a batch");
                     self.checker.broken(self.now, Rule::NotDurable, what);
                 }
+                Action::Remember(known) => self.procs[place].disk.known = Some(known),
                 Action::Send { to, address, message } => {
                     if message.body == Body::Election
                         && election.replace(message.epoch) != Some(message.epoch)
@@ -360,9 +381,6 @@ impl World {
                     if let Note::Leader { me: true, .. } = note {
                         self.counts.elections += 1;
                         self.cue(Cue::Elected, place);
-                    }
-                    if note == (Note::Contested { outcome: Outcome::Unfinished }) {
-                        self.checker.gave_up(&self.procs[place]);
                     }
                     if self.trace.on() {
                         self.trace.noted(self.now, place, &note);

@@ -79,6 +79,21 @@ pub enum OpenError {
         /// The newest format that this program knows.
         known: u32,
     },
+    /// An older program wrote the record.
+    #[error(
+        "{} is a record of format {found}, and this bellwether reads format {known} only; it is left as it is. Run the \
+        older bellwether that wrote it. Or begin anew: stop all processes of this cluster, remove {} from every state \
+        folder, and start them; epochs then begin again at 1, so reset what a resource keeps of them",
+        file.display(), super::RECORD_FILE
+    )]
+    Older {
+        /// The file.
+        file: PathBuf,
+        /// Its format.
+        found: u32,
+        /// The format that this program knows.
+        known: u32,
+    },
     /// The record is of another cluster.
     #[error(
         "{} belongs to the cluster {found:?}, and this process to the cluster {expected:?}: correct --state-dir or \
@@ -119,6 +134,37 @@ impl fmt::Display for Holder {
             None => Ok(()),
         }
     }
+}
+
+/// Why the file of known peers was not read or written. No process ends for it.
+#[derive(Debug, thiserror::Error)]
+pub enum PeersError {
+    /// The system refused.
+    #[error("cannot {attempt} {}: {source}", file.display())]
+    Io {
+        /// The file.
+        file: PathBuf,
+        /// What was tried.
+        attempt: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It does not hold what this program writes to it.
+    #[error("{} is damaged: {why}", file.display())]
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The peers are not such that they could be read again. Nothing was written.
+    #[error("cannot write {}: {source}", file.display())]
+    Limit {
+        /// The file.
+        file: PathBuf,
+        /// What was seen, and what is allowed.
+        source: LimitError,
+    },
 }
 
 /// Why a record is not durable. The file holds the former record or this one, each complete, but it cannot be told

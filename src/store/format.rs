@@ -1,22 +1,21 @@
 //! The record's file: a line of header, then JSON for an operator to read.
 //!
 //! ```text
-//! bellwether record format=1 crc32=0badcafe
+//! bellwether record format=2 crc32=0badcafe
 //! {
 //!   "cluster": …
 //! ```
 //!
 //! The checksum is of everything after the header's line. The format's number is raised when an older program must not
-//! use a newer one's record; a field that an older program may ignore needs no new number. The vote is such a field: it is
-//! there only with `--safety majority`, which a program that does not know it refuses.
+//! use a newer one's record, or a newer one an older one's; a field that an older program may ignore needs no new number.
 
 use super::RECORD_BYTES_MAX;
 use crate::election::{
-    LimitError, NAME_BYTES_MAX, Record, check_cluster, check_entries, check_text, check_voters,
+    ConfigVersion, LimitError, NAME_BYTES_MAX, Record, VoterConfig, check_cluster, check_text,
 };
 
-/// The format that this program writes, and the newest that it reads.
-pub const FORMAT: u32 = 1;
+/// The one format that this program writes and reads.
+pub const FORMAT: u32 = 2;
 
 const MAGIC: &str = "bellwether record format=";
 const CHECKSUM: &str = " crc32=";
@@ -29,6 +28,8 @@ const ERROR_CHARACTERS_MAX: usize = 200;
 pub enum Unreadable {
     /// A newer program wrote it, in this format.
     Newer(u32),
+    /// An older program wrote it, in this format.
+    Older(u32),
     /// They are damaged, or something else.
     Corrupt(String),
 }
@@ -61,8 +62,11 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Record, Unreadable> {
     if format > FORMAT {
         return Err(Unreadable::Newer(format));
     }
-    if format < FORMAT {
+    if format == 0 {
         return Err(Unreadable::Corrupt(format!("there is no format {format}")));
+    }
+    if format < FORMAT {
+        return Err(Unreadable::Older(format));
     }
     if bytes.len() > RECORD_BYTES_MAX {
         return Err(Unreadable::Corrupt(format!("it is longer than {RECORD_BYTES_MAX} bytes")));
@@ -86,21 +90,17 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Record, Unreadable> {
 }
 
 /// What serde says, in one line that is not long: it quotes what it found, whatever that is.
-fn one_line(error: &serde_json::Error) -> String {
+pub(super) fn one_line(error: &serde_json::Error) -> String {
     error.to_string().replace(char::is_control, " ").chars().take(ERROR_CHARACTERS_MAX).collect()
 }
 
 /// The same limits as for what peers send, except for epochs: one's own may have passed the highest that a message may
-/// carry, and must not go back for it; a view's follows from it.
+/// carry, and must not go back for it; a configuration's follows from it.
 fn check(record: &Record) -> Result<(), LimitError> {
     check_cluster(&record.cluster)?;
-    if let Some(leader) = &record.leader {
-        leader.check()?;
-    }
-    check_entries(&record.members)?;
     let Some(vote) = &record.vote else { return Ok(()) };
     check_text("the voter's name", &vote.name, NAME_BYTES_MAX)?;
-    check_voters(&vote.view.voters)
+    VoterConfig { version: ConfigVersion::default(), ..vote.config.clone() }.check()
 }
 
 /// The decimal number at the beginning, and what follows it.

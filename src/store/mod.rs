@@ -4,13 +4,16 @@
 //! and the folder is synced. So at any moment, also after a loss of power, the file holds one complete record, and
 //! after [`Store::save`] has returned it is that one.
 //!
-//! The folder has three files: the record, while it is written the temporary one, and one that is only there to be
-//! locked. That one is never removed: a lock on a removed file would exclude nobody.
+//! The folder has the record, while it is written the temporary one, and a file that is only there to be locked. That one
+//! is never removed: a lock on a removed file would exclude nobody. Beside them is what `peers` writes, which is not
+//! durable.
 
 mod error;
 pub mod format;
+pub mod peers;
 
-pub use error::{Holder, OpenError, SaveError};
+pub use error::{Holder, OpenError, PeersError, SaveError};
+pub use peers::{PEERS_BYTES_MAX, PeersFile};
 
 use crate::election::Record;
 use format::Unreadable;
@@ -21,9 +24,9 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// The longest record, in bytes of its file. The most members and voters with the longest names need about 250 KiB; the
-/// rest is room for fields to come.
-pub const RECORD_BYTES_MAX: usize = 512 * 1024;
+/// The longest record, in bytes of its file. The most voters with the longest names need about 17 KiB; the rest is room
+/// for fields to come.
+pub const RECORD_BYTES_MAX: usize = 64 * 1024;
 
 const RECORD_FILE: &str = "bellwether.record";
 const TEMPORARY_FILE: &str = "bellwether.record.tmp";
@@ -121,7 +124,7 @@ impl Store {
     /// The record and the bytes of its file, if there is one.
     fn read(&self) -> Result<Option<(Vec<u8>, Record)>, OpenError> {
         let file = self.dir.join(RECORD_FILE);
-        let bytes = match read_bounded(&file) {
+        let bytes = match read_bounded(&file, RECORD_BYTES_MAX) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(source) => {
@@ -132,6 +135,7 @@ impl Store {
             Ok(record) => Ok(Some((bytes, record))),
             Err(Unreadable::Corrupt(why)) => Err(OpenError::Corrupt { file, why }),
             Err(Unreadable::Newer(found)) => Err(OpenError::Newer { file, found, known: format::FORMAT }),
+            Err(Unreadable::Older(found)) => Err(OpenError::Older { file, found, known: format::FORMAT }),
         }
     }
 
@@ -216,13 +220,13 @@ fn lock(dir: &Path) -> Result<File, OpenError> {
     Ok(file)
 }
 
-/// A file's bytes, of which one more than [`RECORD_BYTES_MAX`] at most. Does not wait for what is no regular file.
-fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
+/// A file's bytes, of which one more than `bytes_max` at most. Does not wait for what is no regular file.
+fn read_bounded(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
     let file = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }
     let mut bytes = Vec::new();
-    file.take(RECORD_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+    file.take(bytes_max as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

@@ -2,9 +2,10 @@
 //!
 //! Notes follow from what peers do, so every kind of line has a limit of its own: no peer can flood the log.
 
+use super::founding::founding_refused;
 use super::metrics::Metrics;
 use super::printable::value;
-use crate::election::{Epoch, MEMBERS_MAX, Moment, Note, Peer, Question, Reason};
+use crate::election::{Epoch, MEMBERS_MAX, Moment, Note, Peer, Reason, Stage};
 use crate::net::LineLimit;
 use log::Level;
 use std::time::Duration;
@@ -190,50 +191,56 @@ impl Chronicle {
                 (&mut limits.leader, Level::Info, text)
             }
             Note::Recovering => {
-                let text = "this voter has no record: it asks the other voters what it may have forgotten, and does not \
-                            vote before it knows";
+                let text = "this voter has no vote yet: it asks the other voters what it may have forgotten";
                 (&mut limits.voting, Level::Warn, text.to_owned())
             }
             Note::Recovered(epoch) => {
-                (&mut limits.voting, Level::Info, format!("this voter has recovered epoch={epoch}"))
+                (&mut limits.voting, Level::Info, format!("this voter votes from now on epoch={epoch}"))
             }
-            Note::Cautious(wait) => {
+            Note::FoundingRefused(founding) => {
+                (&mut limits.voting, Level::Error, founding_refused(*founding))
+            }
+            Note::RestartGrace(wait) => {
                 let text = format!(
-                    "this voter may have forgotten a promise of a former life: its grants count only together with all others' for a lease, or until \
-                     it hears from a leader wait={}",
+                    "this voter was restarted and may have forgotten a promise: it votes for no process before that is \
+                     over, or before it hears from a leader wait={}",
                     took(*wait)
                 );
                 (&mut limits.voting, Level::Info, text)
             }
-            Note::Refused { voter, question, refusal } => {
-                let asked = match question {
-                    Question::Sounding => "sounding",
-                    Question::Claim => "claim",
+            Note::Denied { voter, stage, denial } => {
+                let asked = match stage {
+                    Stage::PreVote => "pre-vote",
+                    Stage::Vote => "vote",
                 };
-                let text = format!("refused {} asked={asked} refusal={}", who(voter), refusal.name());
+                let text = format!("vote denied {} asked={asked} denial={}", who(voter), denial.name());
                 (&mut limits.contesting, Level::Debug, text)
             }
-            Note::VotersChanged(view) => {
-                let names: Vec<&str> = view.voters.iter().map(String::as_str).collect();
+            Note::VotersChanged(config) => {
+                let names: Vec<&str> = config.voters.iter().map(String::as_str).collect();
                 let text = format!(
-                    "voters={} view_epoch={} view_version={}",
+                    "voters={} config_epoch={} config_version={}",
                     names.join(","),
-                    view.stamp.epoch,
-                    view.stamp.version
+                    config.version.epoch,
+                    config.version.version
                 );
                 (&mut limits.voting, Level::Info, text)
             }
-            Note::LeaseDiffers { peer, lease_ms } => {
-                let text = format!(
-                    "a peer was given another --lease; give all the same one as soon as the rollout is over {} \
-                     lease={lease_ms}ms",
-                    who(peer)
-                );
-                (&mut limits.differs, Level::Warn, text)
+            Note::LeaseInUse { lease_ms, bound_ms, given_ms } => {
+                let values = format!("lease={lease_ms}ms bound={bound_ms}ms given={given_ms}ms");
+                if lease_ms == given_ms {
+                    (&mut limits.voting, Level::Info, format!("the voters' lease {values}"))
+                } else {
+                    let text = format!(
+                        "this process was started with another --lease than the voters use; the lease changes when a \
+                         majority of them has the same other one {values}"
+                    );
+                    (&mut limits.differs, Level::Warn, text)
+                }
             }
             Note::VotersDiffer(peer) => {
                 let text = format!(
-                    "a peer was given other --voters; the voters change when a majority of them agrees {}",
+                    "a peer was started with other --voters; the voters change when a majority of them agrees {}",
                     who(peer)
                 );
                 (&mut limits.differs, Level::Warn, text)

@@ -321,7 +321,7 @@ impl Metrics {
             let left =
                 view.valid_until.filter(|_| leads == 1).map_or(Duration::ZERO, |until| until.since(now));
             inner.lease_remaining.set(left.as_secs_f64());
-            let voters = voting.view.as_ref().map_or(0, |known| known.voters.len());
+            let voters = voting.config.as_ref().map_or(0, |config| config.voters.len());
             inner.voters.set(i64::try_from(voters).unwrap_or(i64::MAX));
             families.extend(inner.voting.gather());
         }

@@ -5,8 +5,8 @@ use super::{
     checksum, tag,
 };
 use crate::election::{
-    Body, Entry, Epoch, LimitError, MEMBERS_MAX, MembershipVersion, Message, ProcessId, Recollection,
-    VOTERS_MAX, ViewStamp, VoterView, check_cluster, check_text,
+    Body, ConfigVersion, Entry, Epoch, LimitError, MEMBERS_MAX, MembershipVersion, Message, ProcessId,
+    RecoveredState, VOTERS_MAX, VoteRequest, VoterConfig, check_cluster, check_text,
 };
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -119,27 +119,14 @@ fn payload(tag: u16, payload: &[u8]) -> Result<Frame, DecodeError> {
         tag::TELL => message(reader("tell"), |fields| {
             Ok(Body::Tell { leader: fields.take()?, entries: fields.entries()? })
         }),
-        tag::CONTEST => message(reader("contest"), |fields| {
-            Ok(Body::Contest {
-                question: fields.take()?,
-                ballot: fields.take()?,
-                freed: fields.take()?,
-                view: fields.view()?,
-            })
+        tag::VOTE_REQUEST => message(reader("vote_request"), |fields| {
+            let (ballot, contender, transfer) = (fields.take()?, fields.take()?, fields.take()?);
+            Ok(Body::VoteRequest(VoteRequest { ballot, contender, transfer, config: fields.config()? }))
         }),
         tag::VOTE => message(reader("vote"), |fields| {
-            Ok(Body::Vote {
-                question: fields.take()?,
-                epoch: fields.take()?,
-                incarnation: fields.take()?,
-                asked_at: fields.take()?,
-                verdict: fields.take()?,
-                view: fields.view()?,
-                lease_ms: fields.take()?,
-            })
-        }),
-        tag::WITHDRAW => message(reader("withdraw"), |fields| {
-            Ok(Body::Withdraw { epoch: fields.take()?, incarnation: fields.take()? })
+            let (ballot, outcome) = (fields.take()?, fields.take()?);
+            let config = if fields.take()? { Some(fields.config()?) } else { None };
+            Ok(Body::Vote { ballot, outcome, config })
         }),
         tag::RENEW => message(reader("renew"), |fields| {
             let sequence = fields.take()?;
@@ -147,34 +134,36 @@ fn payload(tag: u16, payload: &[u8]) -> Result<Frame, DecodeError> {
             let membership = MembershipVersion { epoch, version };
             let lease_ms = fields.take()?;
             let (epoch, version) = fields.epoch_behind()?;
-            Ok(Body::Renew { sequence, membership, lease_ms, view: ViewStamp { epoch, version } })
+            Ok(Body::Renew { sequence, membership, lease_ms, config: ConfigVersion { epoch, version } })
         }),
         tag::RENEWED => message(reader("renewed"), |fields| {
             Ok(Body::Renewed {
                 sequence: fields.take()?,
                 membership: fields.take()?,
                 promised: fields.take()?,
-                view: fields.take()?,
-                target: fields.take()?,
-                lease_ms: fields.take()?,
+                config: fields.take()?,
+                flags: fields.take()?,
             })
         }),
-        tag::VOTERS => message(reader("voters"), |fields| Ok(Body::Voters { view: fields.view()? })),
+        tag::CONFIGURATION => {
+            message(reader("configuration"), |fields| Ok(Body::Configuration { config: fields.config()? }))
+        }
         tag::RECOVER => message(reader("recover"), |fields| {
             Ok(Body::Recover { round: fields.take()?, incarnation: fields.take()? })
         }),
         tag::RECOVERED => message(reader("recovered"), |fields| {
+            let (round, incarnation) = (fields.take()?, fields.take()?);
             Ok(Body::Recovered {
-                round: fields.take()?,
-                incarnation: fields.take()?,
-                recollection: fields.recollection()?,
-                target: fields.take()?,
+                round,
+                incarnation,
+                state: fields.recovered_state()?,
+                flags: fields.take()?,
             })
         }),
-        tag::PREPARED => {
-            message(reader("prepared"), |fields| Ok(Body::Prepared { majority: fields.take()? }))
+        tag::PROPOSE_TRANSFER => message(reader("propose_transfer"), |_| Ok(Body::ProposeTransfer)),
+        tag::TRANSFER_READY => {
+            message(reader("transfer_ready"), |fields| Ok(Body::TransferReady { majority: fields.take()? }))
         }
-        tag::PREPARE => message(reader("prepare"), |_| Ok(Body::Prepare)),
         tag => Ok(Frame::Unknown { tag }),
     }
 }
@@ -222,11 +211,8 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn take<T: Deserialize<'a>>(&mut self) -> Result<T, DecodeError> {
-        let (value, rest) = postcard::take_from_bytes(self.rest).map_err(|source| DecodeError::Payload {
-            frame: self.frame,
-            bytes: self.bytes,
-            source,
-        })?;
+        let (value, rest) =
+            postcard::take_from_bytes(self.rest).map_err(|source| self.payload_error(source))?;
         self.rest = rest;
         Ok(value)
     }
@@ -251,9 +237,9 @@ impl<'a> Reader<'a> {
         Ok((Epoch(self.epoch.0.wrapping_sub(behind)), version))
     }
 
-    /// A voter view, of whose names the same holds.
-    fn view(&mut self) -> Result<VoterView, DecodeError> {
-        let stamp = self.take()?;
+    /// A configuration, of whose names the same holds.
+    fn config(&mut self) -> Result<VoterConfig, DecodeError> {
+        let version = self.take()?;
         let announced: u64 = self.take()?;
         if announced > VOTERS_MAX as u64 {
             let voters = usize::try_from(announced).unwrap_or(usize::MAX);
@@ -263,15 +249,22 @@ impl<'a> Reader<'a> {
         for _ in 0..announced {
             voters.insert(self.take()?);
         }
-        Ok(VoterView { stamp, voters })
+        Ok(VoterConfig { version, voters, lease_ms: self.take()?, bound_ms: self.take()? })
     }
 
-    /// A recollection with its view, or none.
-    fn recollection(&mut self) -> Result<Option<Recollection>, DecodeError> {
-        if !self.take::<bool>()? {
-            return Ok(None);
+    /// What a process knows from its record, by the number that postcard gives each variant.
+    fn recovered_state(&mut self) -> Result<RecoveredState, DecodeError> {
+        match self.take::<u32>()? {
+            0 => Ok(RecoveredState::Empty),
+            1 => Ok(RecoveredState::Founding(self.config()?)),
+            2 => Ok(RecoveredState::Founded(self.config()?)),
+            _ => Err(self.payload_error(postcard::Error::DeserializeBadEnum)),
         }
-        Ok(Some(Recollection { view: self.view()?, lease_longest_ms: self.take()? }))
+    }
+
+    /// The payload is not what this version has there.
+    fn payload_error(&self, source: postcard::Error) -> DecodeError {
+        DecodeError::Payload { frame: self.frame, bytes: self.bytes, source }
     }
 
     /// Names the frame in an error of a limit.

@@ -1,7 +1,7 @@
 //! Frames to bytes.
 
 use super::{FRAME_BYTES_MAX, HEADER_BYTES, Hello, LENGTH_BYTES, REFUSE_TEXT_BYTES_MAX, Refusal, Stamp, tag};
-use crate::election::{Body, Epoch, LimitError, Message, check_cluster};
+use crate::election::{Body, Epoch, LimitError, Message, VoteRequest, check_cluster};
 use serde::Serialize;
 
 /// A message's frame. The error says which part is beyond its limit; a receiver would refuse it.
@@ -12,7 +12,7 @@ pub fn encode_message(stamp: &Stamp, message: &Message) -> Result<Vec<u8>, Limit
     let frame = begin(tag::of(&message.body));
     let frame = put(frame, &(stamp, message.epoch));
     let frame = match &message.body {
-        Body::Election | Body::Answer | Body::Ask | Body::Prepare => frame,
+        Body::Election | Body::Answer | Body::Ask | Body::ProposeTransfer => frame,
         Body::Coordinator { elected_at_ms } => put(frame, elected_at_ms),
         Body::Heartbeat { sequence, membership } | Body::HeartbeatAck { sequence, membership } => {
             put(frame, &(sequence, membership))
@@ -22,27 +22,26 @@ pub fn encode_message(stamp: &Stamp, message: &Message) -> Result<Vec<u8>, Limit
         Body::Leave { version, id } => put(frame, &(version, id)),
         Body::Resign { successor, leaving } => put(frame, &(successor, leaving)),
         Body::Tell { leader, entries } => put(frame, &(leader, entries)),
-        Body::Contest { question, ballot, freed, view } => put(frame, &(question, ballot, freed, view)),
-        Body::Vote { question, epoch, incarnation, asked_at, verdict, view, lease_ms } => {
-            put(frame, &(question, epoch, incarnation, asked_at, verdict, view, lease_ms))
+        Body::VoteRequest(VoteRequest { ballot, contender, transfer, config }) => {
+            put(frame, &(ballot, contender, transfer, config))
         }
-        Body::Withdraw { epoch, incarnation } => put(frame, &(epoch, incarnation)),
-        Body::Renew { sequence, membership, lease_ms, view } => {
-            // A leader writes list and view in its own epoch, all but always: as distances that costs a byte each, not
-            // nine, and so keeps the longest name of a cluster within a heartbeat's 128 bytes.
+        Body::Vote { ballot, outcome, config } => put(frame, &(ballot, outcome, config)),
+        Body::Renew { sequence, membership, lease_ms, config } => {
+            // A leader writes list and configuration in its own epoch, all but always: as distances that costs a byte
+            // each, not nine, and so keeps the longest name of a cluster within a heartbeat's 128 bytes.
             let behind = |epoch: Epoch| message.epoch.0.wrapping_sub(epoch.0);
             let membership = (behind(membership.epoch), membership.version);
-            put(frame, &(sequence, membership, lease_ms, (behind(view.epoch), view.version)))
+            put(frame, &(sequence, membership, lease_ms, (behind(config.epoch), config.version)))
         }
-        Body::Renewed { sequence, membership, promised, view, target, lease_ms } => {
-            put(frame, &(sequence, membership, promised, view, target, lease_ms))
+        Body::Renewed { sequence, membership, promised, config, flags } => {
+            put(frame, &(sequence, membership, promised, config, flags))
         }
-        Body::Voters { view } => put(frame, &(view,)),
+        Body::Configuration { config } => put(frame, &(config,)),
         Body::Recover { round, incarnation } => put(frame, &(round, incarnation)),
-        Body::Recovered { round, incarnation, recollection, target } => {
-            put(frame, &(round, incarnation, recollection, target))
+        Body::Recovered { round, incarnation, state, flags } => {
+            put(frame, &(round, incarnation, state, flags))
         }
-        Body::Prepared { majority } => put(frame, &(majority,)),
+        Body::TransferReady { majority } => put(frame, &(majority,)),
     };
     Ok(seal(frame))
 }

@@ -17,16 +17,15 @@ pub(super) const LEAVE: u16 = 23;
 pub(super) const RESIGN: u16 = 24;
 pub(super) const ASK: u16 = 25;
 pub(super) const TELL: u16 = 26;
-pub(super) const CONTEST: u16 = 27;
-pub(super) const VOTE: u16 = 28;
-pub(super) const WITHDRAW: u16 = 29;
-pub(super) const RENEW: u16 = 30;
-pub(super) const RENEWED: u16 = 31;
-pub(super) const VOTERS: u16 = 32;
+pub(super) const VOTE_REQUEST: u16 = 37;
+pub(super) const VOTE: u16 = 38;
+pub(super) const RENEW: u16 = 39;
+pub(super) const RENEWED: u16 = 40;
+pub(super) const CONFIGURATION: u16 = 41;
 pub(super) const RECOVER: u16 = 33;
-pub(super) const RECOVERED: u16 = 34;
-pub(super) const PREPARE: u16 = 35;
-pub(super) const PREPARED: u16 = 36;
+pub(super) const RECOVERED: u16 = 42;
+pub(super) const PROPOSE_TRANSFER: u16 = 35;
+pub(super) const TRANSFER_READY: u16 = 36;
 
 /// The number of a message's kind.
 pub(super) fn of(body: &Body) -> u16 {
@@ -42,15 +41,14 @@ pub(super) fn of(body: &Body) -> u16 {
         Body::Resign { .. } => RESIGN,
         Body::Ask => ASK,
         Body::Tell { .. } => TELL,
-        Body::Contest { .. } => CONTEST,
+        Body::VoteRequest(_) => VOTE_REQUEST,
         Body::Vote { .. } => VOTE,
-        Body::Withdraw { .. } => WITHDRAW,
         Body::Renew { .. } => RENEW,
         Body::Renewed { .. } => RENEWED,
-        Body::Voters { .. } => VOTERS,
+        Body::Configuration { .. } => CONFIGURATION,
         Body::Recover { .. } => RECOVER,
         Body::Recovered { .. } => RECOVERED,
-        Body::Prepare => PREPARE,
-        Body::Prepared { .. } => PREPARED,
+        Body::ProposeTransfer => PROPOSE_TRANSFER,
+        Body::TransferReady { .. } => TRANSFER_READY,
     }
 }

@@ -33,8 +33,8 @@ const TARGETS: [Target; 4] = [
         seeds: seeds::frames,
         reached: &[
             "payload", "limit", "unknown", "hello", "refuse", "bye", "election", "answer", "coordinator", "heartbeat",
-            "heartbeat_ack", "membership", "join", "leave", "resign", "ask", "tell", "contest", "vote", "withdraw",
-            "renew", "renewed", "voters", "recover", "recovered", "prepare", "prepared",
+            "heartbeat_ack", "membership", "join", "leave", "resign", "ask", "tell", "vote_request", "vote", "renew",
+            "renewed", "configuration", "recover", "recovered", "propose_transfer", "transfer_ready",
         ],
     },
     Target {
@@ -53,7 +53,7 @@ const TARGETS: [Target; 4] = [
         name: "record",
         property: properties::record,
         seeds: seeds::records,
-        reached: &["record", "newer", "corrupt"],
+        reached: &["record", "newer", "older", "corrupt"],
     },
 ];
 

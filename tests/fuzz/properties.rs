@@ -7,8 +7,8 @@
 use bellwether::election::{MEMBERS_MAX, VOTERS_MAX};
 use bellwether::http::head::{Refusal, parse, too_large};
 use bellwether::http::{HEAD_BYTES_MAX, HEADERS_MAX, Request};
-use bellwether::store::RECORD_BYTES_MAX;
 use bellwether::store::format::{FORMAT, Unreadable, from_bytes, to_bytes};
+use bellwether::store::{RECORD_BYTES_MAX, peers};
 use bellwether::wire::{
     DecodeError, FRAME_BYTES_MAX, Frame, HELLO_BYTES_MAX, Hello, REFUSE_TEXT_BYTES_MAX, Refusal as Reason,
     VERSION, VERSION_MIN, decode, encode_bye, encode_hello, encode_message, encode_refuse,
@@ -245,9 +245,13 @@ fn check_request(request: &Request<'_>, head: &[u8]) {
 // --- The durable record -----------------------------------------------------------------------------------------
 
 /// `store::format`: no panic; what can be read can be written, to bytes which read as the same. Done with the bytes as
-/// they are and with a right checksum.
+/// they are and with a right checksum. The same bytes as a file of known peers: no panic, and nothing beyond its limits.
 pub fn record(bytes: &[u8]) -> &'static str {
     check_record(bytes);
+    if let Ok(known) = peers::from_bytes(bytes) {
+        assert!(known.members.len() <= MEMBERS_MAX, "{} members", known.members.len());
+        assert!(known.members.iter().all(|member| member.peer.check().is_ok()));
+    }
     check_record(&summed_record(bytes))
 }
 
@@ -255,8 +259,7 @@ fn check_record(bytes: &[u8]) -> &'static str {
     match from_bytes(bytes) {
         Ok(record) => {
             assert!(bytes.len() <= RECORD_BYTES_MAX, "a record of {} bytes was read", bytes.len());
-            assert!(record.members.len() <= MEMBERS_MAX, "{} members", record.members.len());
-            let voters = record.vote.as_ref().map_or(1, |vote| vote.view.voters.len());
+            let voters = record.vote.as_ref().map_or(1, |vote| vote.config.voters.len());
             assert!((1..=VOTERS_MAX).contains(&voters), "{voters} voters");
             let again = to_bytes(&record)
                 .unwrap_or_else(|error| panic!("{record:?} was let in beyond a limit: {error}"));
@@ -266,6 +269,10 @@ fn check_record(bytes: &[u8]) -> &'static str {
         Err(Unreadable::Newer(format)) => {
             assert!(format > FORMAT, "{format}");
             "newer"
+        }
+        Err(Unreadable::Older(format)) => {
+            assert!((1..FORMAT).contains(&format), "{format}");
+            "older"
         }
         Err(Unreadable::Corrupt(why)) => {
             check_error(&why);
@@ -280,7 +287,7 @@ fn summed_record(bytes: &[u8]) -> Vec<u8> {
     let end = bytes.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let (line, json) = bytes.split_at(end);
     let begin = line.windows(CHECKSUM.len()).position(|window| window == CHECKSUM);
-    let begin = begin.map_or(&b"bellwether record format=1"[..], |at| &line[..at]);
+    let begin = begin.map_or(&b"bellwether record format=2"[..], |at| &line[..at]);
     let checksum = format!("{:08x}\n", crc32fast::hash(json));
     [begin, CHECKSUM, checksum.as_bytes(), json].concat()
 }

@@ -1,9 +1,9 @@
 //! The inputs that fuzzing begins with, by file name: of each kind a sound one, and what is hostile in a way of its own.
 
 use bellwether::election::{
-    Ballot, Body, Entry, Epoch, Incarnation, Incumbent, MembershipVersion, Message, Moment, NAME_BYTES_MAX,
-    Peer, Priority, Process, ProcessId, Question, Recollection, Record, Refusal, State, VOTERS_MAX, Verdict,
-    ViewStamp, VoteRecord, VoterView,
+    Ballot, Body, ConfigVersion, Denial, Entry, Epoch, Flags, Incarnation, Incumbent, KnownPeers,
+    MembershipVersion, Message, Moment, NAME_BYTES_MAX, Peer, Priority, ProcessId, Record, RecoveredState,
+    Stage, State, VOTERS_MAX, VoteOutcome, VoteRecord, VoteRequest, VoterConfig,
 };
 use bellwether::store::format::to_bytes;
 use bellwether::wire::{Hello, Level, Refusal as Reason, Stamp, encode_hello, encode_message, encode_refuse};
@@ -38,9 +38,10 @@ fn entries() -> Vec<Entry> {
     vec![Entry { peer: peer(), state: State::Alive }, Entry { peer: other, state: State::Failed }]
 }
 
-fn view(voters: usize) -> VoterView {
-    let stamp = ViewStamp { epoch: Epoch(299), version: 2 };
-    VoterView { stamp, voters: (0..voters).map(|k| format!("web-{k}")).collect() }
+fn config(voters: usize) -> VoterConfig {
+    let version = ConfigVersion { epoch: Epoch(299), version: 2 };
+    let voters = (0..voters).map(|k| format!("web-{k}")).collect();
+    VoterConfig { version, voters, lease_ms: 1500, bound_ms: 2000 }
 }
 
 /// A frame with a right length and a right checksum, whatever is in it.
@@ -73,45 +74,38 @@ const ASKED_AT: Moment = Moment(Duration::from_millis(70_000));
 pub fn frames() -> Seeds {
     let stamp = Stamp { cluster: "web".to_owned(), id: peer().id, priority: Priority::DEFAULT };
     let (epoch, incarnation) = (Epoch(301), Incarnation(7));
-    let question = Question::Claim;
-    let ballot = Ballot { epoch, incarnation, asked_at: ASKED_AT, lease_ms: 1500 };
+    let (stage, lease_ms) = (Stage::Vote, 1500);
+    let ballot = Ballot { stage, epoch, incarnation, asked_at: ASKED_AT, lease_ms };
+    let pre_vote = Ballot { stage: Stage::PreVote, ..ballot };
     let membership = MembershipVersion { epoch: Epoch(300), version: 5 };
-    let vote = |verdict, voters| {
-        let (asked_at, view, lease_ms) = (ASKED_AT, view(voters), 1500);
-        Body::Vote { question, epoch, incarnation, asked_at, verdict, view, lease_ms }
+    let flags = Flags { voters: u64::MAX, lease_ms };
+    let request = |ballot, contender, transfer| {
+        Body::VoteRequest(VoteRequest { ballot, contender, transfer, config: config(3) })
     };
-    let recollection = Recollection { view: view(5), lease_longest_ms: 1500 };
+    let vote = |ballot, outcome, config| Body::Vote { ballot, outcome, config };
+    let denied = |denial| vote(ballot, VoteOutcome::Denied(denial), None);
+    let recovered = |state| Body::Recovered { round: 2, incarnation, state, flags };
+    let stores = config(3).version;
     let bodies = [
+        ("pre_vote", request(pre_vote, false, None)),
+        ("pre_vote_of_a_transfer", request(pre_vote, true, Some(Epoch(300)))),
+        ("vote_request", request(ballot, true, None)),
+        ("vote_granted", vote(ballot, VoteOutcome::Granted, None)),
+        ("vote_denied_for_a_promise", denied(Denial::Promised { for_ms: 700 })),
+        ("vote_denied_in_the_grace", denied(Denial::Grace { for_ms: 700 })),
         (
-            "sounding",
-            Body::Contest { question: Question::Sounding, ballot, freed: Some(Epoch(300)), view: view(3) },
+            "vote_denied_with_a_configuration",
+            vote(ballot, VoteOutcome::Denied(Denial::OlderConfig), Some(config(VOTERS_MAX))),
         ),
-        ("claim", Body::Contest { question, ballot, freed: None, view: view(3) }),
-        ("vote_yes", vote(Verdict::Yes, 3)),
-        ("vote_conditional", vote(Verdict::Conditional, VOTERS_MAX)),
-        ("vote_no", vote(Verdict::No(Refusal::Promised { for_ms: 700 }), 3)),
-        ("withdraw", Body::Withdraw { epoch, incarnation }),
-        ("renew", Body::Renew { sequence: 70_000, membership, lease_ms: 1500, view: view(3).stamp }),
-        (
-            "renewed",
-            Body::Renewed {
-                sequence: 70_000,
-                membership,
-                promised: true,
-                view: view(3).stamp,
-                target: u64::MAX,
-                lease_ms: 1500,
-            },
-        ),
-        ("voters", Body::Voters { view: view(3) }),
+        ("renew", Body::Renew { sequence: 70_000, membership, lease_ms, config: stores }),
+        ("renewed", Body::Renewed { sequence: 70_000, membership, promised: true, config: stores, flags }),
+        ("configuration", Body::Configuration { config: config(3) }),
         ("recover", Body::Recover { round: 2, incarnation }),
-        (
-            "recovered",
-            Body::Recovered { round: 2, incarnation, recollection: Some(recollection), target: u64::MAX },
-        ),
-        ("recovered_nothing", Body::Recovered { round: 2, incarnation, recollection: None, target: 1 }),
-        ("prepare", Body::Prepare),
-        ("prepared", Body::Prepared { majority: true }),
+        ("recovered_founded", recovered(RecoveredState::Founded(config(5)))),
+        ("recovered_founding", recovered(RecoveredState::Founding(config(5)))),
+        ("recovered_empty", recovered(RecoveredState::Empty)),
+        ("propose_transfer", Body::ProposeTransfer),
+        ("transfer_ready", Body::TransferReady { majority: true }),
         (
             "tell",
             Body::Tell {
@@ -132,9 +126,11 @@ pub fn frames() -> Seeds {
     let too_many = postcard::to_stdvec(&(membership, vec![&entries()[0]; 3], 257_u64)).unwrap();
     seeds.extend(named([
         ("hostile_huge_list", with(21, &[&[0, 0][..], &huge].concat())),
-        ("hostile_huge_set", with(32, &[&[0, 0][..], &huge].concat())),
-        ("hostile_set_with_doubles", with(32, &[1, 1, 3, 1, b'b', 1, b'a', 1, b'b'])),
-        ("hostile_empty_set", with(32, &[1, 1, 0])),
+        ("hostile_huge_set", with(41, &[&[0, 0][..], &huge].concat())),
+        ("hostile_set_with_doubles", with(41, &[1, 1, 3, 1, b'b', 1, b'a', 1, b'b', 5, 5])),
+        ("hostile_empty_set", with(41, &[1, 1, 0, 5, 5])),
+        ("hostile_bound_below_the_lease", with(41, &[1, 1, 1, 1, b'a', 5, 4])),
+        ("hostile_unknown_state", with(42, &[1, 1, 3, 1, 1])),
         ("hostile_huge_text", framed(25, &[&huge[..], b"web"].concat())),
         ("hostile_text_not_utf8", framed(25, &[&[1, 0xff][..], &start()].concat())),
         ("hostile_control_character", framed(2, &[1, 2, b'a', 7])),
@@ -230,34 +226,26 @@ pub fn http_heads() -> Seeds {
 }
 
 pub fn records() -> Seeds {
-    let small = Record {
-        cluster: "web".to_owned(),
-        id: peer().id,
-        epoch: Epoch(300),
-        leader: None,
-        members: vec![],
-        vote: None,
-    };
-    let full = Record { leader: Some(peer()), members: entries(), ..small.clone() };
-    let vote = VoteRecord {
-        name: "web-0".to_owned(),
-        granted_to: Some(Process { id: peer().id, incarnation: Incarnation(7) }),
-        view: view(3),
-        lease_longest_ms: 1500,
-    };
-    let voter = Record { vote: Some(vote), ..full.clone() };
+    let small = Record { cluster: "web".to_owned(), id: peer().id, epoch: Epoch(300), vote: None };
+    let known = KnownPeers { cluster: "web".to_owned(), leader: Some(peer()), members: entries() };
+    let known = serde_json::to_string(&known).unwrap();
+    let vote = VoteRecord { name: "web-0".to_owned(), founding: false, config: config(3) };
+    let founding = VoteRecord { founding: true, ..vote.clone() };
+    let founding = Record { vote: Some(founding), ..small.clone() };
+    let voter = Record { vote: Some(vote), ..small.clone() };
     let summed = |json: &str| {
         let checksum = crc32fast::hash(json.as_bytes());
-        format!("bellwether record format=1 crc32={checksum:08x}\n{json}").into_bytes()
+        format!("bellwether record format=2 crc32={checksum:08x}\n{json}").into_bytes()
     };
     let compact = serde_json::to_string(&voter).unwrap();
-    let bytes = to_bytes(&full).unwrap();
+    let bytes = to_bytes(&voter).unwrap();
     let flipped: Vec<u8> = bytes.iter().enumerate().map(|(k, byte)| byte ^ u8::from(k == 100) << 3).collect();
-    let newer = [&b"bellwether record format=2 crc32=00000000\n"[..], compact.as_bytes()].concat();
+    let newer = [&b"bellwether record format=3 crc32=00000000\n"[..], compact.as_bytes()].concat();
     named([
         ("small", to_bytes(&small).unwrap()),
-        ("full", bytes.clone()),
-        ("voter", to_bytes(&voter).unwrap()),
+        ("voter", bytes.clone()),
+        ("founding_voter", to_bytes(&founding).unwrap()),
+        ("bound_below_the_lease", summed(&compact.replacen(":2000", ":1499", 1))),
         ("compact", summed(&compact)),
         ("highest_epoch", to_bytes(&Record { epoch: Epoch(u64::MAX), ..small }).unwrap()),
         ("field_of_a_newer_version", summed(&compact.replacen('{', "{\"more\":[{}],", 1))),
@@ -268,7 +256,6 @@ pub fn records() -> Seeds {
         ("epoch_as_text", summed(&compact.replacen(":300,", ":\"300\",", 1))),
         ("control_character", summed(&compact.replacen("\"web\"", "\"w\\u0007b\"", 1))),
         ("lone_surrogate", summed(&compact.replacen("\"web\"", "\"w\\ud800b\"", 1))),
-        ("unknown_state", summed(&compact.replacen("\"Alive\"", "\"A\\nlive\"", 1))),
         ("no_voters", summed(&compact.replacen("[\"web-0\",\"web-1\",\"web-2\"]", "[]", 1))),
         ("many_voters", summed(&compact.replacen("\"web-1\"", &many(VOTERS_MAX), 1))),
         ("deep", summed(&"[".repeat(200))),
@@ -277,9 +264,12 @@ pub fn records() -> Seeds {
         ("cut_off_in_its_first_line", bytes[..30].to_vec()),
         ("flipped", flipped),
         ("newer", newer),
+        ("format_1", b"bellwether record format=1 crc32=00000000\n".to_vec()),
         ("format_0", b"bellwether record format=0 crc32=00000000\n".to_vec()),
         ("great_format", b"bellwether record format=99999999999".to_vec()),
         ("json_alone", compact.into_bytes()),
+        ("known_peers", known.clone().into_bytes()),
+        ("known_peers_of_unknown_state", known.replacen("\"Alive\"", "\"A\\nlive\"", 1).into_bytes()),
         ("zeros", vec![0; 64]),
     ])
 }

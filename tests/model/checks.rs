@@ -1,6 +1,6 @@
 //! The model as stateright takes it: what may happen next in a world, within which bounds, and what must hold.
 
-use super::world::{Faults, LATE_MAX, Rules, World, name};
+use super::world::{Faults, LATE_MAX, PAUSE_MAX, Rules, World, name};
 use bellwether::election::{Epoch, Role, Timer};
 use stateright::{Checker, HasDiscoveries, Model, Path, Property};
 use std::fmt;
@@ -39,6 +39,10 @@ pub enum Step {
     Resume(usize),
     /// It is told to stop.
     Stop(usize),
+    /// It is replaced by one with another `--lease`.
+    Relet(usize),
+    /// It begins to ask for a shorter lease, or for the configuration's again.
+    Short(usize, bool),
 }
 
 /// How far is looked, beside the budget of faults.
@@ -48,14 +52,14 @@ pub struct Bounds {
     pub epochs: u64,
     /// Ticks for which a voter without its record has tried to recover.
     pub recovery: u64,
-    /// Ticks for which a process is paused.
-    pub pause: u64,
 }
 
 /// The worlds that can come of one.
 #[derive(Clone, Debug)]
 pub struct Worlds {
     pub first: World,
+    /// Others to begin with.
+    pub others: Vec<World>,
     pub bounds: Bounds,
     /// Whether one may be elected where another was, or lead beside it (`classic`).
     pub classic: bool,
@@ -85,9 +89,12 @@ impl Worlds {
         agreed_after: Option<u64>,
     ) -> Worlds {
         first.faults = faults;
+        first.delays = faults.delays > 0;
+        first.pauses = faults.pauses > 0;
         first.calm_max = agreed_after.unwrap_or_default();
         Worlds {
             first,
+            others: Vec::new(),
             bounds,
             classic,
             agreed_after,
@@ -95,6 +102,15 @@ impl Worlds {
             gave_up: Arc::default(),
             replay: Arc::default(),
         }
+    }
+
+    /// What can come of these worlds with these faults, for safety alone.
+    #[cfg(feature = "mutations")]
+    pub fn of_all(worlds: Vec<World>, faults: Faults, bounds: Bounds) -> Worlds {
+        let mut models = worlds.into_iter().map(|world| Worlds::of(world, faults, bounds, false, None));
+        let mut model = models.next().expect("one world at least");
+        model.others = models.map(|other| other.first).collect();
+        model
     }
 
     fn epoch_max(&self) -> u64 {
@@ -120,10 +136,10 @@ impl Worlds {
 impl fmt::Display for Worlds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let World { rules, faults, .. } = &self.first;
-        let Bounds { epochs, recovery, pause } = self.bounds;
+        let Bounds { epochs, recovery } = self.bounds;
         let order = if rules.in_order { "in order" } else { "in any order" };
         write!(f, "n = {}, messages {order}, {faults}; at most {epochs} more epochs, ", rules.len())?;
-        write!(f, "{recovery} ticks of recovery, {pause} of pause, {LATE_MAX} of delay")?;
+        write!(f, "{recovery} ticks of recovery, {PAUSE_MAX} of pause, {LATE_MAX} of delay")?;
         match self.agreed_after {
             Some(calm) => write!(f, "; agreed after {calm} ticks of calm"),
             None => Ok(()),
@@ -136,7 +152,7 @@ impl Model for Worlds {
     type Action = Step;
 
     fn init_states(&self) -> Vec<World> {
-        vec![self.first.clone()]
+        std::iter::once(&self.first).chain(&self.others).cloned().collect()
     }
 
     fn actions(&self, world: &World, steps: &mut Vec<Step>) {
@@ -155,7 +171,7 @@ impl Model for Worlds {
     fn within_boundary(&self, world: &World) -> bool {
         highest(world) <= self.epoch_max()
             && world.longest_recovery() <= self.bounds.recovery
-            && world.longest_pause() <= self.bounds.pause
+            && world.longest_pause() <= PAUSE_MAX
     }
 
     fn properties(&self) -> Vec<Property<Worlds>> {
@@ -235,6 +251,12 @@ pub fn steps_of(world: &World) -> Vec<Step> {
         if left.stops > 0 {
             steps.push(Step::Stop(k));
         }
+        if left.relets > 0 && world.may_relet(k) {
+            steps.push(Step::Relet(k));
+        }
+        if world.nodes[k].short || left.shorts > 0 {
+            steps.push(Step::Short(k, !world.nodes[k].short));
+        }
     }
     if !world.cuts.is_empty() {
         steps.push(Step::Heal);
@@ -296,6 +318,14 @@ pub fn take(world: &World, step: Step) -> World {
             next.faults.stops -= 1;
             next.stop(k);
         }
+        Step::Relet(k) => {
+            next.faults.relets -= 1;
+            next.relet(k);
+        }
+        Step::Short(k, short) => {
+            next.faults.shorts -= u8::from(short);
+            next.ask_for(k, short);
+        }
     }
     // Who has nothing to do has no turn.
     while next.turn < n && (!next.runs(next.turn) || idle(&next)) {
@@ -312,7 +342,8 @@ fn idle(world: &World) -> bool {
 pub fn settle(mut world: World, ticks: u64) -> World {
     let end = world.tick + ticks;
     while world.tick < end {
-        let step = steps_of(&world)[0];
+        // What is broken goes no further.
+        let Some(step) = steps_of(&world).first().copied() else { break };
         world = take(&world, step);
     }
     world
@@ -335,11 +366,27 @@ pub fn search(title: &str, mut model: Worlds, limit: Duration, wanted: &[&'stati
     // Who came first may have come a long way: look again within less.
     while let Some((_, path)) = &found.path {
         let steps = path.clone().into_actions().len();
+        if steps == 0 {
+            break;
+        }
         model.until = Some(Instant::now() + limit);
         let Found { path: Some(shorter), .. } = run(title, &model, wanted, Some(steps)) else { break };
         found.path = Some(shorter);
     }
     found
+}
+
+/// Looks at everything within the bounds and so many steps, or for the first path that there is.
+#[cfg(feature = "mutations")]
+pub fn search_to(
+    title: &str,
+    mut model: Worlds,
+    limit: Duration,
+    wanted: &[&'static str],
+    depth: Option<usize>,
+) -> Found {
+    model.until = Some(Instant::now() + limit);
+    run(title, &model, wanted, depth)
 }
 
 fn run(title: &str, model: &Worlds, wanted: &[&'static str], depth: Option<usize>) -> Found {
@@ -412,6 +459,9 @@ fn said(world: &World, step: Step) -> String {
         Step::Pause(k) => format!("+ pause {}", p(k)),
         Step::Resume(k) => format!("+ resume {}", p(k)),
         Step::Stop(k) => format!("+ stop {}", p(k)),
+        Step::Relet(k) => format!("+ restart {} with another lease", p(k)),
+        Step::Short(k, true) => format!("+ {} asks for a shorter lease", p(k)),
+        Step::Short(k, false) => format!("+ {} asks for the lease of the configuration", p(k)),
     }
 }
 

@@ -5,7 +5,10 @@
 
 use super::checks::{INVARIANTS, SAME_EPOCH, TWO_LEADERS, Worlds, search, settle, told};
 use super::world::Faults;
-use super::{CRASH, CUT, DELAY, LOST_DISK, NONE, PAUSE, STOP, is_safe, majority};
+use super::{
+    CRASH, CUT, DELAY, LOSS, LOST_DISK, NONE, PAUSE, RELET, SHORT, STOP, is_safe, majority,
+    majority_with_leases, ticks,
+};
 use std::time::Duration;
 
 /// For as long is looked where there is no time for all states: 45 s, or what `BELLWETHER_MODEL_SECONDS` says.
@@ -32,6 +35,29 @@ fn majority_bears_two_faults() {
     let with_delay = [CRASH, PAUSE, STOP].map(|faults| Faults { delays: 1, ..faults });
     for faults in [twice.as_slice(), &with_loss, &with_delay].concat() {
         is_safe("majority", majority(3, faults, true, None));
+    }
+}
+
+/// A leader or a candidate asks for a shorter lease for a while: what was promised for longer stays promised.
+#[test]
+#[ignore = "takes minutes; run by .ci/run"]
+fn majority_bears_shorter_rounds() {
+    for faults in
+        [SHORT, Faults { cuts: 1, ..SHORT }, Faults { crashes: 1, ..SHORT }, Faults { stops: 1, ..SHORT }]
+    {
+        is_safe("majority, shorter rounds", majority(3, faults, true, None));
+    }
+}
+
+/// Processes are replaced by ones with a longer lease, or with a shorter one. Two of three change that of the configuration.
+#[test]
+#[ignore = "takes minutes; run by .ci/run"]
+fn majority_bears_another_lease() {
+    for (before, after) in [(6, 7), (7, 6)] {
+        for faults in [RELET, Faults { relets: 2, ..NONE }, Faults { relets: 2, ..LOSS }] {
+            let title = format!("majority, from {before} ticks of lease to {after}");
+            is_safe(&title, majority_with_leases(ticks(before), ticks(after), faults));
+        }
     }
 }
 

@@ -7,7 +7,7 @@
 //!
 //! It begins with voters that have just elected a leader and agree on it. Time goes in ticks. A message takes one; what
 //! a process has to do in a tick, it does in every order, but where messages are said to come in order those of one sender
-//! keep theirs. The heartbeat is 1 tick, the lease and failure timeout 5, the answer timeout 3, the coordinator timeout 4.
+//! keep theirs. The heartbeat is 1 tick, the lease and failure timeout 6, the answer timeout 5, the coordinator timeout 6.
 //! Beside that, these may happen at any time, each as often as its budget says:
 //!
 //! - a crash, with what was sent lost or not; a restart with the record at any time after it, or never;
@@ -15,20 +15,24 @@
 //! - a message lost; a message delayed for up to 12 ticks, so that it is overtaken by all others;
 //! - one link cut, or all of one process's; mended at any time after it, or never;
 //! - a pause of up to 8 ticks, which is more than a lease;
-//! - SIGTERM: a farewell, an end, and a restart at any time after it, or never.
+//! - SIGTERM: a farewell, an end, and a restart at any time after it, or never;
+//! - a restart at once with another `--lease` (7 ticks instead of 6, or 6 instead of 7);
+//! - a process asks for a shorter lease (4 ticks) than the configuration's, and for that again at any time after it, or never.
 //!
 //! Searched is everything within these budgets and the bounds that are printed: how far epochs rise, and for how long a
 //! voter tries to recover while others are away. Time itself has no bound: states that differ in nothing but that are one.
 //!
 //! # What it cannot see
 //!
-//! A message takes a tick, a fifth of a lease, so that clocks whose rates differ by 1 % make no difference here: the
-//! simulator looks at those. Changes of the voter view, handovers and refused dials are looked at there, too.
+//! A message takes a tick, a sixth of a lease, so that clocks whose rates differ by 1 % make no difference here: the
+//! simulator looks at those. Changes of the voters, handovers and refused dials are looked at there, too.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod checks;
 mod digest;
 mod long;
+#[cfg(feature = "mutations")]
+mod mutants;
 mod world;
 
 use bellwether::election::{CrashEvidence, Founding, Preempt, Safety, Settings, Variant};
@@ -51,9 +55,9 @@ fn settings(safety: Safety) -> Settings {
         preempt: Preempt::Never,
         crash_evidence: CrashEvidence::Suspect,
         heartbeat: ticks(1),
-        failure_timeout: ticks(5),
-        answer_timeout: ticks(3),
-        coordinator_timeout: ticks(4),
+        failure_timeout: ticks(6),
+        answer_timeout: ticks(5),
+        coordinator_timeout: ticks(6),
         stable_margin: ticks(2),
         start_timeout: ticks(6),
         expect: 0,
@@ -62,7 +66,14 @@ fn settings(safety: Safety) -> Settings {
 }
 
 fn rules(n: usize, safety: Safety, in_order: bool) -> Rules {
-    Rules { settings: vec![settings(safety); n], in_order }
+    Rules {
+        settings: vec![settings(safety); n],
+        in_order,
+        other_lease: ticks(7),
+        short_lease: ticks(4),
+        #[cfg(feature = "mutations")]
+        mutation: None,
+    }
 }
 
 fn classic(faults: Faults, in_order: bool) -> Worlds {
@@ -76,18 +87,27 @@ fn majority(n: usize, faults: Faults, in_order: bool, agreed_after: Option<u64>)
     Worlds::of(first, faults, BOUNDS, false, agreed_after)
 }
 
+/// Of three voters that were started with one lease and may be started again with another.
+fn majority_with_leases(lease: Duration, other_lease: Duration, faults: Faults) -> Worlds {
+    let voters = (1..=3).map(|k| format!("p{k}")).collect();
+    let settings = Settings { failure_timeout: lease, ..settings(Safety::Majority { voters }) };
+    let rules = Rules { settings: vec![settings; 3], other_lease, ..rules(3, Safety::Classic, true) };
+    Worlds::of(settle(fresh(rules, NONE), 40), faults, BOUNDS, false, None)
+}
+
 /// A voter that recovers in vain does so for more than twice the lease.
-const BOUNDS: Bounds = Bounds { epochs: 3, recovery: 14, pause: 8 };
+const BOUNDS: Bounds = Bounds { epochs: 3, recovery: 14 };
 /// Where a search for agreement looks, no epochs are left out, since they do not rise that far.
 const ALL_EPOCHS: Bounds = Bounds { epochs: 8, ..BOUNDS };
 
-/// After so much calm there is a leader whom everybody follows: the failure timeout and the lease run out, three soundings
-/// fail, and one claim is won.
+/// After so much calm there is a leader that all follow: the failure timeout and the lease run out, pre-votes fail, and a
+/// request for votes is granted.
 const CALM: u64 = 25;
 
 /// Only what hangs meets it.
 const LIMIT: Duration = Duration::from_secs(600);
-const NONE: Faults = Faults { crashes: 0, wipes: 0, losses: 0, delays: 0, cuts: 0, pauses: 0, stops: 0 };
+const NONE: Faults =
+    Faults { crashes: 0, wipes: 0, losses: 0, delays: 0, cuts: 0, pauses: 0, stops: 0, relets: 0, shorts: 0 };
 const CRASH: Faults = Faults { crashes: 1, ..NONE };
 const LOST_DISK: Faults = Faults { crashes: 1, wipes: 1, ..NONE };
 const LOSS: Faults = Faults { losses: 1, ..NONE };
@@ -95,6 +115,8 @@ const DELAY: Faults = Faults { delays: 1, ..NONE };
 const CUT: Faults = Faults { cuts: 1, ..NONE };
 const PAUSE: Faults = Faults { pauses: 1, ..NONE };
 const STOP: Faults = Faults { stops: 1, ..NONE };
+const RELET: Faults = Faults { relets: 1, ..NONE };
+const SHORT: Faults = Faults { shorts: 1, ..NONE };
 
 /// All states are seen, and these hold in all of them.
 fn holds(title: &str, model: Worlds, properties: &[&'static str]) {

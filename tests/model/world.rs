@@ -9,10 +9,10 @@
 
 use super::digest::{BEATS_BEGIN, CLOCK_BEGINS, From, plain, relative};
 use bellwether::election::{
-    Action, Body, Epoch, Event, Incarnation, Machine, Message, Moment, Now, Peer, Priority, ProcessId,
-    Record, Role, Settings, Timer, View, Waits,
+    Action, Body, Epoch, Event, Incarnation, Machine, Message, Moment, NotReady, Now, Peer, Priority,
+    ProcessId, Record, Role, Settings, Timer, View,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::net::SocketAddr;
@@ -20,8 +20,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A tick, in seconds. So long that a hundredth of it is a whole number of seconds.
-pub const TICK: u64 = 1000;
+/// A tick, in seconds. So long that a hundredth of it is a whole number of seconds, and no lease is longer than the longest
+/// that is allowed.
+pub const TICK: u64 = 300;
 
 /// What the processes are like, and stays so.
 #[derive(Clone, Debug)]
@@ -30,6 +31,13 @@ pub struct Rules {
     pub settings: Vec<Settings>,
     /// Whether messages of one process to another arrive in their order.
     pub in_order: bool,
+    /// The `--lease` that a restart may come with instead of the one in its settings.
+    pub other_lease: Duration,
+    /// The lease that a process may ask for instead of the configuration's.
+    pub short_lease: Duration,
+    /// The clause that all processes leave out.
+    #[cfg(feature = "mutations")]
+    pub mutation: Option<bellwether::election::Mutation>,
 }
 
 /// Says which there are.
@@ -43,6 +51,8 @@ impl fmt::Display for Faults {
             (self.cuts, "cut"),
             (self.pauses, "pause"),
             (self.stops, "stop"),
+            (self.relets, "restart with another lease"),
+            (self.shorts, "shorter rounds"),
         ];
         let some: Vec<_> =
             all.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
@@ -55,10 +65,9 @@ impl Rules {
         self.settings.len()
     }
 
-    /// Twice the longest lease.
-    fn oldest(&self) -> u64 {
+    fn longest_lease(&self) -> u64 {
         let longest = self.settings.iter().map(|s| s.failure_timeout).max();
-        2 * longest.unwrap_or_default().as_secs()
+        longest.unwrap_or_default().max(self.other_lease).as_secs()
     }
 }
 
@@ -79,6 +88,10 @@ pub struct Faults {
     pub pauses: u8,
     /// Times that a process is told to stop.
     pub stops: u8,
+    /// Restarts at once with the record and another `--lease`.
+    pub relets: u8,
+    /// Times that a process begins to ask for a shorter lease than the configuration's.
+    pub shorts: u8,
 }
 
 /// A message under way.
@@ -102,6 +115,10 @@ pub struct Flight {
 pub struct Node {
     pub machine: Option<Machine>,
     pub view: Option<Arc<View>>,
+    /// What it was last started with.
+    settings: Settings,
+    /// Whether it asks for the shorter lease.
+    pub short: bool,
     /// When the driver last turned.
     turned: Moment,
     /// When each armed timer is due.
@@ -123,8 +140,9 @@ pub struct Node {
 impl Node {
     /// Whether it has lost its record and not recovered yet.
     fn recovers(&self) -> bool {
-        let waits = self.view.as_ref().and_then(|v| v.voting.as_ref()).and_then(|v| v.waits.as_ref());
-        matches!(waits, Some(Waits::Recovery { .. }))
+        let voting = self.view.as_ref().and_then(|view| view.voting.as_ref());
+        let not_ready = voting.and_then(|voting| voting.not_ready.as_ref());
+        matches!(not_ready, Some(NotReady::Recovery { .. } | NotReady::Founding { .. }))
     }
 }
 
@@ -146,6 +164,9 @@ pub struct World {
     /// Whether each place was seen leading in this tick.
     leads: Vec<bool>,
     pub faults: Faults,
+    /// Whether messages can be late in this search, and processes paused.
+    pub delays: bool,
+    pub pauses: bool,
     /// For how many ticks nothing has gone wrong, up to `calm_max`, which is what anybody asks for.
     pub calm: u64,
     pub calm_max: u64,
@@ -161,11 +182,20 @@ pub struct World {
 const BEATS_A_LIFE: u32 = 1 << 20;
 /// How many ticks after it was sent a late message is lost.
 pub const LATE_MAX: u64 = 12;
+/// For how many ticks a process is paused at most.
+pub const PAUSE_MAX: u64 = 8;
 
 /// The id of the process at place k with its d-th disk: disks don't change who outranks whom.
 fn id(k: usize, disk: usize) -> ProcessId {
     let digits = (k + 1) as u128 * 16 + disk as u128;
     ProcessId(uuid::Uuid::from_u128(0x00000000_0000_4000_8000_000000000000 | digits))
+}
+
+/// What is due between two ticks is due at the later one. States that differ in nothing but the part of a tick are one.
+fn next_tick(due: Moment) -> Moment {
+    let begins = Duration::from_secs(CLOCK_BEGINS + (1 << 20));
+    let ticks = due.0.saturating_sub(begins).as_nanos().div_ceil(u128::from(TICK) * 1_000_000_000);
+    Moment(begins + Duration::from_secs(ticks as u64 * TICK))
 }
 
 /// The place of an id.
@@ -182,9 +212,11 @@ pub fn name(id: ProcessId) -> String {
 impl World {
     /// Nobody runs.
     pub fn new(rules: Rules, faults: Faults) -> World {
-        let down = Node {
+        let down = |settings: &Settings| Node {
             machine: None,
             view: None,
+            settings: settings.clone(),
+            short: false,
             turned: Moment::default(),
             timers: BTreeMap::new(),
             record: None,
@@ -198,14 +230,16 @@ impl World {
         };
         let n = rules.len();
         World {
+            nodes: rules.settings.iter().map(|settings| Arc::new(down(settings))).collect(),
             rules: Arc::new(rules),
             tick: 0,
             turn: n,
-            nodes: (0..n).map(|_| Arc::new(down.clone())).collect(),
             flights: Vec::new(),
             cuts: Vec::new(),
             links: BTreeMap::new(),
             leads: vec![false; n],
+            delays: faults.delays > 0,
+            pauses: faults.pauses > 0,
             faults,
             calm: 0,
             calm_max: 0,
@@ -280,6 +314,7 @@ impl World {
         node.life += 1;
         node.started = self.tick;
         node.paused = false;
+        node.short = false;
         node.timers.clear();
         node.round = Epoch::ZERO;
         node.beat = BEATS_BEGIN + (node.life as u32) * BEATS_A_LIFE;
@@ -292,15 +327,22 @@ impl World {
             priority: Priority::DEFAULT,
             revision: String::new(),
         };
-        let settings = self.rules.settings[k].clone();
+        let settings = node.settings.clone();
         let before = node.record.as_ref().map(|r| r.epoch);
-        let machine = Machine::new(settings, "model".to_string(), me, node.record.as_deref());
+        #[allow(unused_mut)] // Without the feature nothing changes it.
+        let mut machine = Machine::new(settings, "model".to_string(), me, node.record.as_deref());
+        #[cfg(feature = "mutations")]
+        if let Some(clause) = self.rules.mutation {
+            machine.mutate(clause);
+        }
         let epoch = machine.epoch();
         node.machine = Some(machine);
         if before.is_some_and(|before| epoch < before) {
             self.breaks("1: an epoch went back over a restart");
         }
         self.feed(k, Event::Start);
+        // Discovery has answered: a cluster is not founded before it has. All are connected anyway.
+        self.feed(k, Event::Candidates { addresses: BTreeSet::new(), complete: true });
         self.connect_all(k);
     }
 
@@ -430,6 +472,30 @@ impl World {
         recovering.map(|node| self.tick - node.started).max().unwrap_or_default()
     }
 
+    /// A process is replaced by one with another `--lease` and the same record.
+    pub fn relet(&mut self, k: usize) {
+        self.crash(k, false);
+        let lease = self.rules.other_lease;
+        Arc::make_mut(&mut self.nodes[k]).settings.failure_timeout = lease;
+        self.start(k, false);
+    }
+
+    /// Whether a process still has its first `--lease`.
+    pub fn may_relet(&self, k: usize) -> bool {
+        self.nodes[k].settings.failure_timeout != self.rules.other_lease
+    }
+
+    /// A process begins to ask for a shorter lease, or for the configuration's again.
+    pub fn ask_for(&mut self, k: usize, short: bool) {
+        let lease = if short { self.rules.short_lease } else { Duration::MAX };
+        let node = Arc::make_mut(&mut self.nodes[k]);
+        node.short = short;
+        if let Some(machine) = node.machine.as_mut() {
+            machine.ask_for_lease(lease);
+        }
+        self.digest(k);
+    }
+
     pub fn stop(&mut self, k: usize) {
         self.feed(k, Event::Stop);
     }
@@ -449,7 +515,7 @@ impl World {
         let now = self.clock();
         let node = Arc::make_mut(&mut self.nodes[k]);
         let Some(machine) = node.machine.as_mut() else { return };
-        let handled = catch_unwind(AssertUnwindSafe(|| machine.handle(Now { at: now, wall_ms: 0 }, event)));
+        let handled = catch_unwind(AssertUnwindSafe(|| machine.handle(Now::at(now), event)));
         let Ok(actions) = handled else {
             return self.breaks("the machine's own assertion");
         };
@@ -500,7 +566,7 @@ impl World {
                     }
                 }
                 Action::Arm { timer, after } => {
-                    node.timers.insert(timer, now.plus(after));
+                    node.timers.insert(timer, next_tick(now.plus(after)));
                 }
                 Action::Disarm(timer) => {
                     node.timers.remove(&timer);
@@ -511,7 +577,8 @@ impl World {
                     }
                     return;
                 }
-                Action::Seek(_) | Action::Note(_) => {}
+                // All are connected anyway: where peers were makes no difference here.
+                Action::Seek(_) | Action::Remember(_) | Action::Note(_) => {}
             }
         }
         if let Some(epoch) = begun {
@@ -552,7 +619,15 @@ impl World {
         let from = self.measured_from(k);
         let recovers = self.nodes[k].recovers().then(|| self.tick - self.nodes[k].started);
         let node = Arc::make_mut(&mut self.nodes[k]);
-        let flags = (node.turned, node.paused, node.life, node.disk, node.round, recovers);
+        let flags = (
+            node.turned,
+            node.paused,
+            node.life,
+            node.disk,
+            node.round,
+            recovers,
+            node.settings.failure_timeout,
+        );
         node.digest = relative(&(&node.machine, &node.timers, &node.record, flags), from);
     }
 
@@ -560,9 +635,30 @@ impl World {
         From {
             now: self.clock().0.as_secs(),
             beat: self.nodes[k].beat,
-            oldest: self.rules.oldest(),
-            beats: 2 * LATE_MAX as u32,
+            oldest: self.oldest(k),
+            beats: self.beats(),
         }
+    }
+
+    /// How old a moment of a process is at most, for all that can be told from what it does: nothing compares an age with more
+    /// than the longest lease, but a recovering process compares two moments, and a late answer names the moment of its
+    /// question.
+    fn oldest(&self, k: usize) -> u64 {
+        let lease = self.rules.longest_lease();
+        let late = if self.delays { (LATE_MAX + 4) * TICK } else { 0 };
+        let compared = if self.nodes[k].recovers() { 2 * lease } else { lease + TICK };
+        compared.max(late)
+    }
+
+    /// How many heartbeats ago one was sent at most, likewise: what is under way is as old as a message may be late, and its
+    /// answer once more, or as a pause lasts.
+    fn beats(&self) -> u32 {
+        let under_way = match (self.delays, self.pauses) {
+            (true, _) => 2 * LATE_MAX + 2,
+            (false, true) => PAUSE_MAX + 2,
+            (false, false) => 2,
+        };
+        under_way as u32 + 1
     }
 
     /// A message as it counts: heartbeats by how long ago they were sent, which the leader knows.

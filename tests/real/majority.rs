@@ -111,8 +111,8 @@ fn a_voter_that_has_lost_its_folder_recovers_with_a_new_id() {
     real.end(place);
     fs::remove_dir_all(real.state(place)).unwrap();
     real.start(place, &[]).unwrap();
-    real.logged(place, &["has no record"]);
-    real.logged(place, &["has recovered", &format!("epoch={}", now.epoch)]);
+    real.logged(place, &["this voter has no vote yet"]);
+    real.logged(place, &["this voter votes from now on", &format!("epoch={}", now.epoch)]);
     ready(&real, place);
     let all = real.agree(now.epoch - 1, PATIENCE).unwrap();
     assert_eq!((all.leader, all.epoch), (now.leader, now.epoch), "nobody was unseated for it");

@@ -45,10 +45,10 @@ fn what_cannot_be_a_state_folder_is_refused() {
 fn a_damaged_record_is_refused_and_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     let record = dir.path().join(RECORD);
-    fs::write(&record, b"bellwether record format=1 crc32=00000000\n{}").unwrap();
+    fs::write(&record, b"bellwether record format=2 crc32=00000000\n{}").unwrap();
     let mut real = fleet(1, &["--state-dir", text(dir.path())]);
     real.refuses(0, &[], 2, &["ERROR", "is not a sound record"]);
-    assert_eq!(fs::read(&record).unwrap(), b"bellwether record format=1 crc32=00000000\n{}");
+    assert_eq!(fs::read(&record).unwrap(), b"bellwether record format=2 crc32=00000000\n{}");
 }
 
 #[test]
@@ -70,6 +70,46 @@ fn a_folder_in_use_is_refused_and_its_holder_goes_on() {
     let holder = real.pid(0).unwrap().to_string();
     real.refuses(1, &[], 2, &["ERROR", "in use by another bellwether", &holder]);
     assert_eq!(real.agree_among(&[0], 0, PATIENCE).unwrap().epoch, before.epoch);
+}
+
+/// What is wrong with the file of known peers is said, and is no reason to stay away.
+#[test]
+fn damaged_known_peers_are_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("bellwether.peers");
+    fs::write(&file, "{").unwrap();
+    let (real, _) = started(1, &["--state-dir", text(dir.path()), "--stable-margin", "0ms"]);
+    real.logged(0, &["WARN", text(&file), "is damaged", "starts without known peers"]);
+    let leads = format!("\"name\": \"{}\"", real.name(0));
+    within(PATIENCE, || fs::read_to_string(&file).ok().filter(|known| known.contains(&leads))).unwrap();
+}
+
+/// Neither of the two is told of the other, and one knows from its last life where the other is.
+#[test]
+fn a_restarted_process_asks_where_its_peers_were() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut other = fleet(1, &["--stable-margin", "0ms"]);
+    let mut real = fleet(1, &[]);
+    let (cluster, name) = (other.cluster().to_owned(), other.name(0));
+    let address = format!("127.0.0.1:{}", other.ports(0).peer);
+    let flags = ["--cluster", &cluster, "--state-dir", text(dir.path())];
+    let follows = |real: &Real| {
+        within(PATIENCE, || real.get(0, "/leader").ok().filter(|(_, told)| told.contains(&name)))
+    };
+    other.start(0, &[]).unwrap();
+    other.agree(0, PATIENCE).unwrap();
+    real.start(0, &[&flags[..], &["--peers", &address]].concat()).unwrap();
+    follows(&real).expect("it is told of the other");
+    let file = dir.path().join("bellwether.peers");
+    within(PATIENCE, || fs::read_to_string(&file).ok().filter(|known| known.contains(&address))).unwrap();
+    for fleet in [&mut other, &mut real] {
+        fleet.kill(0);
+        fleet.end(0);
+    }
+    other.start(0, &[]).unwrap();
+    other.agree(0, PATIENCE).unwrap();
+    real.start(0, &flags).unwrap();
+    follows(&real).expect("it remembers the other");
 }
 
 /// Three processes that are all killed come back with their ids, and with an epoch above the former.

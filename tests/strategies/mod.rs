@@ -2,9 +2,10 @@
 #![allow(dead_code, reason = "each test program uses some of them")]
 
 use bellwether::election::{
-    Ballot, Body, CLUSTER_BYTES_MAX, Entry, Epoch, Incarnation, Incumbent, MEMBERS_MAX, MembershipVersion,
-    Message, Moment, NAME_BYTES_MAX, Peer, Priority, Process, ProcessId, Question, REVISION_BYTES_MAX,
-    Recollection, Record, Refusal, State, VOTERS_MAX, Verdict, ViewStamp, VoteRecord, VoterView,
+    Ballot, Body, CLUSTER_BYTES_MAX, ConfigVersion, Denial, Entry, Epoch, Flags, Incarnation, Incumbent,
+    KnownPeers, LEASE_MS_MAX, MEMBERS_MAX, MembershipVersion, Message, Moment, NAME_BYTES_MAX, Peer,
+    Priority, ProcessId, REVISION_BYTES_MAX, Record, RecoveredState, Stage, State, VOTERS_MAX, VoteOutcome,
+    VoteRecord, VoteRequest, VoterConfig,
 };
 use proptest::collection::{btree_set, vec};
 use proptest::option;
@@ -80,87 +81,105 @@ fn moment() -> impl Strategy<Value = Moment> {
     any::<u64>().prop_map(|nanos| Moment(Duration::from_nanos(nanos)))
 }
 
-pub fn view_stamp() -> impl Strategy<Value = ViewStamp> {
-    (epoch(), any::<u32>()).prop_map(|(epoch, version)| ViewStamp { epoch, version })
+pub fn config_version() -> impl Strategy<Value = ConfigVersion> {
+    (epoch(), any::<u32>()).prop_map(|(epoch, version)| ConfigVersion { epoch, version })
 }
 
-/// On the heap: messages with a view in them would be too large for a test's stack.
-pub fn voter_view() -> BoxedStrategy<VoterView> {
+/// On the heap: messages with a configuration in them would be too large for a test's stack.
+pub fn voter_config() -> BoxedStrategy<VoterConfig> {
     let voters = prop_oneof![
         4 => btree_set(text(20), 1..6),
         1 => btree_set(text(NAME_BYTES_MAX), 1..=VOTERS_MAX),
     ];
-    (view_stamp(), voters).prop_map(|(stamp, voters)| VoterView { stamp, voters }).boxed()
+    let times = (1..=LEASE_MS_MAX, 1..=LEASE_MS_MAX).prop_map(|(a, b)| (a.min(b), a.max(b)));
+    (config_version(), voters, times)
+        .prop_map(|(version, voters, (lease_ms, bound_ms))| VoterConfig {
+            version,
+            voters,
+            lease_ms,
+            bound_ms,
+        })
+        .boxed()
 }
 
-fn question() -> impl Strategy<Value = Question> {
-    prop_oneof![Just(Question::Sounding), Just(Question::Claim)]
+fn stage() -> impl Strategy<Value = Stage> {
+    prop_oneof![Just(Stage::PreVote), Just(Stage::Vote)]
 }
 
-fn verdict() -> impl Strategy<Value = Verdict> {
+fn outcome() -> impl Strategy<Value = VoteOutcome> {
+    prop_oneof![Just(VoteOutcome::Granted), denial().prop_map(VoteOutcome::Denied)]
+}
+
+fn denial() -> impl Strategy<Value = Denial> {
     prop_oneof![
-        Just(Verdict::Yes),
-        Just(Verdict::Conditional),
-        Just(Verdict::No(Refusal::Stale)),
-        any::<u32>().prop_map(|for_ms| Verdict::No(Refusal::Promised { for_ms })),
-        Just(Verdict::No(Refusal::Outranked)),
-        Just(Verdict::No(Refusal::Recovering)),
-        Just(Verdict::No(Refusal::NoVoter)),
-        Just(Verdict::No(Refusal::Withdrawn)),
+        Just(Denial::Stale),
+        Just(Denial::OlderConfig),
+        any::<u32>().prop_map(|for_ms| Denial::Promised { for_ms }),
+        any::<u32>().prop_map(|for_ms| Denial::Grace { for_ms }),
+        Just(Denial::Outranked),
+        Just(Denial::NoRecord),
+    ]
+}
+
+fn flags() -> impl Strategy<Value = Flags> {
+    (any::<u64>(), any::<u32>()).prop_map(|(voters, lease_ms)| Flags { voters, lease_ms })
+}
+
+fn ballot() -> impl Strategy<Value = Ballot> {
+    (stage(), epoch(), incarnation(), moment(), any::<u32>()).prop_map(
+        |(stage, epoch, incarnation, asked_at, lease_ms)| Ballot {
+            stage,
+            epoch,
+            incarnation,
+            asked_at,
+            lease_ms,
+        },
+    )
+}
+
+fn recovered_state() -> impl Strategy<Value = RecoveredState> {
+    prop_oneof![
+        Just(RecoveredState::Empty),
+        voter_config().prop_map(RecoveredState::Founding),
+        voter_config().prop_map(RecoveredState::Founded),
     ]
 }
 
 /// What only processes with `--safety majority` say.
 pub fn voting_body() -> impl Strategy<Value = Body> {
-    let ballot = (epoch(), incarnation(), moment(), any::<u32>()).prop_map(
-        |(epoch, incarnation, asked_at, lease_ms)| Ballot { epoch, incarnation, asked_at, lease_ms },
-    );
-    let recollection = (voter_view(), any::<u32>())
-        .prop_map(|(view, lease_longest_ms)| Recollection { view, lease_longest_ms });
+    let request = (ballot(), any::<bool>(), option::of(epoch()), voter_config());
+    let renewed = (any::<u32>(), membership_version(), any::<bool>(), config_version(), flags());
     prop_oneof![
-        (question(), ballot, option::of(epoch()), voter_view())
-            .prop_map(|(question, ballot, freed, view)| Body::Contest { question, ballot, freed, view }),
-        (question(), epoch(), incarnation(), moment(), verdict(), voter_view(), any::<u32>()).prop_map(
-            |(question, epoch, incarnation, asked_at, verdict, view, lease_ms)| Body::Vote {
-                question,
-                epoch,
-                incarnation,
-                asked_at,
-                verdict,
-                view,
-                lease_ms
-            }
+        request.prop_map(|(ballot, contender, transfer, config)| {
+            Body::VoteRequest(VoteRequest { ballot, contender, transfer, config })
+        }),
+        (ballot(), outcome(), option::of(voter_config())).prop_map(|(ballot, outcome, config)| Body::Vote {
+            ballot,
+            outcome,
+            config
+        }),
+        (any::<u32>(), membership_version(), any::<u32>(), config_version()).prop_map(
+            |(sequence, membership, lease_ms, config)| Body::Renew { sequence, membership, lease_ms, config }
         ),
-        (epoch(), incarnation()).prop_map(|(epoch, incarnation)| Body::Withdraw { epoch, incarnation }),
-        (any::<u32>(), membership_version(), any::<u32>(), view_stamp()).prop_map(
-            |(sequence, membership, lease_ms, view)| Body::Renew { sequence, membership, lease_ms, view }
-        ),
-        (any::<u32>(), membership_version(), any::<bool>(), view_stamp(), any::<u64>(), any::<u32>())
-            .prop_map(|(sequence, membership, promised, view, target, lease_ms)| Body::Renewed {
-                sequence,
-                membership,
-                promised,
-                view,
-                target,
-                lease_ms
-            }),
-        voter_view().prop_map(|view| Body::Voters { view }),
+        renewed.prop_map(|(sequence, membership, promised, config, flags)| Body::Renewed {
+            sequence,
+            membership,
+            promised,
+            config,
+            flags
+        }),
+        voter_config().prop_map(|config| Body::Configuration { config }),
         (any::<u32>(), incarnation()).prop_map(|(round, incarnation)| Body::Recover { round, incarnation }),
-        (any::<u32>(), incarnation(), option::of(recollection), any::<u64>()).prop_map(
-            |(round, incarnation, recollection, target)| Body::Recovered {
-                round,
-                incarnation,
-                recollection,
-                target
-            }
+        (any::<u32>(), incarnation(), recovered_state(), flags()).prop_map(
+            |(round, incarnation, state, flags)| Body::Recovered { round, incarnation, state, flags }
         ),
-        Just(Body::Prepare),
-        any::<bool>().prop_map(|majority| Body::Prepared { majority }),
+        Just(Body::ProposeTransfer),
+        any::<bool>().prop_map(|majority| Body::TransferReady { majority }),
     ]
 }
 
 pub fn body() -> impl Strategy<Value = Body> {
-    prop_oneof![11 => classic_body(), 10 => voting_body()]
+    prop_oneof![11 => classic_body(), 9 => voting_body()]
 }
 
 fn classic_body() -> impl Strategy<Value = Body> {
@@ -196,42 +215,41 @@ pub fn cluster() -> impl Strategy<Value = String> {
 }
 
 fn vote_record() -> impl Strategy<Value = VoteRecord> {
-    let process = (process_id(), incarnation()).prop_map(|(id, incarnation)| Process { id, incarnation });
-    (text(NAME_BYTES_MAX), option::of(process), voter_view(), any::<u32>()).prop_map(
-        |(name, granted_to, view, lease_longest_ms)| VoteRecord { name, granted_to, view, lease_longest_ms },
-    )
+    (text(NAME_BYTES_MAX), any::<bool>(), voter_config()).prop_map(|(name, founding, config)| VoteRecord {
+        name,
+        founding,
+        config,
+    })
 }
 
 pub fn record() -> impl Strategy<Value = Record> {
-    (cluster(), process_id(), any::<u64>(), option::of(peer()), entries(), option::of(vote_record()))
-        .prop_map(|(cluster, id, epoch, leader, members, vote)| Record {
-            cluster,
-            id,
-            epoch: Epoch(epoch),
-            leader,
-            members,
-            vote,
-        })
+    (cluster(), process_id(), any::<u64>(), option::of(vote_record()))
+        .prop_map(|(cluster, id, epoch, vote)| Record { cluster, id, epoch: Epoch(epoch), vote })
+}
+
+pub fn known_peers() -> impl Strategy<Value = KnownPeers> {
+    (cluster(), option::of(peer()), entries()).prop_map(|(cluster, leader, members)| KnownPeers {
+        cluster,
+        leader,
+        members,
+    })
 }
 
 /// As many voters as there may be, each name as long as can be.
-pub fn largest_view() -> VoterView {
+pub fn largest_config() -> VoterConfig {
     // A quotation mark takes two bytes in JSON; the two digits make them different.
     let name = |k| format!("{k:02}{}", "\"".repeat(NAME_BYTES_MAX - 2));
-    VoterView {
-        stamp: ViewStamp { epoch: Epoch::MAX, version: u32::MAX },
+    VoterConfig {
+        version: ConfigVersion { epoch: Epoch::MAX, version: u32::MAX },
         voters: (0..VOTERS_MAX).map(name).collect(),
+        lease_ms: LEASE_MS_MAX,
+        bound_ms: LEASE_MS_MAX,
     }
 }
 
 /// The vote that takes the most bytes in a record.
 pub fn largest_vote() -> VoteRecord {
-    VoteRecord {
-        name: "\"".repeat(NAME_BYTES_MAX),
-        granted_to: Some(Process { id: ProcessId(Uuid::max()), incarnation: Incarnation(u64::MAX) }),
-        view: largest_view(),
-        lease_longest_ms: u32::MAX,
-    }
+    VoteRecord { name: "\"".repeat(NAME_BYTES_MAX), founding: false, config: largest_config() }
 }
 
 /// The member that takes the most bytes: longest texts, greatest numbers.

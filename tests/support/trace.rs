@@ -1,8 +1,8 @@
 //! What happened in a world, as lines that people read.
 
 use bellwether::election::{
-    Body, Entry, Incumbent, Message, Note, Peer, ProcessId, Question, Refusal, State, Verdict, ViewStamp,
-    VoterView,
+    Body, Denial, Entry, Incumbent, Message, Note, Peer, ProcessId, RecoveredState, Stage, State,
+    VoteOutcome, VoterConfig,
 };
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -70,32 +70,39 @@ fn incumbent(leader: &Option<Incumbent>) -> String {
     leader.as_ref().map_or_else(|| "nobody".to_string(), |l| name(l.peer.id))
 }
 
-fn asked(question: Question) -> &'static str {
-    match question {
-        Question::Sounding => "sounding",
-        Question::Claim => "claim",
+fn asked(stage: Stage) -> &'static str {
+    match stage {
+        Stage::PreVote => "pre-vote",
+        Stage::Vote => "vote",
     }
 }
 
-fn why(refusal: Refusal) -> String {
-    match refusal {
-        Refusal::Promised { for_ms } => format!("promised for {for_ms} ms"),
-        other => other.name().to_string(),
+fn why(denial: Denial) -> String {
+    match denial.wait() {
+        Some(wait) => format!("{} for {wait:?}", denial.name()),
+        None => denial.name().to_string(),
     }
 }
 
-fn version(stamp: ViewStamp) -> String {
-    format!("{}.{}", stamp.epoch, stamp.version)
+fn config(config: &VoterConfig) -> String {
+    let VoterConfig { version, voters, lease_ms, bound_ms } = config;
+    let names: Vec<&str> = voters.iter().map(String::as_str).collect();
+    let bound =
+        if lease_ms == bound_ms { String::new() } else { format!(", lease {lease_ms}, bound {bound_ms}") };
+    format!("{}.{}, voters {}{bound}", version.epoch, version.version, names.join(" "))
 }
 
-fn voters(view: &VoterView) -> String {
-    let names: Vec<&str> = view.voters.iter().map(String::as_str).collect();
-    format!("{} of view {}", names.join(" "), version(view.stamp))
+fn state(state: &RecoveredState) -> String {
+    match state {
+        RecoveredState::Empty => "no record".to_string(),
+        RecoveredState::Founding(known) => format!("founding {}", config(known)),
+        RecoveredState::Founded(known) => config(known),
+    }
 }
 
 fn said(message: &Message) -> String {
     let mut text = match &message.body {
-        Body::Election | Body::Answer | Body::Coordinator { .. } | Body::Ask | Body::Prepare => {
+        Body::Election | Body::Answer | Body::Coordinator { .. } | Body::Ask | Body::ProposeTransfer => {
             message.body.name().to_string()
         }
         Body::Heartbeat { sequence, .. } => format!("heartbeat {sequence}"),
@@ -115,30 +122,28 @@ fn said(message: &Message) -> String {
         Body::Tell { leader, entries } => {
             format!("tell: {} leads, members {}", incumbent(leader), list(entries))
         }
-        Body::Contest { question, ballot, freed, .. } => {
-            let freed = freed.map_or_else(String::new, |epoch| format!(", {epoch} freed"));
-            format!("contest: {} for {}{freed}", asked(*question), ballot.epoch)
+        Body::VoteRequest(request) => {
+            let ballot = request.ballot;
+            let contender = if request.contender { "" } else { ", no contender" };
+            let transfer =
+                request.transfer.map_or_else(String::new, |epoch| format!(", transfer of {epoch}"));
+            format!("vote_request: {} for {}{contender}{transfer}", asked(ballot.stage), ballot.epoch)
         }
-        Body::Vote { question, epoch, verdict, .. } => {
-            let verdict = match verdict {
-                Verdict::Yes => "yes".to_string(),
-                Verdict::Conditional => "yes if all".to_string(),
-                Verdict::No(refusal) => format!("no ({})", why(*refusal)),
+        Body::Vote { ballot, outcome, .. } => {
+            let outcome = match outcome {
+                VoteOutcome::Granted => "granted".to_string(),
+                VoteOutcome::Denied(denial) => format!("denied ({})", why(*denial)),
             };
-            format!("vote: {} for {epoch}: {verdict}", asked(*question))
+            format!("vote: {} for {}: {outcome}", asked(ballot.stage), ballot.epoch)
         }
-        Body::Withdraw { epoch, .. } => format!("withdraw up to {epoch}"),
         Body::Renew { sequence, .. } => format!("renew {sequence}"),
         Body::Renewed { sequence, promised: true, .. } => format!("renewed {sequence}"),
         Body::Renewed { sequence, promised: false, .. } => format!("renewed {sequence}, no promise"),
-        Body::Voters { view } => format!("voters: {}", voters(view)),
+        Body::Configuration { config: known } => format!("configuration {}", config(known)),
         Body::Recover { round, .. } => format!("recover, round {round}"),
-        Body::Recovered { round, recollection, .. } => {
-            let view = recollection.as_ref().map_or_else(|| "no record".to_string(), |r| voters(&r.view));
-            format!("recovered, round {round}: {view}")
-        }
-        Body::Prepared { majority } => {
-            format!("prepared: {}", if *majority { "a majority" } else { "no majority" })
+        Body::Recovered { round, state: known, .. } => format!("recovered, round {round}: {}", state(known)),
+        Body::TransferReady { majority } => {
+            format!("transfer_ready: {}", if *majority { "a majority" } else { "no majority" })
         }
     };
     let _ = write!(text, ", epoch {}", message.epoch);
@@ -173,15 +178,16 @@ fn told(note: &Note) -> String {
         Note::SameName { known, other } => format!("{} and {} have one name", peer(known), peer(other)),
         Note::LeadsAlone { others } => format!("leads alone, though there are {others} other addresses"),
         Note::TooManyMembers(member) => format!("no room for {}", peer(member)),
-        Note::Recovering => "has no record: asks the voters".to_string(),
-        Note::Recovered(epoch) => format!("has recovered, epoch {epoch}"),
-        Note::Cautious(wait) => format!("grants nobody for {wait:?}"),
-        Note::Refused { voter, question, refusal } => {
-            format!("{} refuses its {} ({})", peer(voter), asked(*question), why(*refusal))
+        Note::Recovering => "has no vote: asks the voters".to_string(),
+        Note::Recovered(epoch) => format!("votes from now on, epoch {epoch}"),
+        Note::FoundingRefused(founding) => format!("may not found the cluster ({founding:?})"),
+        Note::RestartGrace(wait) => format!("votes for no process for {wait:?}"),
+        Note::Denied { voter, stage, denial } => {
+            format!("{} denies its {} ({})", peer(voter), asked(*stage), why(*denial))
         }
-        Note::VotersChanged(view) => format!("voters are {}", voters(view)),
-        Note::LeaseDiffers { peer: other, lease_ms } => {
-            format!("{} has a lease of {lease_ms} ms", peer(other))
+        Note::VotersChanged(known) => format!("uses configuration {}", config(known)),
+        Note::LeaseInUse { lease_ms, bound_ms, given_ms } => {
+            format!("uses a lease of {lease_ms} ms, a bound of {bound_ms} ms; was given {given_ms} ms")
         }
         Note::VotersDiffer(other) => format!("{} has other voters", peer(other)),
         Note::Resigning { successor: Some(to), .. } => format!("resigns to {}", peer(to)),

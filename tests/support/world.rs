@@ -6,8 +6,8 @@
 use super::network::{Cut, Life, Links, Rule};
 use super::trace::{Detail, Trace};
 use bellwether::election::{
-    Action, Body, Epoch, Event, Incarnation, Machine, Message, Moment, Now, Peer, Priority, ProcessId,
-    Record, Role, Settings, Timer, View,
+    Action, Body, Epoch, Event, Incarnation, KnownPeers, Machine, Message, Moment, Now, Peer, Priority,
+    ProcessId, Record, Role, Settings, Timer, View,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -65,6 +65,7 @@ pub struct Node {
     pub life: u64,
     pub machine: Option<Machine>,
     pub stored: Option<Record>,
+    pub known: Option<KnownPeers>,
     pub paused: bool,
     /// Whether a process that starts here does not know its own address before it has found it out.
     pub finds_its_address: bool,
@@ -183,6 +184,7 @@ impl World {
             life: 0,
             machine: None,
             stored: None,
+            known: None,
             paused: false,
             finds_its_address: false,
             host_answers: true,
@@ -230,7 +232,11 @@ impl World {
             ..peer(k)
         };
         let record = node.stored.take().filter(|_| with_record);
-        let machine = Machine::new(node.settings.clone(), "test".to_string(), me, record.as_ref());
+        let mut machine = Machine::new(node.settings.clone(), "test".to_string(), me, record.as_ref());
+        node.known = node.known.take().filter(|_| with_record);
+        if let Some(known) = &node.known {
+            machine.ask_first(known);
+        }
         node.stored = record;
         node.machine = Some(machine);
         let life = (k, node.life);
@@ -404,7 +410,7 @@ impl World {
         // Every process has a clock of its own; only differences mean anything.
         let at = Moment(now + Duration::from_secs(1000 * k as u64));
         let wall_ms = 1_800_000_000_000 + now.as_millis() as u64;
-        let actions = machine.handle(Now { at, wall_ms }, event);
+        let actions = machine.handle(Now { wall_ms, ..Now::at(at) }, event);
         assert!(machine.epoch() >= before, "invariant 1: an epoch never goes back");
         self.carry_out(life, actions);
     }
@@ -420,11 +426,12 @@ impl World {
                     let (old, new) = (stored.map_or(Epoch::ZERO, |r| r.epoch), self.durable_epoch(k));
                     assert!(old <= new, "invariant 1: nor over restarts with a record");
                 }
+                Action::Remember(known) => self.node_mut(k).known = Some(known),
                 Action::Send { to, address, message } => {
                     let record = self.node(k).stored.as_ref().expect("invariant 2: a record before a send");
                     assert!(message.epoch <= record.epoch, "invariant 2: the epoch of a send is durable");
                     let current = self.node(k).machine.as_ref().unwrap().record();
-                    assert_eq!(record.leader, current.leader, "invariant 2: the leader is durable");
+                    assert_eq!(*record, current, "invariant 2: the vote is durable");
                     if message.body == Body::Election {
                         elections.insert(message.epoch);
                     }

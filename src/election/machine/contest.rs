@@ -13,7 +13,7 @@ impl Machine {
     /// outranks it, the dead coordinator included. `detector`: every process knows from the failure detector who
     /// is alive, so the highest live one announces at once and the others wait for it.
     pub(super) fn contest(&mut self, now: Now) {
-        if self.majority.is_some() {
+        if self.majority.votes() {
             return self.stand(now);
         }
         let next = self.seen.max(self.epoch).next();
@@ -102,7 +102,7 @@ impl Machine {
         if self.phase != Phase::Deferring {
             return;
         }
-        if self.fruitless && self.best_live().is_none() && self.majority.is_none() {
+        if self.fruitless && self.best_live().is_none() && !self.majority.votes() {
             // Still nobody who may lead, and no news worth a line in the log every time.
             return self.arm(Timer::Coordinator, self.settings.coordinator_timeout);
         }
@@ -120,8 +120,8 @@ impl Machine {
     pub(super) fn announcement_missed(&mut self, now: Now) {
         if matches!(self.phase, Phase::Waiting(_)) {
             self.handover_failed(now);
-            if self.majority.is_some() {
-                return self.sound(now);
+            if self.majority.votes() {
+                return self.stand(now);
             }
             self.elect(now, self.seen.max(self.epoch).next());
         }
@@ -185,7 +185,7 @@ impl Machine {
     /// `--preempt always`, only a leader does that: others let an incumbent be.
     pub(super) fn bullies(&self, other: Rank) -> bool {
         let contends = self.settings.preempt == Preempt::Always || self.phase.leading();
-        contends && self.majority.is_none() && self.rank().outranks(other)
+        contends && !self.majority.votes() && self.rank().outranks(other)
     }
 
     fn outranked_by(&self, id: ProcessId) -> bool {

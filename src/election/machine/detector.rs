@@ -3,8 +3,10 @@
 use super::{BEATS_MAX, Machine, Phase};
 use crate::election::{
     Body, CrashEvidence, Epoch, Incarnation, MembershipVersion, Note, Now, ProcessId, Reason, State, Timer,
+    VoterConfig,
 };
 use core::net::SocketAddr;
+use std::time::Duration;
 
 impl Machine {
     /// Any message is a sign of life, and of a connection that is open. Says whether the sender is a member; messages of others are dropped.
@@ -55,7 +57,7 @@ impl Machine {
             renew.unwrap_or(Body::Heartbeat { sequence: self.sequence, membership: self.roster.version });
         // Silent members that are still connected get it too: that is how one that was paused hears of this leader.
         self.send_each(self.ids(|m| m.linked), &beat);
-        self.arm(Timer::Heartbeat, self.settings.heartbeat);
+        self.arm(Timer::Heartbeat, self.heartbeat_interval());
         self.watch_for_better(now);
         self.round_sent(now);
     }
@@ -129,7 +131,7 @@ impl Machine {
     /// Crash evidence about one life of a member.
     pub(super) fn crashed(&mut self, now: Now, id: ProcessId, incarnation: Incarnation) {
         self.link_down(id, incarnation);
-        self.release(now, id, incarnation);
+        self.release(id, incarnation);
         self.check_connections(now);
         if self.settings.crash_evidence == CrashEvidence::Off {
             return self.not_asked_any_more(now, id);
@@ -174,6 +176,34 @@ impl Machine {
         member.round_trip = None;
         let peer = member.peer.clone();
         self.note(Note::MemberFailed { peer, reason: Some(reason) });
+        // That it has asked for votes a moment ago keeps no other from standing (clause 25).
+        self.majority.contenders.forget(id);
         self.broadcast_entry(id);
+    }
+
+    /// Between two rounds of heartbeats: in `majority` at most a fifth of the lease in use.
+    pub(super) fn heartbeat_interval(&self) -> Duration {
+        let fifth =
+            self.majority.config().map(|_| crate::election::voters::duration(self.lease_asked_ms()) / 5);
+        self.settings.heartbeat.min(fifth.unwrap_or(Duration::MAX))
+    }
+
+    /// How long a leader may be silent: the failure timeout, or the configuration's lease where that is longer, since it
+    /// may space its heartbeats by that.
+    pub(super) fn silence_of_leader(&self) -> Duration {
+        self.settings.failure_timeout.max(self.majority.config().map_or(Duration::ZERO, VoterConfig::lease))
+    }
+
+    /// A leader that has lost its connections to a majority stops at once where refused dials free its lease: the
+    /// others may have been refused by something on the path, and elect another.
+    pub(super) fn check_connections(&mut self, now: Now) {
+        if !self.phase.leading() || self.settings.crash_evidence != CrashEvidence::Release {
+            return;
+        }
+        let linked = self.roster.iter().filter(|m| m.linked).map(|m| m.peer.name.as_str());
+        let connected = linked.chain([self.me.name.as_str()]);
+        if self.majority.config().is_some_and(|config| !config.has_majority(connected)) {
+            self.lapse(now);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Who leads: rule 5, and how leadership begins, ends and is handed over.
 
-use super::{Machine, Mutation, Phase};
+use super::{Machine, Phase};
 use crate::election::{
     Action, Body, Epoch, Incumbent, Member, Moment, Note, Now, Preempt, ProcessId, Reason, State, Timer,
 };
@@ -29,6 +29,7 @@ impl Machine {
         }
         self.set_epoch(epoch);
         self.leader = Some(Incumbent { peer: self.me.clone(), elected_at_ms: now.wall_ms });
+        self.peers_changed = true;
         self.enter(Phase::Leading(epoch));
         self.fruitless = false;
         self.remembered.clear();
@@ -52,7 +53,7 @@ impl Machine {
         for member in self.roster.iter_mut().filter(|m| m.state == State::Alive) {
             member.last_heard = member.last_heard.max(Some(now.at));
         }
-        self.arm(Timer::Heartbeat, self.settings.heartbeat);
+        self.arm(Timer::Heartbeat, self.heartbeat_interval());
         self.watch_for_better(now);
     }
 
@@ -77,15 +78,14 @@ impl Machine {
             }
             return;
         }
-        if self.majority.is_some() {
+        if self.majority.votes() {
             return self.announced(now, from, epoch, elected_at_ms);
         }
         if self.resigned == Some((from, epoch)) {
             // A message from before its farewell that was slower than that: a resigned epoch is never led again.
             return;
         }
-        let stale = epoch < self.epoch && !self.mutant(Mutation::StaleLeaderFollowed);
-        if stale || !sender.rank().eligible() {
+        if epoch < self.epoch || !sender.rank().eligible() {
             return self.answer_stale(from);
         }
         if epoch == self.epoch {
@@ -146,6 +146,7 @@ impl Machine {
             self.remembered.clear();
             let elected_or_heard_ms = elected_at_ms.unwrap_or(now.wall_ms);
             self.leader = Some(Incumbent { peer: leader.clone(), elected_at_ms: elected_or_heard_ms });
+            self.peers_changed = true;
             self.enter(Phase::Following);
             self.note(Note::Leader { peer: leader.clone(), epoch, reason, me: false });
             if elected_at_ms.is_none() {
@@ -155,7 +156,7 @@ impl Machine {
         } else if let (Some(known), Some(elected_at_ms)) = (&mut self.leader, elected_at_ms) {
             known.elected_at_ms = elected_at_ms;
         }
-        self.arm(Timer::Silence, self.silence_of(leader.id));
+        self.arm(Timer::Silence, self.silence_of_leader());
     }
 
     /// There is no leader any more, for this reason; nothing happens if there was none.
@@ -166,7 +167,7 @@ impl Machine {
     /// The same, when there has been none for a while already.
     pub(super) fn lose_leader_since(&mut self, reason: Reason, since: Moment) {
         let Some(former) = self.leader.take() else { return };
-        self.dirty = true;
+        self.peers_changed = true;
         self.loss = reason;
         let me = former.peer.id == self.me.id;
         if me {
@@ -180,9 +181,9 @@ impl Machine {
 
     pub(super) fn set_epoch(&mut self, epoch: Epoch) {
         assert!(epoch >= self.epoch, "invariant 1: an epoch never goes back");
+        self.dirty |= epoch > self.epoch;
         self.epoch = epoch;
         self.seen = self.seen.max(epoch);
-        self.dirty = true;
     }
 
     /// The leader's farewell. The successor it names announces at once and is outranked by nobody; the others wait
@@ -204,12 +205,12 @@ impl Machine {
             self.resigned = Some((from, epoch));
         }
         // Freed promises may be granted anew at once, and then this farewell's epoch is over.
-        self.farewell(now, from, epoch, successor);
+        self.on_resign(from, epoch);
         if current && !self.phase.leading() && self.epoch == epoch {
             match successor {
                 // The one who leaves hears it too: it waits for just that.
-                Some(id) if id == self.me.id && self.rank().eligible() && self.majority.is_some() => {
-                    self.take_over(now, epoch);
+                Some(id) if id == self.me.id && self.rank().eligible() && self.majority.votes() => {
+                    self.request_votes(now);
                 }
                 Some(id) if id == self.me.id && self.rank().eligible() => {
                     self.announce(now, self.seen.next())
@@ -295,7 +296,7 @@ impl Machine {
         match self.settings.preempt {
             Preempt::After(delay) => Some(delay),
             // Nobody takes over by force where voters decide: it is handed over to at once.
-            Preempt::Always if self.majority.is_some() => Some(Duration::ZERO),
+            Preempt::Always if self.majority.votes() => Some(Duration::ZERO),
             Preempt::Always | Preempt::Never => None,
         }
     }
@@ -319,12 +320,17 @@ impl Machine {
         let Some(id) = self.better().map(|m| m.peer.id) else {
             return;
         };
-        if self.majority.is_some() {
-            return self.propose_handover(now, id);
+        if self.majority.votes() {
+            return self.propose_transfer(now, id);
         }
+        self.hand_over(id);
+    }
+
+    /// Resigns in favour of a successor.
+    pub(super) fn hand_over(&mut self, to: ProcessId) {
         self.handing_over = true;
-        self.resign(Some(id), false);
-        self.wait_for(id);
+        self.resign(Some(to), false);
+        self.wait_for(to);
     }
 
     /// The successor of a handover did not lead: the next attempt comes later.

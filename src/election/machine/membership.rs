@@ -41,13 +41,12 @@ impl Machine {
             member.last_heard = Some(now.at);
         }
         if new {
-            self.dirty = true;
+            self.peers_changed = true;
             self.note(Note::MemberUp(peer));
             self.broadcast_entry(id);
         }
         if self.phase.leading() {
-            // In this order: it follows nobody who is no voter of its own view.
-            self.tell_view_to_newcomer(id);
+            self.tell_config_to_newcomer(id);
             self.send_claim(id);
             // It needs the list as soon as it follows: this leader may die before its next heartbeat.
             self.send_list(id);
@@ -56,7 +55,6 @@ impl Machine {
             self.ask_newcomer(id, new);
         }
         self.ask_newcomer_to_recover(id);
-        self.voter_connected(id);
         let leader_gone =
             former_life && self.leads(id) || former_tenant.is_some_and(|tenant| self.leads(tenant));
         let waited_for_gone = former_tenant.is_some_and(|tenant| self.phase == Phase::Waiting(tenant));
@@ -112,7 +110,7 @@ impl Machine {
         let Entry { peer, state } = entry;
         let was_alive = self.roster.get(peer.id).is_some_and(|m| m.state == State::Alive);
         match self.roster.take(peer.clone(), state, now.at) {
-            Taken::New => self.dirty = true,
+            Taken::New => self.peers_changed = true,
             Taken::Known => {}
             Taken::Full => return,
         }
@@ -266,7 +264,7 @@ impl Machine {
         let Some(member) = self.roster.remove(id) else {
             return;
         };
-        self.dirty = true;
+        self.peers_changed = true;
         self.lists.remove(&id);
         self.forget_voter(id, &member.peer.name);
         self.note(Note::MemberGone(member.peer));

@@ -15,13 +15,15 @@ mod leadership;
 mod majority;
 mod membership;
 mod mutant;
+mod remember;
 mod start;
+mod status;
 
 use super::mutation::Mutation;
 use super::roster::Roster;
 use super::{
-    Action, Body, Epoch, Event, Incumbent, MemberView, Message, Moment, Note, Now, Outcome, Peer, ProcessId,
-    Rank, Reason, Record, Role, Settings, State, Timer, View,
+    Action, Body, Epoch, Event, Incumbent, Message, Moment, Note, Now, Outcome, Peer, ProcessId, Rank,
+    Reason, Record, Settings, State, Timer,
 };
 use core::net::SocketAddr;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -78,13 +80,17 @@ pub struct Machine {
     candidates: BTreeSet<SocketAddr>,
     /// Whether discovery has ever had an answer for every name.
     discovered: bool,
-    /// Where the durable record says that peers were: asked at a start, then forgotten.
+    /// Where peers were in its last life: asked at a start, then forgotten.
     remembered: BTreeSet<SocketAddr>,
     own_addresses: BTreeSet<SocketAddr>,
     seeking: BTreeSet<SocketAddr>,
     armed: BTreeSet<Timer>,
     started: bool,
     last_turn: Moment,
+    /// The same turn on the slow clock.
+    last_slow: Moment,
+    /// How often the host had been suspended by then.
+    suspends: u32,
     sequence: u32,
     /// When the latest heartbeats were sent, newest last, for their round trips.
     beats: VecDeque<(u32, Moment)>,
@@ -98,11 +104,14 @@ pub struct Machine {
     /// When the next one may be tried after that.
     handover_not_before: Moment,
     /// `--safety majority`.
-    majority: Option<majority::Majority>,
+    majority: majority::Majority,
     /// The clause that a test has left out.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "mutations"))]
     mutation: Option<Mutation>,
+    /// Whether the record has changed.
     dirty: bool,
+    /// Whether the leader or the members have changed.
+    peers_changed: bool,
     actions: Vec<Action>,
 }
 
@@ -110,21 +119,16 @@ pub struct Machine {
 const BEATS_MAX: usize = 8;
 
 impl Machine {
-    /// A process before its start. `record` is what it kept from its last life; of that only the epoch and the
-    /// addresses count, a claim never survives its process.
+    /// A process before its start. `record` is what it kept from its last life; a claim never survives its process.
     pub fn new(settings: Settings, cluster: String, me: Peer, record: Option<&Record>) -> Machine {
         assert!(settings.answer_timeout < settings.coordinator_timeout, "config checks this relation");
         assert!(settings.heartbeat * 4 <= settings.failure_timeout, "config checks this relation");
         let epoch = record.map_or(Epoch::ZERO, |r| r.epoch);
-        let remembered = record.into_iter().flat_map(|r| {
-            let leader = r.leader.iter().map(|p| p.address);
-            leader.chain(r.members.iter().map(|m| m.peer.address)).collect::<Vec<_>>()
-        });
         Machine {
             majority: majority::Majority::new(&settings, record),
-            #[cfg(test)]
+            #[cfg(any(test, feature = "mutations"))]
             mutation: None,
-            remembered: remembered.collect(),
+            remembered: BTreeSet::new(),
             own_addresses: BTreeSet::from([me.address]),
             settings,
             cluster,
@@ -142,6 +146,8 @@ impl Machine {
             armed: BTreeSet::new(),
             started: false,
             last_turn: Moment::default(),
+            last_slow: Moment::default(),
+            suspends: 0,
             // Different lives count with different numbers: what acknowledges one's heartbeat does not another's. Half of
             // all numbers are left to count with, for seventeen years at four a second.
             sequence: (me.incarnation.0 >> 33) as u32,
@@ -153,22 +159,19 @@ impl Machine {
             handover_not_before: Moment::default(),
             resigned: None,
             dirty: true,
+            peers_changed: false,
             actions: Vec::new(),
         }
     }
 
     /// Takes one event at a time that never goes back, and says what to do. A gap of more than the failure timeout
     /// since the last event means that this process was paused: it then asks its peers before it believes anything,
-    /// itself included, and before it looks at the event.
+    /// itself included, and before it looks at the event. A suspend of the host means the same, however short it seems.
     pub fn handle(&mut self, now: Now, event: Event) -> Vec<Action> {
         assert!(now.at >= self.last_turn, "the driver's clock never goes back");
         assert!(self.started != matches!(event, Event::Start), "Start comes first, and once");
         let before = self.epoch;
-        let gap = now.at.since(self.last_turn);
-        self.last_turn = now.at;
-        if self.started && gap > self.settings.failure_timeout {
-            self.woke(gap);
-        }
+        self.notice_pause(now);
         self.check_lease(now);
         match event {
             Event::Start => self.start(now),
@@ -203,12 +206,13 @@ impl Machine {
 
     fn received(&mut self, now: Now, from: ProcessId, message: Message) {
         let Message { epoch, body } = message;
-        if self.majority.is_some() && body.of_classic() || self.majority.is_none() && body.of_majority() {
+        if if self.majority.votes() { body.of_classic() } else { body.of_majority() } {
             return;
         }
-        if !epoch.plausible(self.seen)
+        // One damaged message must not use up the numbers.
+        if !epoch.max(body.highest_epoch()).plausible(self.seen)
             || matches!(self.phase, Phase::Leaving)
-                && !matches!(body, Body::Coordinator { .. } | Body::Contest { .. })
+                && !matches!(body, Body::Coordinator { .. } | Body::VoteRequest(_))
         {
             return;
         }
@@ -241,7 +245,7 @@ impl Machine {
             Timer::Margin => self.margin_over(now),
             Timer::Start => self.start_over(now),
             Timer::Announcement => self.announcement_missed(now),
-            Timer::Answer if self.majority.is_some() => self.voters_silent(now),
+            Timer::Answer if self.majority.votes() => self.voters_silent(now),
             Timer::Answer => self.unanswered(now),
             Timer::Coordinator => self.coordinator_missed(now),
             Timer::Silence => self.leader_silent(now),
@@ -252,7 +256,7 @@ impl Machine {
             Timer::Lease => {}
             Timer::Retry => self.retry(now),
             Timer::Recover => self.ask_to_recover(now),
-            Timer::Caution => self.caution_over(now),
+            Timer::Grace => self.grace_over(now),
         }
     }
 
@@ -276,67 +280,14 @@ impl Machine {
         self.roster.get(id).and_then(|member| member.round_trip)
     }
 
-    /// What may be told of it.
-    pub fn view(&self) -> View {
-        let own =
-            MemberView { peer: self.me.clone(), state: State::Alive, last_heard: None, round_trip: None };
-        let others = self.roster.iter().map(|m| MemberView {
-            peer: m.peer.clone(),
-            state: m.state,
-            // Only along the star are messages to be expected; elsewhere an age would look like a failure.
-            last_heard: m.last_heard.filter(|_| self.phase.leading() || self.leads(m.peer.id)),
-            round_trip: m.round_trip.filter(|_| self.phase.leading()),
-        });
-        let mut members: Vec<MemberView> = std::iter::once(own).chain(others).collect();
-        members.sort_by_key(|m| std::cmp::Reverse(m.peer.rank()));
-        View {
-            cluster: self.cluster.clone(),
-            me: self.me.clone(),
-            role: match self.phase {
-                Phase::Asking(_) => Role::Asking,
-                Phase::Waiting(_) | Phase::Electing | Phase::Deferring => Role::Contesting,
-                Phase::Leading(_) => Role::Leading,
-                Phase::Following => Role::Following,
-                Phase::Leaving => Role::Leaving,
-            },
-            epoch: self.epoch,
-            leader: self.incumbent(),
-            members,
-            valid_until: self.valid_until(),
-            voting: self.voting(),
-            stands_for: self.settings.failure_timeout,
-        }
-    }
-
-    /// Who leads, as it is told to others: of itself, what is known now, since its address may have been found out since
-    /// its election.
-    fn incumbent(&self) -> Option<Incumbent> {
-        let mut leader = self.leader.clone()?;
-        if leader.peer.id == self.me.id {
-            leader.peer = self.me.clone();
-        }
-        Some(leader)
-    }
-
-    /// What is to be durable now.
-    pub fn record(&self) -> Record {
-        Record {
-            cluster: self.cluster.clone(),
-            id: self.me.id,
-            epoch: self.epoch,
-            leader: self.leader.as_ref().map(|l| l.peer.clone()),
-            members: self.roster.entries(),
-            vote: self.vote_record(),
-        }
-    }
-
     /// Ends a turn: checks the invariants, and puts what must be durable before everything that depends on it.
     fn finish(&mut self) -> Vec<Action> {
         if let Phase::Leading(elected) = self.phase {
             assert!(self.epoch == elected, "invariant 5: a leader's epoch is the one it was elected with");
             assert!(self.leads(self.me.id), "a leader holds itself to be the leader");
             assert!(self.me.rank().eligible(), "priority 0 never leads");
-            assert!(self.leads_by_majority(), "majority: nobody leads without a lease");
+            let leased = !self.majority.votes() || self.majority.term.is_some();
+            assert!(leased, "majority: nobody leads without a lease");
         } else {
             assert!(!self.leads(self.me.id), "only a leader holds itself to be the leader");
         }
@@ -345,6 +296,9 @@ impl Machine {
         if !seek.iter().eq(&self.seeking) {
             self.seeking = seek.into_iter().collect();
             self.act(Action::Seek(self.seeking.clone()));
+        }
+        if std::mem::take(&mut self.peers_changed) {
+            self.act(Action::Remember(self.known_peers()));
         }
         if std::mem::take(&mut self.dirty) {
             self.actions.insert(0, Action::Persist(self.record()));
@@ -430,7 +384,7 @@ impl Machine {
     /// Changes what it is in the middle of. No timer of a phase survives that: each phase arms its own.
     fn enter(&mut self, phase: Phase) {
         if phase != Phase::Electing {
-            self.drop_contest();
+            self.drop_campaign();
         }
         self.disarm_all();
         if !self.phase.contesting() && phase.contesting() {

@@ -4,20 +4,34 @@ use super::{Machine, Mutation};
 
 impl Machine {
     /// Whether a test has left this clause out.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "mutations"))]
     pub(super) fn mutant(&self, clause: Mutation) -> bool {
         self.mutation == Some(clause)
     }
 
-    #[cfg(not(test))]
+    #[cfg(not(any(test, feature = "mutations")))]
     #[allow(clippy::unused_self)] // As the one for tests.
     pub(super) fn mutant(&self, _: Mutation) -> bool {
         false
     }
 
+    /// Which clause a test has left out, for use where this machine is borrowed.
+    #[cfg(any(test, feature = "mutations"))]
+    pub(super) fn without(&self) -> impl Fn(Mutation) -> bool + Copy + use<> {
+        let left_out = self.mutation;
+        move |clause| left_out == Some(clause)
+    }
+
+    #[cfg(not(any(test, feature = "mutations")))]
+    #[allow(clippy::unused_self)] // As the one for tests.
+    pub(super) fn without(&self) -> impl Fn(Mutation) -> bool + Copy + use<> {
+        |_| false
+    }
+
     /// Leaves a clause out, to see that it is missed.
-    #[cfg(test)]
-    pub(crate) fn mutate(&mut self, clause: Mutation) {
+    #[doc(hidden)]
+    #[cfg(any(test, feature = "mutations"))]
+    pub fn mutate(&mut self, clause: Mutation) {
         self.mutation = Some(clause);
     }
 }

@@ -31,9 +31,20 @@ impl Machine {
         self.start_majority(now);
     }
 
-    /// This process has not turned for longer than the failure timeout: others may have elected a leader since, and a
-    /// leader of its own may be dead or not. It believes nothing and asks, as at a start (spec, "Safety levels").
-    pub(super) fn woke(&mut self, gap: Duration) {
+    /// Begins a turn: looks whether this process was paused before it. How long a suspend has lasted is not known.
+    pub(super) fn notice_pause(&mut self, now: Now) {
+        let gap = now.at.since(std::mem::replace(&mut self.last_turn, now.at));
+        self.last_slow = now.slow;
+        let suspended = std::mem::replace(&mut self.suspends, now.suspends) != now.suspends;
+        if self.started && (suspended || gap > self.settings.failure_timeout) {
+            self.woke(gap);
+        }
+    }
+
+    /// This process has not turned for longer than the failure timeout, or its host was suspended: others may have elected a
+    /// leader since, and a leader of its own may be dead or not. It believes nothing and asks, as at a start (spec, "Safety
+    /// levels").
+    fn woke(&mut self, gap: Duration) {
         if matches!(self.phase, Phase::Leaving) {
             return;
         }
@@ -87,7 +98,7 @@ impl Machine {
         }
         if self.phase.leading() {
             // It may have missed that: it follows nobody who is no voter of its own view.
-            self.tell_view_to(from);
+            self.tell_config_to(from);
         }
         self.tell(from);
     }
@@ -125,7 +136,7 @@ impl Machine {
             self.learn(now, entry);
         }
         let named = leader.map(|l| l.peer).filter(|p| p.id != self.me.id);
-        if named.is_some() && self.phase == Phase::Electing && self.majority.is_none() {
+        if named.is_some() && self.phase == Phase::Electing && !self.majority.votes() {
             // There is a leader: as good as an Answer. It announces itself anew as soon as it is asked.
             self.defer();
         }
@@ -153,7 +164,7 @@ impl Machine {
     /// A leader hears of a newer epoch. With nobody leading there it announces itself above it; otherwise two leaders
     /// have met, and the one that outranks the other goes on, in a new epoch.
     fn told_of_newer(&mut self, now: Now, leader: Option<Incumbent>) {
-        match leader.map(|l| l.peer).filter(|p| p.id != self.me.id && self.majority.is_none()) {
+        match leader.map(|l| l.peer).filter(|p| p.id != self.me.id && !self.majority.votes()) {
             Some(peer) if !self.rank().outranks(peer.rank()) => {
                 self.learn(now, Entry { peer: peer.clone(), state: State::Alive });
                 self.lose_leader(Reason::Superseded);
@@ -166,8 +177,8 @@ impl Machine {
 
     /// A higher epoch is about: this leader goes on in one above it.
     fn new_term(&mut self, now: Now) {
-        if self.majority.is_some() {
-            self.sound_for_new_term(now);
+        if self.majority.votes() {
+            self.stand_for_higher_epoch(now);
         } else {
             self.announce(now, self.seen.next());
         }
@@ -206,7 +217,7 @@ impl Machine {
     /// Whether nobody has said where peers may be, and nobody has come: the name server is down, or does not know of a pod
     /// that has just been made. That is no reason to think that there are no others. (With majority nobody leads alone.)
     pub(super) fn lost(&self) -> bool {
-        self.majority.is_none()
+        !self.majority.votes()
             && !self.discovered
             && self.candidates.is_subset(&self.own_addresses)
             && self.ids(|m| m.linked).is_empty()

@@ -3,8 +3,8 @@
 use super::super::Snapshot;
 use super::*;
 use crate::election::{
-    Epoch, Incarnation, Incumbent, MemberView, Moment, Peer, Priority, ProcessId, Role, State, View,
-    ViewStamp, VoterView, Voting, Waits,
+    ConfigVersion, Epoch, Incarnation, Incumbent, MemberView, Moment, NotReady, Peer, Priority, ProcessId,
+    Role, State, View, VoterConfig, Voting,
 };
 use serde_json::{Value, json};
 use std::io::Read;
@@ -75,17 +75,19 @@ fn paused(role: Role) -> Fixed {
 
 /// The same with `--safety majority` and voters web-0, web-1 and web-2, web-0 unknown and web-2 dead; its lease, or what it
 /// has promised, is good for 900.6 ms more.
-fn voting(role: Role, waits: Option<Waits>) -> Fixed {
+fn voting(role: Role, not_ready: Option<NotReady>) -> Fixed {
     let mut source = source(role);
     let mut view = View::clone(&source.0.view);
     view.valid_until = view.leader.is_some().then(|| source.0.now.plus(Duration::from_micros(900_600)));
-    let known = VoterView {
-        stamp: ViewStamp { epoch: Epoch(6), version: 2 },
+    let config = VoterConfig {
+        version: ConfigVersion { epoch: Epoch(6), version: 2 },
         voters: ["web-0", "web-1", "web-2"].map(str::to_owned).into(),
+        lease_ms: 1500,
+        bound_ms: 2000,
     };
-    let recovering = matches!(waits, Some(Waits::Recovery { .. }));
+    let recovering = matches!(not_ready, Some(NotReady::Recovery { .. }));
     let leases_ms = [(view.me.id, 1500)].into();
-    view.voting = Some(Voting { view: (!recovering).then_some(known), waits, leases_ms });
+    view.voting = Some(Voting { config: (!recovering).then_some(config), not_ready, leases_ms });
     source.0.view = Arc::new(view);
     source
 }
@@ -306,17 +308,22 @@ fn a_leader_is_named_for_as_long_as_the_lease_lasts() {
 }
 
 #[test]
-fn who_does_not_vote_yet_says_whom_it_waits_for() {
-    let recovery = Waits::Recovery {
+fn a_voter_without_a_vote_says_what_it_waits_for() {
+    let recovery = NotReady::Recovery {
         missing: vec!["web-0".to_owned(), "web-2".to_owned()],
         differ: vec!["web-1".to_owned()],
     };
-    let caution = Waits::Caution { until: Moment(Duration::from_micros(100_750_900)) };
+    let grace = NotReady::Grace { until: Moment(Duration::from_micros(100_750_900)) };
+    let founding = NotReady::Founding { missing: vec!["web-2".to_owned()] };
     for (source, why) in [
         (voting(Role::Asking, Some(recovery.clone())), "no record of its votes"),
         (voting(Role::Asking, Some(recovery.clone())), "it waits for web-0, web-2"),
-        (voting(Role::Asking, Some(recovery)), "--voters is another one at web-1"),
-        (voting(Role::Following, Some(caution)), "for 750 ms, or until it hears from a leader"),
+        (voting(Role::Asking, Some(recovery)), "web-1 was started with another --voters or --lease"),
+        (voting(Role::Following, Some(grace)), "it votes in 750 ms, or once it hears from a leader"),
+        (
+            voting(Role::Contesting, Some(founding)),
+            "takes part in a first start, and votes once all other voters do; it waits for web-2",
+        ),
         (
             voting(Role::Contesting, None),
             "an election is under way and nobody leads yet; 2 of 3 voters are needed; missing: web-0, web-2",
@@ -339,14 +346,16 @@ fn who_does_not_vote_yet_says_whom_it_waits_for() {
 #[test]
 fn the_members_of_a_majority_system_vote_or_not() {
     let body = get("/members", &voting(Role::Leading, None)).1;
-    assert_eq!(body["voters"], json!({"epoch": 6, "version": 2, "names": ["web-0", "web-1", "web-2"]}));
+    let names = ["web-0", "web-1", "web-2"];
+    let voters = json!({"epoch": 6, "version": 2, "names": names, "lease_ms": 1500, "bound_ms": 2000});
+    assert_eq!(body["voters"], voters);
     let told = |body: &Value| -> Vec<Value> {
         let members = body["members"].as_array().unwrap();
         members.iter().map(|m| json!([m["name"], m["voter"], m["lease_ms"]])).collect()
     };
     assert_eq!(told(&body), [json!(["web-2", true, null]), json!(["web-1", true, 1500])]);
 
-    let recovery = Some(Waits::Recovery { missing: Vec::new(), differ: Vec::new() });
+    let recovery = Some(NotReady::Recovery { missing: Vec::new(), differ: Vec::new() });
     let body = get("/members", &voting(Role::Asking, recovery)).1;
     assert_eq!(body["voters"], Value::Null);
     assert!(body.as_object().unwrap().contains_key("voters"));

@@ -2,7 +2,7 @@
 //! leader answers yes only after that, also where their clocks differ as much as is allowed.
 
 use super::{MS, SECOND, broken, cut, leaders, pass, peaceful, settled};
-use crate::sim::clock::{Ns, RATE_PPM_MAX};
+use crate::sim::clock::{Ns, RATE_PPM_MAX, SLEW_PPM_MAX};
 use crate::sim::queue::Item;
 use crate::sim::world::World;
 
@@ -29,13 +29,15 @@ fn replaced(world: &mut World, leader: usize) -> (Ns, Ns) {
     panic!("nobody else leads")
 }
 
-/// A world whose leader's clock runs at this rate, and everybody else's at the opposite one.
-fn skewed(seed: u64, n: usize, ppm: i32) -> (World, usize) {
+/// A world whose leader's clock runs at this rate, and everybody else's at the opposite one. So with slewing.
+fn skewed(seed: u64, n: usize, ppm: i32, slew: i32) -> (World, usize) {
     let mut world = broken(peaceful(seed, n), None, None);
     let leader = settled(&mut world);
     for place in 0..n {
         let now = world.now;
-        world.procs[place].clock.change_rate(now, if place == leader { ppm } else { -ppm });
+        let sign = if place == leader { 1 } else { -1 };
+        world.procs[place].clock.change_rate(now, sign * ppm);
+        world.procs[place].clock.slew(now, sign * slew);
         world.rearm(place);
     }
     pass(&mut world, 2 * SECOND + seed * 37 * MS);
@@ -58,7 +60,7 @@ fn a_leader_that_is_cut_off_says_no_before_another_says_yes() {
     for n in [3, 5] {
         for ppm in [-RATE_PPM_MAX, 0, RATE_PPM_MAX] {
             for seed in 1..=8 {
-                let (mut world, leader) = skewed(seed, n, ppm);
+                let (mut world, leader) = skewed(seed, n, ppm, 0);
                 cut(&mut world, |a, _| a == leader);
                 checked("cut off", n, ppm, replaced(&mut world, leader));
             }
@@ -71,7 +73,7 @@ fn a_leader_that_is_stopped_says_no_before_another_says_yes_and_when_it_goes_on(
     for n in [3, 5] {
         for ppm in [-RATE_PPM_MAX, 0, RATE_PPM_MAX] {
             for seed in 1..=8 {
-                let (mut world, leader) = skewed(seed, n, ppm);
+                let (mut world, leader) = skewed(seed, n, ppm, 0);
                 let goes_on = world.now + 6 * SECOND;
                 world.procs[leader].paused_until = goes_on;
                 world.queue.put(goes_on, Item::Resume(world.procs[leader].life()));
@@ -80,6 +82,21 @@ fn a_leader_that_is_stopped_says_no_before_another_says_yes_and_when_it_goes_on(
                 while world.now < goes_on + 3 * SECOND {
                     assert_eq!(leaders(&world), new);
                     pass(&mut world, MS);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn clocks_that_are_slewed_apart_change_nothing() {
+    for n in [3, 5] {
+        for slew in [-SLEW_PPM_MAX, SLEW_PPM_MAX] {
+            for ppm in [-RATE_PPM_MAX, RATE_PPM_MAX] {
+                for seed in 1..=4 {
+                    let (mut world, leader) = skewed(seed, n, ppm, slew);
+                    cut(&mut world, |a, _| a == leader);
+                    checked("cut off and slewed", n, ppm, replaced(&mut world, leader));
                 }
             }
         }

@@ -1,10 +1,14 @@
 //! Tests of the simulator, and of the machine by means of it.
 
 mod cut_off;
+mod drawn;
 mod mutants;
 mod partitions;
 mod rollout;
+mod seeds;
+mod shapes;
 mod simulator;
+mod suspends;
 
 use super::clock::{MS, Ns};
 use super::draw::draw;
@@ -61,6 +65,8 @@ fn peaceful(seed: u64, n: usize) -> Plan {
         jitter: 0,
         link_timeout: 3 * SECOND,
         faults: Vec::new(),
+        short_leases: false,
+        whole_seconds: false,
         chaos: Ns::MAX,
         dead: 0,
     }

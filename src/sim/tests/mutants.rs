@@ -1,14 +1,10 @@
-//! Every clause of the rules is left out once, and somebody has to notice: the simulator, within so many seeds, or a test of that
-//! rule.
+//! Every clause is left out once, and an instrument has to notice: the simulator, within so many seeds, or a test of that
+//! clause.
 //!
-//! | who notices | which clauses |
+//! | what notices | which clauses |
 //! | --- | --- |
-//! | the simulator (`Seeds`) | those where something breaks within some hundred seeds: [`caught_by`] has the first one |
-//! | the simulator's partitions (`partitions.rs`) | `NoYielding`: a hub of low rank is refused for ever |
-//! | `election/machine/majority/tests` (`RuleTest`) | those that need a coincidence of three or more faults, and those that only cost time: `WithdrawalForgotten` blocks for a lease, `SuccessorNotFavoured` costs a further round, `NoAgreement` lets leaders swing the view |
-//!
-//! One is a second line of defence. `OwnClaimSurvivesGrant`: a process that claims has promised itself to itself for a full
-//! lease, and its claim is dead before that ends, so it never grants while its claim could still be won.
+//! | the simulator (`Seeds`) | those where something breaks within some hundred seeds: `survey` prints the first one |
+//! | `election/machine/majority/tests` (`RuleTest`) | all of `majority`; alone those that need a coincidence of three or more faults |
 
 use super::{args, run_broken};
 use crate::election::Mutation;
@@ -25,63 +21,88 @@ enum By {
 }
 
 const RULES: &str = concat!(
-    include_str!("../../election/machine/majority/tests.rs"),
+    include_str!("../../election/machine/majority/tests/candidate.rs"),
+    include_str!("../../election/machine/majority/tests/configuration.rs"),
+    include_str!("../../election/machine/majority/tests/contest.rs"),
+    include_str!("../../election/machine/majority/tests/first_start_schedules.rs"),
+    include_str!("../../election/machine/majority/tests/founding.rs"),
+    include_str!("../../election/machine/majority/tests/lease.rs"),
+    include_str!("../../election/machine/majority/tests/promise.rs"),
     include_str!("../../election/machine/majority/tests/recovery.rs"),
     include_str!("../../election/machine/majority/tests/schedules.rs"),
-    include_str!("../../election/machine/majority/tests/views.rs"),
+    include_str!("../../election/machine/majority/tests/transfer.rs"),
+    include_str!("../../election/machine/majority/tests/voter.rs"),
 );
-const PARTITIONS: &str = include_str!("partitions.rs");
 
 fn caught_by(clause: Mutation) -> By {
     use Mutation::*;
-    let seeds = |n, from, most| By::Seeds { n, majority: true, from, most };
+    let seeds = |n, most| By::Seeds { n, majority: true, from: 1, most };
     match clause {
-        NoSounding => seeds(3, 1, 10),
-        RepeatedClaimRestartsLease => seeds(5, 1, 100),
-        LeaseFromWinning => seeds(3, 1, 50),
-        OwnGrantExempt => seeds(5, 370, 1200),
-        NoWithdrawal => seeds(3, 1, 150),
-        PromiseIgnored => seeds(3, 1, 50),
-        PromiseShort => seeds(3, 1, 50),
-        EpochGrantedTwice => seeds(5, 1, 200),
-        GrantNotDurable => seeds(3, 1, 10),
-        RefusalRaisesEpoch => seeds(3, 1, 50),
-        NoDrift => seeds(3, 1, 50),
-        LeaseFromAcknowledgement => seeds(3, 1, 50),
-        RenewedByOne => seeds(3, 1, 10),
-        StaleLeaderFollowed => seeds(3, 340, 1200),
-        LapsedLeaseRenewed => seeds(3, 1, 50),
-        NoCaution => seeds(5, 1, 100),
-        NoRestamp => seeds(5, 1, 50),
-        ChangedAtOnce => seeds(5, 1, 50),
-        HandoverUnprepared => seeds(5, 1, 50),
+        VoteNotDurable | NoPreVote => seeds(3, 10),
+        NoMargin | LeaseFromWinning | LeaseFromAcknowledgement | RenewedByOne => seeds(3, 20),
+        PromiseShort | PromiseIgnored | OwnVoteExempt | ConfigByCounter | NoRestamp => seeds(3, 30),
+        NoGrace | OwnVoteInGrace | ResignFreesAny | NoRecovery | RecoveryEarly => seeds(3, 60),
+        LeaseLoweredAtOnce | LeaseRaisedAtOnce | FoundedBesideRecord | TransferUnprepared => seeds(3, 60),
+        RepetitionRestartsLease | VotersChangedAtOnce => seeds(5, 60),
+        PromiseShortened | CandidacySurvivesVote | ChangesOverlap => seeds(3, 300),
+        FoundedAtOnce => seeds(3, 350),
         NoDedupe => By::Seeds { n: 3, majority: false, from: 1, most: 100 },
-        NoYielding => By::RuleTest(PARTITIONS),
-        NoneGivesWay
-        | EverybodyOfOneView
-        | LeaseOfSoundingForgotten
-        | WithdrawalForgotten
-        | OwnClaimSurvivesGrant
-        | FarewellFreesAny
-        | WithdrawalFreesAny
-        | SuccessorNotFavoured
-        | IncarnationIgnored
-        | ConditionalCounts
+        LongerLeaseGranted
+        | EpochVotedTwice
+        | StaleRoundAcknowledged
+        | OlderConfigVotedFor
+        | ConfigOfVoteNotStored
+        | OlderConfigAcknowledged
+        | GraceEndedByRound
+        | GraceEndedByStaleRound
+        | LateResignFrees
         | RecoveryCountsItself
-        | RecoveryEarly
-        | NoRecovery
         | RecoveryEchoIgnored
-        | ViewsByVersion
-        | CountedInOwnView
-        | ChangesOverlap
-        | NoAgreement
-        | LaterViewNotTaken
-        | OldSoundingCounts
-        | OwnViewJudges
-        | ViewOfGrantForgotten
-        | CautiousByAnyView
-        | CommittedByLateRound
-        | ChangedWithoutSupport => By::RuleTest(RULES),
+        | RecoveredEpochForgotten
+        | RecoveredConfigLowest
+        | LateRoundCommits
+        | IncarnationIgnored
+        | ResignedEpochFollowed
+        | NoLowerWait
+        | FoundedByMajority
+        | FoundedWithOtherList
+        | FoundedWithOtherLease
+        | LaterConfigNotTaken
+        | NoRanks
+        | ContenderForGood
+        | ChangedWithoutSupport
+        | HigherEpochIgnored
+        | NoAgreement => By::RuleTest(RULES),
+    }
+}
+
+mod long {
+    use super::*;
+
+    /// Prints the first seed that notices each clause, to be written into [`caught_by`].
+    #[test]
+    #[ignore = "a search of its own: it prints which seed notices which clause"]
+    fn survey() {
+        let next = AtomicUsize::new(0);
+        let work = || {
+            while let Some(clause) = Mutation::ALL.get(next.fetch_add(1, Ordering::Relaxed)) {
+                for (n, most) in [(3, 3000), (5, 1500)] {
+                    let args = args(n, true);
+                    let broken = |seed| run_broken(seed, &args, Some(*clause), None).violation;
+                    match (1..=most).find_map(|seed| Some((seed, broken(seed)?))) {
+                        Some((seed, violation)) => {
+                            println!("{clause:?}: n = {n}, seed {seed}: {:?}", violation.rule);
+                            break;
+                        }
+                        None => println!("{clause:?}: n = {n}: none of {most}"),
+                    }
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(work);
+            scope.spawn(work);
+        });
     }
 }
 
@@ -105,7 +126,7 @@ fn missed(clause: Mutation) -> Option<String> {
 }
 
 #[test]
-fn every_clause_is_missed_by_somebody() {
+fn every_clause_has_a_witness() {
     let next = AtomicUsize::new(0);
     let work = || {
         let take = || Mutation::ALL.get(next.fetch_add(1, Ordering::Relaxed));

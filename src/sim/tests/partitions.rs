@@ -103,8 +103,9 @@ fn who_loses_only_its_link_to_the_leader_unseats_nobody() {
 }
 
 #[test]
-fn without_yielding_a_hub_of_low_rank_never_leads() {
+fn a_contender_for_good_keeps_a_hub_of_low_rank_from_leading() {
     let hub = Priority(50);
-    let never = (1..=SEEDS).any(|seed| after_cut(seed, hub, Some(Mutation::NoYielding), star).is_none());
+    let never =
+        (1..=SEEDS).any(|seed| after_cut(seed, hub, Some(Mutation::ContenderForGood), star).is_none());
     assert!(never, "the others refuse it for ever, and cannot lead themselves");
 }

@@ -10,7 +10,7 @@ use crate::sim::world::World;
 fn grants(process: &Process) -> bool {
     let voting = |machine: &crate::election::Machine| {
         let view = machine.view();
-        view.voting.is_some_and(|voting| voting.view.is_some() && voting.waits.is_none())
+        view.voting.is_some_and(|voting| voting.config.is_some() && voting.not_ready.is_none())
     };
     process.machine.as_ref().is_some_and(voting)
 }

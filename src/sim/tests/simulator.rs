@@ -21,7 +21,7 @@ fn the_same_seed_gives_the_same_run() {
 
 #[test]
 fn what_is_made_smaller_breaks_the_same_rule() {
-    let clause = Some(Mutation::LapsedLeaseRenewed);
+    let clause = Some(Mutation::LeaseFromAcknowledgement);
     let args = args(3, true);
     let (seed, violation) = (1..=100)
         .find_map(|seed| Some((seed, run_broken(seed, &args, clause, None).violation?)))

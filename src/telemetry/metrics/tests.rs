@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::election::{
-    Ballot, Body, Epoch, Incarnation, Incumbent, MemberView, MembershipVersion, Moment, Peer, Priority,
-    ProcessId, Question, Role, Verdict, ViewStamp, VoterView, Voting,
+    Ballot, Body, ConfigVersion, Epoch, Flags, Incarnation, Incumbent, MemberView, MembershipVersion, Moment,
+    Peer, Priority, ProcessId, RecoveredState, Role, Stage, VoteOutcome, VoteRequest, VoterConfig, Voting,
 };
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -72,10 +72,10 @@ fn only_a_voter_has_a_lease() {
     assert!(!text.contains("bellwether_lease") && !text.contains("bellwether_voters"), "{text}");
 
     let voters = ["web-0", "web-1", "web-2"].map(str::to_owned).into();
-    let known = VoterView { stamp: ViewStamp::default(), voters };
+    let known = VoterConfig { voters, ..VoterConfig::default() };
     let voting = |role, known| View {
         valid_until: Some(at(2000)),
-        voting: Some(Voting { view: known, waits: None, leases_ms: Default::default() }),
+        voting: Some(Voting { config: known, not_ready: None, leases_ms: Default::default() }),
         ..view(role)
     };
     for (role, now, remaining) in [
@@ -96,9 +96,10 @@ fn only_a_voter_has_a_lease() {
 fn every_message_has_its_series() {
     let (version, entries) = (MembershipVersion::default(), Vec::new());
     let entry = crate::election::Entry { peer: view(Role::Asking).me, state: State::Alive };
-    let (epoch, incarnation, stamp) = (Epoch(8), Incarnation(1), ViewStamp::default());
-    let (question, voters, lease_ms, target) = (Question::Claim, VoterView::default(), 1500, 0);
-    let ballot = Ballot { epoch, incarnation, asked_at: Moment::default(), lease_ms };
+    let (epoch, incarnation, lease_ms) = (Epoch(8), Incarnation(1), 1500);
+    let (config, stores) = (VoterConfig::default(), ConfigVersion::default());
+    let ballot = Ballot { stage: Stage::Vote, epoch, incarnation, asked_at: Moment::default(), lease_ms };
+    let flags = Flags { voters: 0, lease_ms };
     let bodies = [
         Body::Election,
         Body::Answer,
@@ -111,24 +112,15 @@ fn every_message_has_its_series() {
         Body::Resign { successor: None, leaving: true },
         Body::Ask,
         Body::Tell { leader: None, entries },
-        Body::Contest { question, ballot, freed: None, view: voters.clone() },
-        Body::Vote {
-            question,
-            epoch,
-            incarnation,
-            asked_at: Moment::default(),
-            verdict: Verdict::Yes,
-            view: voters.clone(),
-            lease_ms,
-        },
-        Body::Withdraw { epoch, incarnation },
-        Body::Renew { sequence: 0, membership: version, lease_ms, view: stamp },
-        Body::Renewed { sequence: 0, membership: version, promised: true, view: stamp, target, lease_ms },
-        Body::Voters { view: voters },
+        Body::VoteRequest(VoteRequest { ballot, contender: true, transfer: None, config: config.clone() }),
+        Body::Vote { ballot, outcome: VoteOutcome::Granted, config: None },
+        Body::Renew { sequence: 0, membership: version, lease_ms, config: stores },
+        Body::Renewed { sequence: 0, membership: version, promised: true, config: stores, flags },
+        Body::Configuration { config },
         Body::Recover { round: 0, incarnation },
-        Body::Recovered { round: 0, incarnation, recollection: None, target },
-        Body::Prepare,
-        Body::Prepared { majority: true },
+        Body::Recovered { round: 0, incarnation, state: RecoveredState::Empty, flags },
+        Body::ProposeTransfer,
+        Body::TransferReady { majority: true },
     ];
     assert!(bodies.iter().all(|body| Body::NAMES.contains(&body.name())));
     assert_eq!(bodies.len(), Body::NAMES.len());
@@ -192,7 +184,7 @@ fn a_process_says_what_it_is() {
     };
     let classic = view(Role::Following);
     assert_eq!(info(&classic), r#"bellwether_process_info{cluster="web",name="web-0",safety="classic"} 1"#);
-    let voting = Some(Voting { view: None, waits: None, leases_ms: Default::default() });
+    let voting = Some(Voting { config: None, not_ready: None, leases_ms: Default::default() });
     let majority = View { voting, ..classic };
     assert_eq!(info(&majority), r#"bellwether_process_info{cluster="web",name="web-0",safety="majority"} 1"#);
 }

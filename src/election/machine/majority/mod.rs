@@ -1,375 +1,196 @@
-//! `--safety majority`: at every instant at most one process answers that it leads (design, "Majority mode").
+//! `--safety majority`: at every instant at most one process answers that it leads.
 //!
-//! The eleven rules, and where they are:
+//! The clauses of docs/safety.md, and where they are:
 //!
-//! | rule | what | file |
+//! | clauses | what | file |
 //! | --- | --- | --- |
-//! | 1 | who contests | `contest` |
-//! | 2 | sounding before claiming | `contest` |
-//! | 3 | the claim, its lease, its withdrawal | `contest` |
-//! | 4 | the voter's verdict, its grant, its promise | `voter` |
-//! | 5 | the lease and its renewal | `lease` |
-//! | 6 | the end of a lease | `lease` |
-//! | 7 | a restart with its record: caution | `voter` |
-//! | 8 | a restart without its record: recovery | `recovery` |
-//! | 9 | the voter view and its changes | `view_change` |
-//! | 10 | one live process a voter | [`Machine::voter`], and the transport |
-//! | 11 | handover | `handover` |
+//! | 1 to 9 | the voter: its vote, its promise, its restart grace | `voter` |
+//! | 10 to 12, 22, 23 | a voter without a record: recovery, the first start | `recovery` |
+//! | 13 to 15, 24, 25, 27 | the candidate: pre-vote, vote, the contest rule | `candidate` |
+//! | 1, 16, 17 | the leader: its lease and its rounds | `lease` |
+//! | 18 to 21, 26 | the configuration | `reconfiguration` |
+//! | 28 | leadership transfer | `transfer` |
 //!
-//! Everything else is shared with `classic`: members, discovery, links, the failure detector, asking first. What
-//! differs hangs on [`Machine::majority`](super::Machine): nobody leads but through [`Machine::win`].
+//! A process leads by [`Machine::win`](super::Machine) alone.
 
-mod contest;
-mod handover;
+mod candidate;
 mod lease;
+mod reconfiguration;
 mod recovery;
 #[cfg(test)]
 mod tests;
-mod view_change;
+mod transfer;
 mod voter;
 
-use super::{Machine, Phase};
-use crate::election::voters::{fingerprint, lease_ms};
+use super::{Machine, Mutation};
+use crate::election::campaign::Campaign;
+use crate::election::contenders::Contenders;
+use crate::election::recovery::Recovery;
+use crate::election::term::Term;
+use crate::election::voters::{fingerprint, milliseconds};
 use crate::election::{
-    Body, Epoch, Member, Moment, Note, Now, Process, ProcessId, Record, Safety, Settings, State, VoteRecord,
-    VoterView, Voting, Waits, counted,
+    Body, Epoch, Flags, Instance, Moment, Note, Now, ProcessId, Record, RecoveredState, Settings, VoterConfig,
 };
-use contest::{Contest, Vote};
-use lease::Term;
-use recovery::Recovery;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
-use voter::{Asked, Pending, Promise};
+use voter::Promise;
 
-/// What a process in `majority` keeps beside what every process keeps.
-#[derive(Clone, Hash, Debug)]
+/// From which process a message comes, in which epoch, and when.
+#[derive(Clone, Copy)]
+struct Heard {
+    now: Now,
+    from: ProcessId,
+    epoch: Epoch,
+}
+
+/// What a process in `majority` keeps beside what every process keeps. In `classic` it stays as it is made.
+#[derive(Clone, Hash, Debug, Default)]
 pub(super) struct Majority {
-    /// The `--voters` of this process, and what stands for them in messages.
-    target: BTreeSet<String>,
-    fingerprint: u64,
-    /// The lease that this process asks for, and what it counts on of it: less the drift.
-    lease: Duration,
-    lease_counted: Duration,
-    // Durable:
-    /// Who votes; none until a voter without a record has recovered.
-    view: Option<VoterView>,
-    /// Whom this epoch was granted to, or who was heard leading in it.
-    granted_to: Option<Process>,
-    /// The longest lease that was ever promised.
-    lease_longest_ms: u32,
-    // Volatile:
+    /// What this process was started with: `--voters` (none in `classic`), and what stands for them and the lease.
+    pub(super) target: BTreeSet<String>,
+    pub(super) given: Flags,
+    /// The lease that its requests and rounds ask for, in milliseconds; at most the configuration's.
+    asks_ms: u32,
+    /// What it knows from its record. All else is volatile.
+    pub(super) state: RecoveredState,
     promise: Option<Promise>,
-    /// Until when promises may be forgotten that a former life made.
-    cautious_until: Option<Moment>,
-    /// Until when this process outranks nobody.
-    yields_until: Moment,
-    /// The successor named in a farewell, until when.
-    favoured: Option<(ProcessId, Moment)>,
-    /// Up to which epoch each voter has withdrawn its claims. At most one entry a voter.
-    withdrawn: BTreeMap<String, (Process, Epoch)>,
-    /// Who was refused because of a promise, and hears when that is freed. At most one entry a voter.
-    pending: BTreeMap<ProcessId, Pending>,
-    /// What this process has asked the voters.
-    contest: Option<Contest>,
-    /// The incumbent that has asked this process to take over, by its epoch, once a majority would grant, and until when
-    /// that can be counted on.
-    prepared: Option<(Epoch, Moment)>,
-    recovery: Option<Recovery>,
+    /// The latest vote of this incarnation, which it repeats to the same process (clause 3).
+    voted: Option<(Epoch, Instance)>,
+    /// Until when it votes for no process, since it may have forgotten a promise (clause 8). On the slow clock.
+    pub(super) grace_until: Option<Moment>,
+    /// Whether it may still win, as far as it knows (clause 25).
+    contender: bool,
+    /// The contenders that have asked it.
+    pub(super) contenders: Contenders,
+    campaign: Option<Campaign>,
+    pub(super) recovery: Option<Recovery>,
     /// While it leads.
-    term: Option<Term>,
+    pub(super) term: Option<Term>,
     /// When the leader that it follows was last heard.
-    leader_heard: Moment,
-    /// The lease of every member that has told it.
-    leases_ms: BTreeMap<ProcessId, u32>,
-    /// Whose `--voters` are other ones, so that it is said once.
-    differs: BTreeSet<ProcessId>,
+    pub(super) leader_heard: Moment,
+    /// What each member was started with. At most one entry a member.
+    pub(super) flags: BTreeMap<ProcessId, Flags>,
 }
 
 impl Majority {
-    /// What the settings ask for; none in `classic`. A claim never survives its process: of the record's vote only
-    /// what binds this voter is believed.
-    pub(super) fn new(settings: &Settings, record: Option<&Record>) -> Option<Majority> {
-        let Safety::Majority { voters } = &settings.safety else { return None };
-        assert!(!voters.is_empty(), "config checks this");
-        let vote = record.and_then(|record| record.vote.clone());
-        let lease = settings.failure_timeout;
-        let (view, granted_to, lease_longest_ms) = match vote {
-            Some(VoteRecord { view, granted_to, lease_longest_ms, .. }) => {
-                (Some(view), granted_to, lease_longest_ms)
-            }
-            None => (None, None, 0),
-        };
-        Some(Majority {
-            fingerprint: fingerprint(voters),
-            target: voters.clone(),
-            lease,
-            lease_counted: counted(lease),
-            view,
-            granted_to,
-            lease_longest_ms,
-            promise: None,
-            cautious_until: None,
-            yields_until: Moment::default(),
-            favoured: None,
-            withdrawn: BTreeMap::new(),
-            pending: BTreeMap::new(),
-            contest: None,
-            prepared: None,
-            recovery: None,
-            term: None,
-            leader_heard: Moment::default(),
-            leases_ms: BTreeMap::new(),
-            differs: BTreeSet::new(),
-        })
+    /// What the settings ask for. No candidacy and no leadership survives a restart (clause 17).
+    pub(super) fn new(settings: &Settings, record: Option<&Record>) -> Majority {
+        let (target, lease_ms) = (settings.voters(), milliseconds(settings.failure_timeout));
+        let given = Flags { voters: fingerprint(&target), lease_ms };
+        let state = RecoveredState::of(record.and_then(|record| record.vote.as_ref()), &target, lease_ms);
+        Majority { target, given, state, asks_ms: u32::MAX, contender: true, ..Majority::default() }
     }
 
-    /// The lease, as messages have it.
-    fn lease_ms(&self) -> u32 {
-        lease_ms(self.lease)
+    /// Whether voters decide at all.
+    pub(super) fn votes(&self) -> bool {
+        !self.target.is_empty()
     }
-}
 
-/// A lease that a message names.
-fn lease_of(ms: u32) -> Duration {
-    Duration::from_millis(u64::from(ms))
+    /// The configuration that it votes by; none before it has a vote.
+    pub(super) fn config(&self) -> Option<&VoterConfig> {
+        self.state.founded()
+    }
 }
 
 impl Machine {
-    /// Begins a life as a voter: with its record it is cautious (rule 7), without one it recovers (rule 8).
+    /// Begins an incarnation: with its record a voter waits for the restart grace, without one it recovers.
     pub(super) fn start_majority(&mut self, now: Now) {
-        let Some(m) = &self.majority else { return };
-        if m.view.is_some() {
-            self.be_cautious(now, now.at);
-        } else {
-            self.recover(now);
+        match self.majority.config().map(VoterConfig::bound) {
+            _ if !self.majority.votes() => {}
+            Some(bound) => {
+                self.note_lease();
+                self.begin_grace(now, bound);
+            }
+            None => self.begin_recovery(now),
         }
     }
 
     /// Takes a message that only `majority` has.
     pub(super) fn majority_message(&mut self, now: Now, from: ProcessId, epoch: Epoch, body: Body) {
-        if !self.believable(&body) {
-            return;
-        }
+        let by = Heard { now, from, epoch };
         match body {
-            Body::Contest { question, ballot, freed, view } => {
-                self.contested(now, from, &Asked { question, ballot, freed, view });
-            }
-            Body::Vote { question, epoch: asked, incarnation, asked_at, verdict, view, lease_ms } => {
-                self.learn_lease(from, lease_ms);
-                let vote = Vote { voter: from, verdict, view, lease_ms, at: now.at };
-                self.voted(now, question, (asked, incarnation, asked_at), vote);
-            }
-            Body::Withdraw { epoch, incarnation } => self.withdrawn(now, from, epoch, incarnation),
-            Body::Renew { sequence, membership: _, lease_ms, view } => {
-                self.renew(now, from, epoch, sequence, lease_ms, view);
-            }
-            Body::Renewed { sequence, membership, promised, view, target, lease_ms } => {
-                self.learn_lease(from, lease_ms);
-                self.learn_target(from, target);
+            Body::VoteRequest(request) => self.on_vote_request(now, from, &request),
+            Body::Vote { ballot, outcome, config } => self.on_vote(by, ballot, outcome, config),
+            Body::Renew { sequence, lease_ms, config, .. } => self.on_renew(by, sequence, lease_ms, config),
+            Body::Renewed { sequence, membership, promised, config, flags } => {
+                self.learn_flags(from, flags);
                 self.acknowledged(now, from, epoch, sequence, membership);
-                self.renewed(now, from, epoch, sequence, promised.then_some(view), view, target);
+                self.on_renewed(by, sequence, promised.then_some(config));
             }
-            Body::Voters { view } => self.learn_view(from, epoch, view),
-            Body::Recover { round, incarnation } => self.asked_to_recover(from, round, incarnation),
-            Body::Recovered { round, incarnation, recollection, target } => {
-                self.recovered_answer(now, from, epoch, round, incarnation, recollection, target);
+            Body::Configuration { config } => self.on_configuration(&config),
+            Body::Recover { round, incarnation } => self.on_recover(from, round, incarnation),
+            Body::Recovered { round, incarnation, state, flags } => {
+                self.learn_flags(from, flags);
+                self.on_recovered(by, round, incarnation, state, flags);
             }
-            Body::Prepare => self.prepare(now, from, epoch),
-            Body::Prepared { majority } => self.prepared(now, from, epoch, majority),
+            Body::ProposeTransfer => self.on_propose_transfer(by),
+            Body::TransferReady { majority } => self.on_transfer_ready(by, majority),
             _ => {}
         }
     }
 
-    /// Whether no epoch in a message is far ahead of all that was seen: one damaged message must not use up the numbers.
-    /// That of the message itself was looked at before.
-    fn believable(&self, body: &Body) -> bool {
-        let epoch = match body {
-            Body::Contest { ballot, view, .. } => ballot.epoch.max(view.stamp.epoch),
-            Body::Vote { view, .. } | Body::Voters { view } => view.stamp.epoch,
-            Body::Withdraw { epoch, .. } => *epoch,
-            Body::Recovered { recollection: Some(recollection), .. } => recollection.view.stamp.epoch,
-            _ => Epoch::ZERO,
-        };
-        epoch.plausible(self.seen)
+    /// This process.
+    fn myself(&self) -> Instance {
+        Instance { id: self.me.id, incarnation: self.me.incarnation }
     }
 
-    /// This process, as a grant names it.
-    fn myself(&self) -> Process {
-        Process { id: self.me.id, incarnation: self.me.incarnation }
-    }
-
-    /// The life of a member that is known here.
-    fn process(&self, id: ProcessId) -> Option<Process> {
-        let peer = if id == self.me.id { &self.me } else { &self.roster.get(id)?.peer };
-        Some(Process { id, incarnation: peer.incarnation })
-    }
-
-    /// The name under which a member votes. Of two live processes of one name the one known longer has it (rule 10):
-    /// the other is refused, and the log says so.
-    fn voter(&self, now: Now, id: ProcessId) -> Option<&str> {
-        if id == self.me.id {
-            return Some(&self.me.name);
-        }
+    /// The incarnation of a member that is known here.
+    fn instance(&self, id: ProcessId) -> Option<Instance> {
         let member = self.roster.get(id)?;
-        let name = &member.peer.name;
-        let alive = |m: &Member| {
-            let heard = m.last_heard.is_some_and(|at| now.at.since(at) <= self.settings.failure_timeout);
-            m.linked && m.state == State::Alive && heard
-        };
-        let taken = self.roster.iter().any(|m| {
-            m.peer.id != id && m.peer.name == *name && m.alive_since < member.alive_since && alive(m)
-        });
-        (*name != self.me.name && !taken).then_some(name)
+        Some(Instance { id, incarnation: member.peer.incarnation })
     }
 
-    /// The members that are voters of a view, in the order of their ids.
-    fn voter_ids(&self, view: &VoterView) -> Vec<ProcessId> {
-        self.ids(|m| view.voters.contains(&m.peer.name))
+    /// The name under which another member votes. Of two live processes of one name the one known longer has it.
+    fn voter(&self, now: Now, id: ProcessId) -> Option<&str> {
+        let name = self.roster.name(id, now.at, self.settings.failure_timeout)?;
+        (name != self.me.name).then_some(name)
     }
 
-    /// Sends to the voters of this process's view.
-    fn send_voters(&mut self, body: &Body) {
-        let Some(view) = self.majority.as_ref().and_then(|m| m.view.as_ref()) else { return };
-        let voters = self.voter_ids(view);
-        self.send_each(voters, body);
+    /// Whether this process may vote and lead at all: it has a vote, a configuration that names it, and a rank.
+    fn may_stand(&self) -> bool {
+        self.rank().eligible()
+            && self.majority.config().is_some_and(|config| config.voters.contains(&self.me.name))
     }
 
-    /// Takes down which lease a member was given, and says once when that is not this process's.
-    fn learn_lease(&mut self, from: ProcessId, lease_ms: u32) {
+    /// Takes down what a member was started with. The log says once where its `--voters` differ.
+    fn learn_flags(&mut self, from: ProcessId, flags: Flags) {
         let Some(peer) = self.roster.get(from).map(|m| m.peer.clone()) else { return };
-        let Some(m) = &mut self.majority else { return };
-        let known = m.leases_ms.insert(from, lease_ms);
-        if lease_ms != m.lease_ms() && known != Some(lease_ms) {
-            self.note(Note::LeaseDiffers { peer, lease_ms });
-        }
-    }
-
-    /// Takes down whether a member was given the same `--voters`, and says once when it was not.
-    fn learn_target(&mut self, from: ProcessId, target: u64) {
-        let Some(peer) = self.roster.get(from).map(|m| m.peer.clone()) else { return };
-        let Some(m) = &mut self.majority else { return };
-        if target == m.fingerprint {
-            m.differs.remove(&from);
-        } else if m.differs.insert(from) {
+        let before = self.majority.flags.insert(from, flags).map(|before| before.voters);
+        if flags.voters != self.majority.given.voters && before != Some(flags.voters) {
             self.note(Note::VotersDiffer(peer));
         }
     }
 
     /// Forgets what is kept of a member that is gone; what hangs on its name goes unless another member has it.
     pub(super) fn forget_voter(&mut self, id: ProcessId, name: &str) {
-        let another = self.roster.iter().any(|member| member.peer.id != id && member.peer.name == name);
-        let Some(m) = &mut self.majority else { return };
-        m.leases_ms.remove(&id);
-        m.differs.remove(&id);
-        m.pending.remove(&id);
-        if another {
-            return;
-        }
-        m.withdrawn.remove(name);
-        if let Some(term) = &mut m.term {
-            term.forget(name);
-        }
-        if let Some(recovery) = &mut m.recovery {
-            recovery.forget(name);
+        self.majority.flags.remove(&id);
+        self.majority.contenders.forget(id);
+        if !self.roster.iter().any(|member| member.peer.id != id && member.peer.name == name) {
+            self.majority.term.iter_mut().for_each(|term| _ = term.stores.remove(name));
+            self.majority.recovery.iter_mut().for_each(|recovery| recovery.forget(name));
         }
     }
 
-    /// A process says that it leads, by an announcement or a heartbeat. An epoch at or above its own is followed
-    /// (rule 5). Nobody bullies: leaders are made by voters.
+    /// A process says that it leads, by an announcement or a heartbeat. This process follows it in an epoch at or above its
+    /// own. No rank counts here: voters have elected it.
     pub(super) fn announced(&mut self, now: Now, from: ProcessId, epoch: Epoch, elected_at_ms: Option<u64>) {
         let Some(peer) = self.roster.get(from).map(|m| m.peer.clone()) else { return };
-        if self.resigned == Some((from, epoch)) {
-            // A message that was slower than the farewell: a resigned epoch is never led again (rule 6).
+        let resigned = self.resigned == Some((from, epoch)) && !self.mutant(Mutation::ResignedEpochFollowed);
+        // Two processes never lead in one epoch (invariant 4): a sender of this leader's epoch is mistaken.
+        if resigned || epoch == self.epoch && self.phase.leading() || !peer.rank().eligible() {
             return;
         }
-        if epoch < self.epoch && !self.mutant(super::Mutation::StaleLeaderFollowed) {
+        if epoch < self.epoch && !self.mutant(Mutation::StaleRoundAcknowledged) {
             return self.answer_stale(from);
         }
-        if epoch == self.epoch && self.phase.leading() {
-            // No two processes lead in one epoch (invariant 4): whoever says so is not one of these voters.
-            return;
-        }
-        let voter = self.voter(now, from).map(str::to_owned);
-        let Some(m) = &mut self.majority else { return };
-        let outside =
-            m.view.as_ref().is_some_and(|view| !voter.is_some_and(|name| view.voters.contains(&name)));
-        if outside || !peer.rank().eligible() {
-            return;
-        }
-        let epoch = epoch.max(self.epoch);
-        let leader = Process { id: from, incarnation: peer.incarnation };
-        if epoch > self.epoch || m.granted_to != Some(leader) {
-            m.granted_to = Some(leader);
-            self.dirty = true;
-        }
-        self.follow(now, peer, epoch, elected_at_ms);
-        if let Some(m) = &mut self.majority {
-            m.leader_heard = now.at;
-        }
+        self.follow(now, peer, epoch.max(self.epoch), elected_at_ms);
+        self.majority.leader_heard = now.at;
+        self.majority.contender = true;
     }
 
-    /// Whether this process may vote and lead at all: it has a view, and is in it.
-    fn votes(&self) -> bool {
-        let view = self.majority.as_ref().and_then(|m| m.view.as_ref());
-        view.is_some_and(|view| view.voters.contains(&self.me.name))
-    }
-
-    /// How long a leader may be silent: the failure timeout, or its own lease where that is longer, since it may space its
-    /// heartbeats by that.
-    pub(super) fn silence_of(&self, leader: ProcessId) -> Duration {
-        let lease = self.majority.as_ref().and_then(|m| m.leases_ms.get(&leader)).copied();
-        self.settings.failure_timeout.max(lease_of(lease.unwrap_or_default()))
-    }
-
-    /// Until when what it says about the leader holds: as leader its lease, as follower how long that may be silent.
-    pub(super) fn valid_until(&self) -> Option<Moment> {
-        let m = self.majority.as_ref()?;
-        match self.phase {
-            Phase::Leading(_) => m.term.as_ref().map(|term| term.lease_until),
-            Phase::Following => {
-                let leader = self.leader.as_ref().map(|leader| leader.peer.id)?;
-                Some(m.leader_heard.plus(self.silence_of(leader)))
-            }
-            _ => None,
-        }
-    }
-
-    /// What `majority` adds to the view.
-    pub(super) fn voting(&self) -> Option<Voting> {
-        let m = self.majority.as_ref()?;
-        let waits = match (&m.view, m.cautious_until) {
-            (None, _) => Some(self.recovery_waits()),
-            (Some(_), Some(until)) => Some(Waits::Caution { until }),
-            (Some(_), None) => None,
-        };
-        let mut leases_ms = m.leases_ms.clone();
-        leases_ms.insert(self.me.id, m.lease_ms());
-        Some(Voting { view: m.view.clone(), waits, leases_ms })
-    }
-
-    /// The vote's part of the durable record.
-    pub(super) fn vote_record(&self) -> Option<VoteRecord> {
-        let m = self.majority.as_ref()?;
-        let view = m.view.clone()?;
-        Some(VoteRecord {
-            name: self.me.name.clone(),
-            granted_to: m.granted_to,
-            view,
-            lease_longest_ms: m.lease_longest_ms,
-        })
-    }
-
-    /// Whether a leader has what it takes: in `majority` a lease.
-    pub(super) fn leads_by_majority(&self) -> bool {
-        self.majority.as_ref().is_none_or(|m| m.term.is_some())
-    }
-
-    /// What a leader's end frees: its own promise to itself. It has stopped, so nothing is left to be kept.
+    /// A leader's end frees its own promise to itself: it never leads that epoch again (clause 17).
     pub(super) fn stopped_leading(&mut self) {
         let myself = self.myself();
-        if let Some(m) = &mut self.majority {
-            m.term = None;
-            m.promise = m.promise.take().filter(|promise| promise.to != myself);
-        }
+        self.majority.term = None;
+        self.free(|promise| promise.to == myself);
     }
 }

@@ -1,209 +1,127 @@
-//! A voter without its record: rule 8. It counts as failed until it has learned what it may have forgotten.
+//! A voter without a record: recovery (clauses 10 to 12) and the first start (clauses 22, 23).
 
-use super::{Machine, Majority, lease_of};
+use super::{Heard, Machine, Majority};
 use crate::election::machine::{Mutation, Phase};
+use crate::election::recovery::Recovery;
 use crate::election::{
-    Body, Epoch, Incarnation, Moment, Note, Now, ProcessId, Reason, Recollection, Timer, ViewStamp,
-    VoterView, Waits,
+    Body, Epoch, Flags, Incarnation, Note, Now, ProcessId, Reason, RecoveredState, Timer, VoterConfig,
 };
-use std::collections::{BTreeMap, VecDeque};
-
-/// How many rounds of asking are remembered, for when an answer was given; answers to older ones do not count.
-const ROUNDS_MAX: usize = 16;
-
-/// How far it has come.
-#[derive(Clone, Hash, Debug)]
-pub(super) struct Recovery {
-    started: Moment,
-    round: u32,
-    /// The latest rounds and when they were asked, newest last.
-    asked: VecDeque<(u32, Moment)>,
-    /// The latest answer of each voter. At most one entry a member.
-    answers: BTreeMap<String, Answer>,
-}
-
-#[derive(Clone, Hash, Debug)]
-struct Answer {
-    /// It was given after this moment.
-    asked: Moment,
-    epoch: Epoch,
-    recollection: Option<Recollection>,
-    target: u64,
-}
-
-impl Recovery {
-    /// The highest view among the answers.
-    fn highest(&self) -> Option<&VoterView> {
-        let recollections = self.answers.values().filter_map(|answer| answer.recollection.as_ref());
-        recollections.map(|r| &r.view).max_by_key(|view| view.stamp)
-    }
-
-    /// Forgets the answer of a voter that is gone.
-    pub(super) fn forget(&mut self, name: &str) {
-        self.answers.remove(name);
-    }
-}
 
 impl Majority {
-    /// The view that the flags name: of a first start.
-    pub(super) fn flagged(&self) -> VoterView {
-        VoterView { voters: self.target.clone(), ..VoterView::default() }
+    /// The configuration that the flags name: of a first start.
+    pub(in crate::election::machine) fn flagged(&self) -> VoterConfig {
+        VoterConfig::first(self.target.clone(), self.given.lease_ms)
     }
 }
 
 impl Machine {
-    /// Begins to recover.
-    pub(super) fn recover(&mut self, now: Now) {
+    /// Begins to ask what this process has to know before it may vote.
+    pub(super) fn begin_recovery(&mut self, now: Now) {
         self.note(Note::Recovering);
-        if let Some(m) = &mut self.majority {
-            m.recovery = Some(Recovery {
-                started: now.at,
-                round: 0,
-                asked: VecDeque::new(),
-                answers: BTreeMap::new(),
-            });
-            if self.mutant(Mutation::NoRecovery) {
-                return self.recovered(now);
-            }
-        }
+        self.majority.recovery = Some(Recovery::new(now.slow));
         self.ask_to_recover(now);
-        // Alone it has nobody to ask.
+    }
+
+    /// Asks every process that it is connected with again, and goes on doing so.
+    pub(in crate::election::machine) fn ask_to_recover(&mut self, now: Now) {
+        let Some(recovery) = &mut self.majority.recovery else { return };
+        recovery.ask(now.slow);
+        let (round, incarnation) = (recovery.round, self.me.incarnation);
+        self.send_each(self.ids(|m| m.linked), &Body::Recover { round, incarnation });
+        self.arm(Timer::Recover, self.settings.heartbeat);
+        // A process without others has none to ask.
         self.judge_recovery(now);
     }
 
-    /// Asks everybody again, and goes on doing so.
-    pub(in crate::election::machine) fn ask_to_recover(&mut self, now: Now) {
-        let incarnation = self.me.incarnation;
-        let Some(recovery) = self.majority.as_mut().and_then(|m| m.recovery.as_mut()) else { return };
-        recovery.round = recovery.round.wrapping_add(1);
-        if recovery.asked.len() == ROUNDS_MAX {
-            recovery.asked.pop_front();
-        }
-        recovery.asked.push_back((recovery.round, now.at));
-        let round = recovery.round;
-        let linked = self.ids(|m| m.linked);
-        self.send_each(linked, &Body::Recover { round, incarnation });
-        self.arm(Timer::Recover, self.settings.heartbeat);
-    }
-
-    /// A peer is connected while this voter recovers: it need not wait for the next round.
+    /// A process is connected, another incarnation perhaps. While this one recovers it need not wait for the next round.
     pub(in crate::election::machine) fn ask_newcomer_to_recover(&mut self, id: ProcessId) {
-        let incarnation = self.me.incarnation;
-        if let Some(recovery) = self.majority.as_ref().and_then(|m| m.recovery.as_ref()) {
-            let round = recovery.round;
+        // Of what is kept of members, nothing outlives its member.
+        self.majority.flags.retain(|known, _| *known != id && self.roster.get(*known).is_some());
+        if let Some(recovery) = &self.majority.recovery {
+            let (round, incarnation) = (recovery.round, self.me.incarnation);
             self.send(id, Body::Recover { round, incarnation });
         }
     }
 
     /// Tells another what this process knows from its record.
-    pub(super) fn asked_to_recover(&mut self, from: ProcessId, round: u32, incarnation: Incarnation) {
-        let Some(m) = &self.majority else { return };
-        let recollection = m
-            .view
-            .clone()
-            .map(|view| Recollection { view, lease_longest_ms: m.lease_longest_ms.max(m.lease_ms()) });
-        let target = m.fingerprint;
-        self.send(from, Body::Recovered { round, incarnation, recollection, target });
+    pub(super) fn on_recover(&mut self, from: ProcessId, round: u32, incarnation: Incarnation) {
+        let (state, flags) = (self.majority.state.clone(), self.majority.given);
+        self.send(from, Body::Recovered { round, incarnation, state, flags });
     }
 
-    /// An answer. Only one to this life counts, and it counts as given when its round was asked.
-    #[allow(clippy::too_many_arguments)] // The fields of one message.
-    pub(super) fn recovered_answer(
+    /// An answer. Only one to this incarnation counts (clause 11).
+    pub(super) fn on_recovered(
         &mut self,
-        now: Now,
-        from: ProcessId,
-        epoch: Epoch,
+        by: Heard,
         round: u32,
-        incarnation: Incarnation,
-        recollection: Option<Recollection>,
-        target: u64,
+        to: Incarnation,
+        state: RecoveredState,
+        flags: Flags,
     ) {
-        self.learn_target(from, target);
-        let echo = incarnation == self.me.incarnation || self.mutant(Mutation::RecoveryEchoIgnored);
-        let Some(name) = self.voter(now, from).map(str::to_owned) else { return };
-        let Some(recovery) = self.majority.as_mut().and_then(|m| m.recovery.as_mut()) else { return };
-        let asked = recovery.asked.iter().find(|(number, _)| *number == round).map(|(_, at)| *at);
-        let (Some(asked), true) = (asked, echo) else { return };
-        recovery.answers.insert(name, Answer { asked, epoch, recollection, target });
-        self.judge_recovery(now);
+        let to_this = to == self.me.incarnation || self.mutant(Mutation::RecoveryEchoIgnored);
+        let name = self.voter(by.now, by.from).map(str::to_owned).filter(|_| to_this);
+        if let (Some(name), Some(recovery)) = (name, &mut self.majority.recovery) {
+            recovery.hear(name, round, by.epoch, state, flags);
+            self.judge_recovery(by.now);
+        }
     }
 
-    /// Whether it knows enough: once a majority of the view, itself not counted, has answered from records, a lease or more
-    /// after its start; or, where nobody has a record, at a first start, once all others have answered and name the same voters;
-    /// or once all others have answered and no leader has written a view yet, after a first start that was interrupted. That
-    /// all others of a later view have answered is not enough: it may not be committed, and leave out who leads.
+    /// Whether it has learned enough to vote, or to take the next step of a first start.
     fn judge_recovery(&mut self, now: Now) {
-        let counts_itself = self.mutant(Mutation::RecoveryCountsItself);
-        let early = self.mutant(Mutation::RecoveryEarly);
-        let me = self.me.name.clone();
-        let Some(m) = &mut self.majority else { return };
+        let (m, me, without) = (&self.majority, self.me.name.as_str(), self.without());
         let Some(recovery) = &m.recovery else { return };
-        let recollections = || recovery.answers.values().filter_map(|answer| answer.recollection.as_ref());
-        let lease_ms =
-            recollections().map(|r| r.lease_longest_ms).chain([m.lease_ms()]).max().unwrap_or_default();
-        let highest = recovery.highest();
-        let flagged = m.flagged();
-        let view = highest.unwrap_or(&flagged);
-        let others: Vec<&Answer> = view
-            .voters
-            .iter()
-            .filter(|name| **name != me)
-            .filter_map(|name| recovery.answers.get(name))
-            .collect();
-        let everybody = others.len() == view.voters.iter().filter(|name| **name != me).count();
-        let first_start = highest.is_none() && everybody && others.iter().all(|a| a.target == m.fingerprint);
-        let late_from = recovery.started.plus(lease_of(lease_ms));
-        let late = others.iter().filter(|a| a.recollection.is_some() && (a.asked >= late_from || early));
-        let known = late.count() + usize::from(counts_itself) >= view.majority();
-        let as_started = highest.is_some_and(|view| view.stamp == ViewStamp::default());
-        if !(first_start || highest.is_some() && known || everybody && as_started) {
-            return;
+        match &m.state {
+            RecoveredState::Empty => {
+                if let Some((epoch, config)) = recovery.recovered(me, &m.flagged(), without) {
+                    return self.recovered(now, epoch, config);
+                }
+                let connected = self.roster.iter().filter(|m| m.linked).map(|m| m.peer.name.as_str());
+                let first_start = recovery.is_first_start(me, &m.flagged(), m.given, connected, without);
+                // A process whose list names it alone waits for the peers that discovery names, as long as at any start.
+                let asked =
+                    self.discovered && (m.target.len() > 1 || !matches!(self.phase, Phase::Asking(_)));
+                if first_start && asked {
+                    self.begin_founding(now);
+                }
+            }
+            RecoveredState::Founding(own) => {
+                let founded =
+                    recovery.founded(me, own).or(Some(own).filter(|_| without(Mutation::FoundedAtOnce)));
+                if let Some(config) = founded.cloned() {
+                    self.recovered(now, self.epoch, config);
+                }
+            }
+            RecoveredState::Founded(_) => {}
         }
-        let epoch = recovery.answers.values().map(|answer| answer.epoch).max().unwrap_or_default();
-        let view = view.clone();
-        m.lease_longest_ms = m.lease_longest_ms.max(lease_ms);
-        m.view = Some(view);
+    }
+
+    /// The first of two durable steps: it has asked all, and has not voted (clause 22).
+    fn begin_founding(&mut self, now: Now) {
+        let m = &mut self.majority;
+        if self.settings.may_found(m.target.len()) {
+            let config = m.flagged();
+            self.use_state(RecoveredState::Founding(config));
+            // The others may have taken this step already.
+            return self.ask_to_recover(now);
+        }
+        let said = m.recovery.as_mut().is_none_or(|recovery| std::mem::replace(&mut recovery.refused, true));
+        if !said {
+            self.note(Note::FoundingRefused(self.settings.founding));
+        }
+    }
+
+    /// It may vote from now on.
+    fn recovered(&mut self, now: Now, epoch: Epoch, config: VoterConfig) {
+        self.disarm(Timer::Recover);
+        self.majority.recovery = None;
+        self.use_state(RecoveredState::Founded(config));
         if epoch > self.epoch {
-            // Nobody was granted it by this life, whoever was by a former one.
-            m.granted_to = None;
             self.lose_leader(Reason::Superseded);
             self.set_epoch(epoch);
         }
-        self.recovered(now);
-    }
-
-    /// It votes from now on, cautiously (rule 7).
-    fn recovered(&mut self, now: Now) {
-        self.disarm(Timer::Recover);
-        let Some(m) = &mut self.majority else { return };
-        let Some(recovery) = m.recovery.take() else { return };
-        if m.view.is_none() {
-            m.view = Some(m.flagged());
-        }
-        self.dirty = true;
         self.note(Note::Recovered(self.epoch));
-        self.be_cautious(now, recovery.started);
         if self.leader.is_none() && !matches!(self.phase, Phase::Asking(_) | Phase::Leaving) {
             self.contest(now);
         }
-    }
-
-    /// Whose answers it still waits for, and whose `--voters` differ, where only a first start is left.
-    pub(super) fn recovery_waits(&self) -> Waits {
-        let mut waits = (Vec::new(), Vec::new());
-        if let Some(m) = &self.majority
-            && let Some(recovery) = &m.recovery
-        {
-            let view = recovery.highest().cloned().unwrap_or_else(|| m.flagged());
-            let others = view.voters.iter().filter(|name| **name != self.me.name);
-            for name in others {
-                match recovery.answers.get(name) {
-                    None => waits.0.push(name.clone()),
-                    Some(answer) if answer.target != m.fingerprint => waits.1.push(name.clone()),
-                    Some(_) => {}
-                }
-            }
-        }
-        Waits::Recovery { missing: waits.0, differ: waits.1 }
     }
 }

@@ -1,324 +1,223 @@
-//! The voter: rules 4 and 7. What it grants, what it promises, and what frees a promise.
+//! The voter: clauses 1 to 9. For which candidate it votes, what it promises, and what frees a promise.
 
-use super::{Machine, lease_of};
+use super::{Heard, Machine};
 use crate::election::machine::{Mutation, Phase};
-use crate::election::voters::lease_ms;
+use crate::election::voters::{duration, milliseconds};
 use crate::election::{
-    Action, Ballot, Body, CrashEvidence, Epoch, Incarnation, Moment, Note, Now, Process, ProcessId, Question,
-    Reason, Refusal, Timer, Verdict, VoterView,
+    Action, Body, ConfigVersion, CrashEvidence, Denial, Epoch, Incarnation, Instance, Moment, Note, Now,
+    ProcessId, Reason, Stage, Timer, VoteRequest,
 };
+use std::time::Duration;
 
-/// "I grant nobody else until then." Volatile: a restart waits it out instead (rule 7).
+/// "I vote for no other process until then." A restart waits for every promise alike (clause 8).
 #[derive(Clone, Copy, Hash, Debug)]
 pub(super) struct Promise {
-    /// To whom.
-    pub(super) to: Process,
-    /// For which epoch.
-    pub(super) epoch: Epoch,
-    /// Until when; never shortened.
-    pub(super) until: Moment,
-}
-
-/// What a contestant asks.
-#[derive(Clone, Hash, Debug)]
-pub(super) struct Asked {
-    pub(super) question: Question,
-    pub(super) ballot: Ballot,
-    /// The incumbent that hands over to the contestant, by its epoch.
-    pub(super) freed: Option<Epoch>,
-    /// The contestant's view.
-    pub(super) view: VoterView,
-}
-
-/// What a contestant asked, while a promise to another stands in its way.
-#[derive(Clone, Hash, Debug)]
-pub(super) struct Pending {
-    asked: Asked,
-    /// When it asked. After a lease it has long asked again, or given up.
-    at: Moment,
+    /// To which process.
+    pub(super) to: Instance,
+    /// Until when, on the slow clock.
+    until: Moment,
 }
 
 impl Machine {
-    /// A contestant asks.
-    pub(super) fn contested(&mut self, now: Now, from: ProcessId, asked: &Asked) {
-        let Asked { question, ballot, freed, ref view } = *asked;
-        if self.process(from).map(|p| p.incarnation) != Some(ballot.incarnation) {
-            // From a former life of the sender.
+    /// A candidate asks. A request of a former incarnation, or for more than the lease that it names, is none (clause 5).
+    pub(super) fn on_vote_request(&mut self, now: Now, from: ProcessId, request: &VoteRequest) {
+        let VoteRequest { ballot, config, .. } = request;
+        let longer = ballot.lease_ms > config.lease_ms && !self.mutant(Mutation::LongerLeaseGranted);
+        let Some(candidate) = self.instance(from) else { return };
+        if longer || candidate.incarnation != ballot.incarnation {
             return;
         }
         if self.phase == Phase::Leaving {
-            // Its farewell was heard, and somebody sees to the rest.
+            // Its resignation was heard, and another process sees to the rest.
             return self.act(Action::Exit);
         }
-        if let Some(m) = &mut self.majority {
-            m.pending.remove(&from);
+        self.learn_contender(now, from, request);
+        let denial = self.denial(now, candidate, request);
+        if ballot.stage == Stage::Vote && denial.is_none() {
+            self.vote(now, candidate, request);
         }
-        let freed = freed.filter(|_| question == Question::Sounding);
-        let verdict = self.verdict(now, from, ballot, view, freed);
-        if let Verdict::No(Refusal::Promised { .. }) = verdict
-            && let Some(m) = &mut self.majority
-        {
-            m.pending.insert(from, Pending { asked: asked.clone(), at: now.at });
-        }
-        if self.mutant(Mutation::RefusalRaisesEpoch) && !self.phase.leading() && ballot.epoch > self.epoch {
-            self.lose_leader(Reason::Superseded);
-            self.set_epoch(ballot.epoch);
-        }
-        if matches!(verdict, Verdict::Yes | Verdict::Conditional) {
-            if !self.mutant(Mutation::LeaseOfSoundingForgotten) {
-                self.keep_lease(ballot.lease_ms);
-            }
-            if question == Question::Claim {
-                if verdict == Verdict::Yes && !self.mutant(Mutation::ViewOfGrantForgotten) {
-                    let _ = self.take_over_view(view);
-                }
-                self.grant(now, from, ballot);
-            }
-        }
-        self.reply(from, question, ballot, verdict);
-        if question == Question::Claim && self.gives_way(from, ballot.epoch) {
-            return self.contest_lost(now);
-        }
-        if verdict == Verdict::No(Refusal::Outranked) && !self.standing() {
-            // The Bully's answer: it contests itself.
-            self.sound(now);
+        let own = self.majority.config().filter(|own| own.version > config.version).cloned();
+        self.send(from, Body::Vote { ballot: *ballot, outcome: denial.into(), config: own });
+        if denial == Some(Denial::Outranked) && self.outranks_as_contender(from) {
+            // The Bully's answer: it stands itself.
+            self.pre_vote(now);
         }
     }
 
-    fn reply(&mut self, to: ProcessId, question: Question, ballot: Ballot, verdict: Verdict) {
-        let Some(view) = self.majority.as_ref().map(|m| m.view.clone().unwrap_or_else(|| m.flagged())) else {
-            return;
-        };
-        let Ballot { epoch, incarnation, asked_at, .. } = ballot;
-        let lease_ms = self.majority.as_ref().map(super::Majority::lease_ms).unwrap_or_default();
-        self.send(to, Body::Vote { question, epoch, incarnation, asked_at, verdict, view, lease_ms });
-    }
-
-    /// What this voter says to a contestant, itself included; nothing changes (rules 2, 4, 7).
-    ///
-    /// Who may vote and be voted for is the later view's to say, this voter's or the contestant's: only so does a change
-    /// go on that nobody but its writer had stored when it failed. A cautious voter goes by its own view too: the others
-    /// that have to grant are those of that view, and among them is whoever leads by a grant that it has forgotten.
-    pub(super) fn verdict(
-        &self,
-        now: Now,
-        who: ProcessId,
-        ballot: Ballot,
-        view: &VoterView,
-        freed: Option<Epoch>,
-    ) -> Verdict {
-        let (Some(m), Some(process)) = (&self.majority, self.process(who)) else {
-            return Verdict::No(Refusal::NoVoter);
-        };
-        let Some(own) = &m.view else { return Verdict::No(Refusal::Recovering) };
-        let Some(name) = self.voter(now, who) else { return Verdict::No(Refusal::NoVoter) };
-        let cautious = self.cautious(now);
-        let both = |view: &VoterView| view.voters.contains(&self.me.name) && view.voters.contains(name);
-        let later = view.stamp > own.stamp && !self.mutant(Mutation::OwnViewJudges);
-        let own_too = cautious && !self.mutant(Mutation::CautiousByAnyView);
-        if !both(if later { view } else { own }) || own_too && !both(own) {
-            return Verdict::No(Refusal::NoVoter);
+    /// Why it does not vote for a candidate, itself included, if it does not (clauses 3, 4, 7, 8, 13 and 25).
+    pub(super) fn denial(&self, now: Now, candidate: Instance, request: &VoteRequest) -> Option<Denial> {
+        let (VoteRequest { ballot, transfer, config, .. }, without) = (request, self.without());
+        let Some(own) = self.majority.config() else { return Some(Denial::NoRecord) };
+        let repeats =
+            self.majority.voted == Some((ballot.epoch, candidate)) || without(Mutation::EpochVotedTwice);
+        if ballot.epoch < self.epoch || ballot.epoch == self.epoch && !repeats {
+            return Some(Denial::Stale);
         }
-        let regrant = m.granted_to.is_some_and(|to| {
-            to == process || to.id == process.id && self.mutant(Mutation::IncarnationIgnored)
-        }) || self.mutant(Mutation::EpochGrantedTwice);
-        if ballot.epoch < self.epoch || ballot.epoch == self.epoch && !regrant {
-            return Verdict::No(Refusal::Stale);
+        if own.version > config.version && !without(Mutation::OlderConfigVotedFor) {
+            return Some(Denial::OlderConfig);
         }
-        if m.withdrawn.get(name).is_some_and(|(by, up_to)| *by == process && ballot.epoch <= *up_to) {
-            return Verdict::No(Refusal::Withdrawn);
+        if let Some(rest) = self.grace(now, candidate) {
+            return Some(Denial::Grace { for_ms: milliseconds(rest) });
         }
-        if let Some(promise) = self.promised_to_another(now, process)
-            && freed != Some(promise.epoch)
-            && !self.mutant(Mutation::PromiseIgnored)
-        {
-            return Verdict::No(Refusal::Promised { for_ms: lease_ms(promise.until.since(now.at)) });
+        let transfers = ballot.stage == Stage::PreVote && *transfer == Some(self.epoch);
+        let freed = transfers && self.majority.promise.is_some_and(|promise| self.leads(promise.to.id));
+        if let Some(rest) = self.promised_to_another(now, candidate).filter(|_| !freed) {
+            return Some(Denial::Promised { for_ms: milliseconds(rest) });
         }
-        if self.outranks(now, who) {
-            return Verdict::No(Refusal::Outranked);
-        }
-        if cautious { Verdict::Conditional } else { Verdict::Yes }
+        let ranks = ballot.stage == Stage::PreVote && transfer.is_none() && candidate != self.myself();
+        (ranks && self.refuses_for_rank(now, candidate.id)).then_some(Denial::Outranked)
     }
 
-    /// The promise that stands in the way of a process.
-    pub(super) fn promised_to_another(&self, now: Now, process: Process) -> Option<Promise> {
-        let promise = self.majority.as_ref().and_then(|m| m.promise)?;
-        (promise.to != process && now.at < promise.until).then_some(promise)
+    /// How long a promise to another still stands in the way of a process (clause 4).
+    fn promised_to_another(&self, now: Now, process: Instance) -> Option<Duration> {
+        let (Promise { to, until }, without) = (self.majority.promise?, self.without());
+        let exempt = process == self.myself() && without(Mutation::OwnVoteExempt);
+        let same = exempt || to == process || to.id == process.id && without(Mutation::IncarnationIgnored);
+        (!same && now.slow < until && !without(Mutation::PromiseIgnored)).then(|| until.since(now.slow))
     }
 
-    /// Whether this process would contest, and ranks higher: then it refuses the other, which is what "Bully" means.
-    /// Who has just failed to get a majority outranks nobody, nor does who may not or cannot contest (rules 1 and 4).
-    fn outranks(&self, now: Now, who: ProcessId) -> bool {
-        let Some(m) = &self.majority else { return false };
-        let favoured = m.favoured.is_some_and(|(id, until)| {
-            id == who && now.at < until && !self.mutant(Mutation::SuccessorNotFavoured)
-        });
-        let yields = now.at < m.yields_until && !self.mutant(Mutation::NoYielding);
-        // Who was paused asks first, and outranks nobody until it knows what happened since.
-        let busy = match &self.phase {
-            Phase::Leading(_) | Phase::Leaving => true,
-            // An incumbent that sounds for a new term, because of one voter that is ahead: whoever is content with it does
-            // not contest it.
-            Phase::Following => self.leads(who),
-            Phase::Asking(asking) => asking.after_pause,
-            _ => false,
-        };
-        // Who is no voter by its own view, and so only by the contestant's, cannot contest.
-        !favoured && !yields && !busy && self.votes() && self.outranked(who)
+    /// How long its own promise to another process, or its restart grace, keeps it from standing.
+    pub(super) fn held_for(&self, now: Now) -> Option<Duration> {
+        self.promised_to_another(now, self.myself()).max(self.grace(now, self.myself()))
     }
 
-    /// Whether another's claim of the epoch that this process claims itself ends this one's: of two such claims neither can
-    /// have the other's grant, and were neither given up, both would fail and be repeated together, again and again. It is
-    /// the higher-ranked one's that goes on (rule 3).
-    fn gives_way(&self, to: ProcessId, epoch: Epoch) -> bool {
-        self.claims(epoch) && !self.outranked(to) && !self.mutant(Mutation::NoneGivesWay)
-    }
-
-    /// Whether this process ranks above that one.
-    fn outranked(&self, who: ProcessId) -> bool {
-        self.roster.get(who).is_some_and(|member| self.rank().outranks(member.rank()))
-    }
-
-    /// Grants: durable before the reply leaves, and a promise for one lease from receipt. Its own claim of a lower epoch
-    /// is void (rule 4).
-    pub(super) fn grant(&mut self, now: Now, to: ProcessId, ballot: Ballot) {
-        let Some(process) = self.process(to) else { return };
+    /// Votes: the vote is durable before the answer leaves, and it ends a candidacy of this process's own (clauses 2, 15).
+    pub(super) fn vote(&mut self, now: Now, candidate: Instance, request: &VoteRequest) {
         assert!(!self.phase.leading(), "a leader has promised itself, for longer than it leads");
-        if to != self.me.id {
-            if !self.mutant(Mutation::OwnClaimSurvivesGrant) {
-                self.drop_contest();
-            }
-            self.lose_leader(Reason::Silence);
+        let (epoch, dirty) = (request.ballot.epoch, self.dirty);
+        if epoch > self.epoch {
+            self.lose_leader(Reason::Superseded);
+            self.set_epoch(epoch);
+            self.dirty = dirty || !self.mutant(Mutation::VoteNotDurable);
         }
-        if !self.mutant(Mutation::GrantNotDurable) {
-            self.set_epoch(ballot.epoch);
+        if !self.mutant(Mutation::ConfigOfVoteNotStored) {
+            self.take_config(&request.config);
         }
-        if let Some(m) = &mut self.majority {
-            m.granted_to = Some(process);
-            m.prepared = None;
+        let another = candidate != self.myself() && !self.leads(candidate.id);
+        if another && !self.mutant(Mutation::CandidacySurvivesVote) {
+            self.wait_for(candidate.id);
         }
-        self.promise(now, process, ballot.epoch, ballot.lease_ms);
-        if to != self.me.id && !self.standing() {
-            self.wait_for(to);
+        self.majority.voted = Some((epoch, candidate));
+        self.promise(now, candidate, duration(request.ballot.lease_ms));
+    }
+
+    /// Promises from now on, for this lease. It never ends an earlier promise to the same process early, and what is left of
+    /// the restart grace becomes part of the promise (clauses 5, 8).
+    pub(super) fn promise(&mut self, now: Now, to: Instance, lease: Duration) {
+        let without = self.without();
+        let m = &mut self.majority;
+        let lease = if without(Mutation::PromiseShort) { lease / 2 } else { lease };
+        let before =
+            m.promise.filter(|p| p.to == to && !without(Mutation::PromiseShortened)).map(|p| p.until);
+        let grace = m.grace_until.take().filter(|_| !without(Mutation::GraceEndedByRound));
+        let until = now.slow.plus(lease).max(before.unwrap_or_default()).max(grace.unwrap_or_default());
+        m.promise = Some(Promise { to, until });
+        self.disarm(Timer::Grace);
+    }
+
+    /// A leader's heartbeat. An acknowledgement is a promise: the epoch is not lower than this voter's own and will be
+    /// durable, the voter stores just the configuration that the round names, and the lease is not longer than that one's
+    /// (clauses 5 to 8). Any other process only follows.
+    pub(super) fn on_renew(&mut self, by: Heard, sequence: u32, lease_ms: u32, named: ConfigVersion) {
+        let without = self.without();
+        if by.epoch < self.epoch && without(Mutation::GraceEndedByStaleRound) {
+            self.end_grace();
+        }
+        self.announced(by.now, by.from, by.epoch, None);
+        let stale = by.epoch < self.epoch && !without(Mutation::StaleRoundAcknowledged);
+        let Some(leader) = self.instance(by.from) else { return };
+        if self.phase != Phase::Following || !self.leads(by.from) || stale {
+            return;
+        }
+        let promised = self.majority.config().is_some_and(|own| {
+            (own.version == named || without(Mutation::OlderConfigAcknowledged))
+                && (lease_ms <= own.lease_ms || without(Mutation::LongerLeaseGranted))
+        });
+        if promised {
+            self.promise(by.now, leader, duration(lease_ms));
+        }
+        let config = self.majority.config().map(|config| config.version).unwrap_or_default();
+        let (membership, flags) = (self.roster.held(), self.majority.given);
+        self.send(by.from, Body::Renewed { sequence, membership, promised, config, flags });
+    }
+
+    /// A resignation in an epoch at or above its own frees the promise to its sender, and nothing else (clause 9).
+    pub(in crate::election::machine) fn on_resign(&mut self, from: ProcessId, epoch: Epoch) {
+        let (process, any) = (self.instance(from), self.mutant(Mutation::ResignFreesAny));
+        if epoch >= self.epoch || any || self.mutant(Mutation::LateResignFrees) {
+            self.free(|promise| Some(promise.to) == process || any);
+        }
+        if any {
+            self.end_grace();
         }
     }
 
-    /// Promises one lease from now; never for less long than before.
-    pub(super) fn promise(&mut self, now: Now, to: Process, epoch: Epoch, lease_ms: u32) {
-        let short = self.mutant(Mutation::PromiseShort);
-        let Some(m) = &mut self.majority else { return };
-        let lease = lease_of(lease_ms);
-        let until = now.at.plus(if short { lease / 2 } else { lease });
-        let same = m.promise.filter(|promise| promise.to == to);
-        let until = same.map_or(until, |promise| promise.until.max(until));
-        m.promise = Some(Promise { to, epoch, until });
-        self.keep_lease(lease_ms);
-    }
-
-    /// Keeps the longest lease that it may have to wait out, or tell a voter to that has lost its record. Who agrees to a
-    /// sounding keeps it already: its sender may win by the grant of a voter that then forgets it, and nobody else would know
-    /// for how long it leads (rules 2 and 8).
-    fn keep_lease(&mut self, lease_ms: u32) {
-        let Some(m) = &mut self.majority else { return };
-        if lease_ms > m.lease_longest_ms {
-            m.lease_longest_ms = lease_ms;
-            self.dirty = true;
-        }
-    }
-
-    /// A claimant gives up (rule 3). It may come before the claim itself.
-    pub(super) fn withdrawn(&mut self, now: Now, from: ProcessId, up_to: Epoch, incarnation: Incarnation) {
-        let Some(process) = self.process(from).filter(|p| p.incarnation == incarnation) else { return };
-        let name = self.voter(now, from).map(str::to_owned);
-        let any = self.mutant(Mutation::WithdrawalFreesAny);
-        let forgets = self.mutant(Mutation::WithdrawalForgotten);
-        let Some(m) = &mut self.majority else { return };
-        let voter = name.filter(|name| m.view.as_ref().is_some_and(|view| view.voters.contains(name)));
-        let Some(voter) = voter else { return };
-        m.pending.remove(&from);
-        if !forgets {
-            let before = m.withdrawn.get(&voter).filter(|(by, _)| *by == process).map(|(_, epoch)| *epoch);
-            m.withdrawn.insert(voter, (process, before.unwrap_or_default().max(up_to)));
-        }
-        self.free(now, |promise| promise.to == process && (promise.epoch <= up_to || any));
-        if self.phase == Phase::Waiting(from) {
-            self.contest(now);
-        }
-    }
-
-    /// A farewell frees what was promised to its sender for its epoch or a lower one, and ends caution.
-    pub(in crate::election::machine) fn farewell(
-        &mut self,
-        now: Now,
-        from: ProcessId,
-        epoch: Epoch,
-        successor: Option<ProcessId>,
-    ) {
-        let Some(process) = self.process(from) else { return };
-        let current = epoch >= self.epoch;
-        let any = self.mutant(Mutation::FarewellFreesAny);
-        let Some(m) = &mut self.majority else { return };
-        m.favoured = successor.map(|id| (id, now.at.plus(self.settings.coordinator_timeout)));
-        if current {
-            m.cautious_until = None;
-            if m.granted_to != Some(process) {
-                m.granted_to = Some(process);
-                self.dirty = true;
-            }
-        }
-        self.free(now, |promise| promise.to == process && promise.epoch <= epoch || any);
-    }
-
-    /// Crash evidence about one life of a member frees the promise to it, where the operator has said that refused dials
-    /// prove a death (`--crash-evidence release`).
-    pub(in crate::election::machine) fn release(
-        &mut self,
-        now: Now,
-        id: ProcessId,
-        incarnation: Incarnation,
-    ) {
+    /// Crash evidence about one incarnation of a member frees the promise to it, where the operator has said that refused
+    /// dials prove a death (`--crash-evidence release`).
+    pub(in crate::election::machine) fn release(&mut self, id: ProcessId, incarnation: Incarnation) {
         if self.settings.crash_evidence == CrashEvidence::Release {
-            self.free(now, |promise| promise.to == Process { id, incarnation });
+            self.free(|promise| promise.to == Instance { id, incarnation });
         }
     }
 
-    /// Frees the promise if `which` holds of it, and answers anew whom it stood in the way of.
-    fn free(&mut self, now: Now, which: impl Fn(&Promise) -> bool) {
-        let Some(m) = &mut self.majority else { return };
-        if !m.promise.as_ref().is_some_and(which) {
-            return;
-        }
-        m.promise = None;
-        let pending = std::mem::take(&mut m.pending);
-        for (id, Pending { asked, at }) in pending {
-            if now.at.since(at) < lease_of(asked.ballot.lease_ms) {
-                self.contested(now, id, &asked);
-            }
+    pub(super) fn free(&mut self, which: impl Fn(&Promise) -> bool) {
+        self.majority.promise = self.majority.promise.filter(|promise| !which(promise));
+    }
+
+    /// How long the restart grace still stands in the way of a process, this one included (clause 8).
+    fn grace(&self, now: Now, process: Instance) -> Option<Duration> {
+        let (until, without) = (self.majority.grace_until?, self.without());
+        let exempt =
+            without(Mutation::NoGrace) || process == self.myself() && without(Mutation::OwnVoteInGrace);
+        (now.slow < until && !exempt).then(|| until.since(now.slow))
+    }
+
+    /// This incarnation votes for no process for one bound: a former one may have promised so much.
+    pub(super) fn begin_grace(&mut self, now: Now, bound: Duration) {
+        self.majority.grace_until = Some(now.slow.plus(bound));
+        self.note(Note::RestartGrace(bound));
+        self.arm(Timer::Grace, bound);
+    }
+
+    fn end_grace(&mut self) {
+        self.disarm(Timer::Grace);
+        self.majority.grace_until = None;
+    }
+
+    /// The restart grace may be over. Its timer runs on the fast clock, and so may come early.
+    pub(in crate::election::machine) fn grace_over(&mut self, now: Now) {
+        match self.majority.grace_until.filter(|until| now.slow < *until) {
+            Some(until) => self.arm(Timer::Grace, until.since(now.slow)),
+            None => self.end_grace(),
         }
     }
 
-    /// Whether it may have forgotten a promise of a former life (rule 7).
-    pub(super) fn cautious(&self, now: Now) -> bool {
-        let until = self.majority.as_ref().and_then(|m| m.cautious_until);
-        until.is_some_and(|until| now.at < until) && !self.mutant(Mutation::NoCaution)
+    /// Whether this voter knows of a contender that outranks the candidate: itself, or one that has asked it within one
+    /// coordinator timeout. It does not refuse the leader that it follows (clause 25).
+    fn refuses_for_rank(&self, now: Now, candidate: ProcessId) -> bool {
+        let Some(rank) = self.roster.get(candidate).map(|member| member.rank()) else { return false };
+        let better = self.majority.contenders.better(rank, now.at, self.settings.coordinator_timeout);
+        let refuses = better.is_some() || self.outranks_as_contender(candidate);
+        refuses && !self.leads(candidate) && !self.mutant(Mutation::NoRanks)
     }
 
-    /// Grants nobody for as long as it may ever have promised, counted from its start (rule 7).
-    pub(super) fn be_cautious(&mut self, now: Now, started: Moment) {
-        let Some(m) = &mut self.majority else { return };
-        let until = started.plus(lease_of(m.lease_longest_ms.max(m.lease_ms())));
-        if now.at >= until {
-            return;
+    /// Whether this process outranks a candidate, and may win itself.
+    fn outranks_as_contender(&self, candidate: ProcessId) -> bool {
+        let outranks = self.roster.get(candidate).is_some_and(|member| self.rank().outranks(member.rank()));
+        // A process that was paused knows of no contest before its peers have answered.
+        let paused = matches!(&self.phase, Phase::Asking(asking) if asking.after_pause);
+        let busy = paused || matches!(self.phase, Phase::Leading(_) | Phase::Following | Phase::Leaving);
+        outranks && !busy && self.majority.contender && self.may_stand()
+    }
+
+    /// A pre-vote says whether its sender may still win.
+    fn learn_contender(&mut self, now: Now, from: ProcessId, request: &VoteRequest) {
+        let named = self.voter(now, from).is_some_and(|name| request.config.voters.contains(name));
+        if let Some(member) = self.roster.get(from)
+            && request.ballot.stage == Stage::PreVote
+            && request.transfer.is_none()
+        {
+            self.majority.contenders.hear(member.rank(), request.contender && named, now.at);
         }
-        m.cautious_until = Some(until);
-        let wait = until.since(now.at);
-        self.note(Note::Cautious(wait));
-        self.arm(Timer::Caution, wait);
-    }
-
-    /// It has waited out what it may have forgotten.
-    pub(in crate::election::machine) fn caution_over(&mut self, now: Now) {
-        let Some(m) = &mut self.majority else { return };
-        m.cautious_until = m.cautious_until.filter(|until| now.at < *until);
     }
 }

@@ -1,0 +1,279 @@
+//! The real driver, turn by turn.
+
+use super::*;
+use crate::election::{
+    Epoch, Incarnation, KnownPeers, MembershipVersion, Peer, Priority, ProcessId, Safety, Settings,
+};
+use crate::http::Source;
+use crate::net::boottime;
+use crate::node::board::Answers;
+use crate::store::PeersFile;
+use crate::{discovery, transport};
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::mpsc::{channel, sync_channel};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The names of the messages that were handed to the transport.
+#[derive(Clone, Default)]
+struct Sent(Arc<Mutex<Vec<&'static str>>>);
+
+impl Sent {
+    fn take(&self) -> Vec<&'static str> {
+        std::mem::take(&mut *self.0.lock().unwrap())
+    }
+}
+
+impl transport::Counts for Sent {
+    fn sent(&self, name: &'static str) {
+        self.0.lock().unwrap().push(name);
+    }
+    fn received(&self, _: &'static str) {}
+    fn unknown_frame(&self) {}
+    fn refused(&self) {}
+}
+
+/// Process k, which listens nowhere.
+fn peer(k: u8) -> Peer {
+    Peer {
+        id: ProcessId(Uuid::from_u128(k.into())),
+        incarnation: Incarnation(1),
+        name: format!("p{k}"),
+        address: SocketAddr::from((Ipv4Addr::LOCALHOST, k.into())),
+        priority: Priority::DEFAULT,
+        revision: String::new(),
+    }
+}
+
+/// The driver of a process that nobody knows, the flag that stops it, and what it sends.
+fn driver(settings: Settings, state: Option<State>) -> (Driver, Arc<AtomicBool>, Sent) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let me = Peer { address: listener.local_addr().unwrap(), ..peer(1) };
+    let second = Duration::from_secs(1);
+    let machine = Machine::new(settings.clone(), "c".to_owned(), me.clone(), None);
+    let reach = transport::Settings {
+        cluster: "c".to_owned(),
+        safety: crate::wire::Level::Classic,
+        me,
+        dial_timeout: second,
+        unacknowledged_max: second,
+    };
+    let sent = Sent::default();
+    let transport = Transport::start(reach, listener, Arc::new(|_| ()), Arc::new(sent.clone())).unwrap();
+    let look = discovery::Settings {
+        service: None,
+        peers: Vec::new(),
+        peer_port: 4041,
+        refresh: second,
+        refresh_alone: second,
+    };
+    let discovery = discovery::spawn(look, |_| ()).unwrap();
+    let metrics = crate::telemetry::Metrics::new("c");
+    let board = Arc::new(Board::new(
+        machine.view(),
+        crate::net::Clock::new(crate::net::Reading::take()),
+        metrics.clone(),
+    ));
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    let driver = Driver::new(machine, state, transport, board, discovery, flag, &settings);
+    (driver, stop, sent)
+}
+
+/// The state in this folder, with a thread that writes known peers as `write` does.
+fn state(
+    dir: &Path,
+    write: impl FnMut(&KnownPeers) -> Result<(), crate::store::PeersError> + Send + 'static,
+) -> State {
+    State { store: Store::open(dir).unwrap().0, peers: PeersWriter::spawn(write).unwrap() }
+}
+
+fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+impl Driver {
+    fn snapshot(&self) -> crate::http::Snapshot {
+        Answers(Arc::clone(&self.board)).snapshot()
+    }
+
+    /// Turns as by itself when no input comes, until this holds.
+    fn turn_until(&mut self, what: &str, holds: impl Fn(&Driver) -> bool) {
+        let (_sender, inputs) = sync_channel(1);
+        let mut patience = Patience::default();
+        let deadline = boottime().plus(PATIENCE);
+        while !holds(self) {
+            assert!(boottime() < deadline, "in time: {what}");
+            assert!(self.wait(&inputs, &mut patience).is_none(), "nothing comes");
+            let event = self.timer();
+            assert!(!self.turn(event).unwrap(), "it goes on");
+        }
+    }
+
+    fn leads(&self) -> bool {
+        let snapshot = self.snapshot();
+        snapshot.view.leads(snapshot.now, snapshot.turned)
+    }
+}
+
+/// A leader's first message. It changes the epoch, says who leads, and is answered; by itself it is no reason to publish.
+fn heartbeat() -> Event {
+    let body = Body::Heartbeat { sequence: 1, membership: MembershipVersion::default() };
+    Event::Received { from: peer(2).id, message: Message { epoch: Epoch(5), body } }
+}
+
+/// Discovery has answered, and names no peer.
+fn no_peers() -> Event {
+    Event::Candidates { addresses: BTreeSet::new(), complete: true }
+}
+
+/// One voter, with times that are short enough to be waited for.
+fn lone_voter() -> Settings {
+    let ms = Duration::from_millis;
+    Settings {
+        safety: Safety::Majority { voters: [peer(1).name].into() },
+        founding: crate::election::Founding::Yes,
+        heartbeat: ms(100),
+        failure_timeout: ms(1000),
+        stable_margin: ms(1),
+        ..Settings::default()
+    }
+}
+
+#[test]
+fn whoever_fills_the_queue_puts_no_farewell_off() {
+    let (driver, stop, _) = driver(Settings::default(), None);
+    let (sender, inputs) = sync_channel(4);
+    let nobody = SocketAddr::from((Ipv4Addr::LOCALHOST, 9));
+    for _ in 0..2 {
+        let sender = sender.clone();
+        std::thread::spawn(move || while sender.send(Input::Report(Report::Refused(nobody))).is_ok() {});
+    }
+    stop.store(true, Ordering::Release);
+    let (done, is_done) = channel();
+    std::thread::spawn(move || done.send(driver.run(&inputs).is_ok()));
+    assert_eq!(is_done.recv_timeout(PATIENCE), Ok(true));
+}
+
+#[test]
+fn nothing_is_sent_and_nothing_published_before_the_record_is_durable() {
+    let dir = folder();
+    let (mut driver, _, sent) = driver(Settings::default(), Some(state(dir.path(), |_| Ok(()))));
+    driver.turn(Event::Start).unwrap();
+    driver.turn(Event::LinkUp(peer(2))).unwrap();
+    assert_eq!(sent.take(), ["ask"]);
+    let before = driver.snapshot();
+    // No record can be written any more.
+    fs::create_dir(dir.path().join("bellwether.record.tmp")).unwrap();
+    let Err(Failure::Save(_)) = driver.turn(heartbeat()) else { panic!("it goes on without its record") };
+    assert!(driver.machine.view().leader.is_some(), "it would have followed, and said so");
+    assert_eq!(sent.take(), [""; 0]);
+    let after = driver.snapshot();
+    assert!(Arc::ptr_eq(&before.view, &after.view), "a view was published");
+    assert_eq!(before.turned, after.turned, "a turn was told of");
+}
+
+#[test]
+fn what_depends_on_the_record_follows_when_it_is_durable() {
+    let dir = folder();
+    let (mut driver, _, sent) = driver(Settings::default(), Some(state(dir.path(), |_| Ok(()))));
+    driver.turn(Event::Start).unwrap();
+    driver.turn(Event::LinkUp(peer(2))).unwrap();
+    sent.take();
+    driver.turn(heartbeat()).unwrap();
+    assert!(sent.take().contains(&"heartbeat_ack"));
+    assert_eq!(driver.snapshot().view.epoch, Epoch(5));
+    drop(driver);
+    assert_eq!(Store::open(dir.path()).unwrap().1.unwrap().epoch, Epoch(5));
+}
+
+/// A pause in the middle of a turn then counts as one. What a turn arms is due from its beginning, which shows it.
+#[test]
+fn a_turn_is_stamped_with_its_beginning() {
+    let settings = Settings::default();
+    let (mut driver, ..) = driver(settings.clone(), None);
+    let before = boottime();
+    driver.turn(Event::Start).unwrap();
+    let turned = driver.snapshot().turned;
+    assert!(before <= turned);
+    assert_eq!(driver.timers.next(), Some((Timer::Margin, turned.plus(settings.stable_margin))));
+}
+
+#[test]
+fn what_is_worth_a_note_is_published_at_once() {
+    let (mut driver, ..) = driver(Settings::default(), None);
+    driver.publish_every = Duration::MAX;
+    driver.turn(Event::Start).unwrap();
+    driver.turn(Event::LinkUp(peer(2))).unwrap();
+    driver.turn(heartbeat()).unwrap();
+    let view = driver.snapshot().view;
+    assert_eq!(view.leader.as_ref().map(|leader| leader.peer.id), Some(peer(2).id));
+    // And what is worth none is not.
+    driver.turn(heartbeat()).unwrap();
+    assert!(Arc::ptr_eq(&view, &driver.snapshot().view));
+}
+
+#[test]
+fn a_renewed_lease_is_published_at_once() {
+    let dir = folder();
+    let (mut driver, ..) = driver(lone_voter(), Some(state(dir.path(), |_| Ok(()))));
+    driver.turn(Event::Start).unwrap();
+    driver.turn(no_peers()).unwrap();
+    driver.turn_until("it leads", Driver::leads);
+    driver.publish_every = Duration::MAX;
+    let first = driver.snapshot().view.valid_until.unwrap();
+    driver.turn_until("the lease that is published is a later one", |driver| {
+        driver.snapshot().view.valid_until.unwrap() > first
+    });
+    assert_eq!(driver.snapshot().view.valid_until, driver.machine.view().valid_until);
+}
+
+/// The file of known peers cannot be written for longer than a lease, while members join: the leader renews all the same.
+#[test]
+fn a_leader_keeps_its_lease_while_known_peers_cannot_be_written() {
+    let dir = folder();
+    let (began, has_begun) = channel();
+    let (go_on, stalled) = channel::<()>();
+    let file = PeersFile::new(dir.path());
+    let stalling = file.clone();
+    let write = move |known: &KnownPeers| {
+        began.send(known.members.len()).unwrap();
+        let _ = stalled.recv();
+        stalling.write(known)
+    };
+    let state = state(dir.path(), write);
+    let (done, is_done) = channel();
+    std::thread::spawn(move || {
+        let lease = lone_voter().failure_timeout;
+        let (mut driver, ..) = driver(lone_voter(), Some(state));
+        driver.turn(Event::Start).unwrap();
+        driver.turn(no_peers()).unwrap();
+        driver.turn_until("it leads", Driver::leads);
+        let elected = driver.snapshot().view.epoch;
+        let until = driver.snapshot().view.valid_until.unwrap();
+        assert_eq!(has_begun.recv_timeout(PATIENCE), Ok(0), "the election itself was news");
+        for k in 2..=4 {
+            driver.turn(Event::LinkUp(peer(k))).unwrap();
+        }
+        driver.turn_until("it leads for a lease more", |driver| {
+            assert!(driver.leads(), "the lease is over");
+            driver.snapshot().view.valid_until.unwrap() > until.plus(lease)
+        });
+        assert_eq!(driver.snapshot().view.epoch, elected);
+        done.send((driver, has_begun)).unwrap();
+    });
+    // The driver is there although the write has not ended.
+    let (driver, has_begun) = is_done.recv_timeout(PATIENCE).expect("the driver waits for the writer");
+    assert!(has_begun.try_recv().is_err(), "that write has not ended");
+    go_on.send(()).unwrap();
+    assert_eq!(has_begun.recv_timeout(PATIENCE), Ok(3), "then the latest is written, and nothing in between");
+    drop(go_on);
+    drop(driver);
+    assert!(has_begun.recv_timeout(PATIENCE).is_err(), "the thread has ended");
+    assert_eq!(file.read().unwrap().unwrap().members.len(), 3);
+}

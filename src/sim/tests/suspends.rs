@@ -1,0 +1,44 @@
+//! A host that is suspended: a leader on it stops leading when it wakes, however little of that its clocks have measured.
+
+use super::{MS, SECOND, broken, leaders, pass, peaceful, settled, sound};
+use crate::election::Role;
+use crate::sim::clock::Ns;
+use crate::sim::world::World;
+
+/// A world whose leader's host has just woken from a suspend, and its driver has not turned yet.
+fn woken(seed: u64, whole_seconds: bool, lasts: Ns) -> (World, usize) {
+    let mut plan = peaceful(seed, 3);
+    plan.whole_seconds = whole_seconds;
+    let mut world = broken(plan, None, None);
+    let leader = settled(&mut world);
+    pass(&mut world, seed * 137 * MS);
+    world.suspend(leader, lasts);
+    assert!(leaders(&world).is_empty(), "seed {seed}: a suspended host answers nothing");
+    // One nanosecond before it goes on.
+    pass(&mut world, lasts - 1);
+    world.procs[leader].clock.wake(world.now);
+    (world, leader)
+}
+
+/// Shorter than a lease, so that no gap between two turns tells of it.
+#[test]
+fn a_leader_whose_host_was_suspended_does_not_lead_on() {
+    for (whole_seconds, lasts) in
+        [(false, 30 * MS), (false, 1_200 * MS), (true, 1_001 * MS), (true, 1_400 * MS)]
+    {
+        for seed in 1..=4 {
+            let what = format!("seed {seed}, whole seconds: {whole_seconds}, {} ms", lasts / MS);
+            let (mut world, leader) = woken(seed, whole_seconds, lasts);
+            assert!(!world.procs[leader].leads(world.now), "{what}: the answers from before do not stand");
+            while world.procs[leader].time.suspends() == 0 {
+                assert!(!world.procs[leader].leads(world.now), "{what}");
+                pass(&mut world, MS / 10);
+            }
+            let role = world.procs[leader].machine.as_ref().map(|machine| machine.view().role);
+            assert_ne!(role, Some(Role::Leading), "{what}");
+            pass(&mut world, 10 * SECOND);
+            assert_eq!(leaders(&world).len(), 1, "{what}");
+            sound(&world);
+        }
+    }
+}
