@@ -644,6 +644,36 @@ fn the_leaders_list_is_asked_for_when_one_is_followed_anew() {
     assert_eq!(alone.hear(3, 1, beat), [(3, Body::Ask), (3, ack)]);
 }
 
+/// A follower acknowledges the heartbeats of the leader that it follows, and no others.
+#[test]
+fn a_heartbeat_of_another_process_is_not_acknowledged() {
+    let mut alone = Alone::new(2);
+    alone.feed(Event::LinkUp(peer(1)));
+    alone.feed(Event::LinkUp(peer(3)));
+    alone.hear(3, 1, Body::Coordinator { elected_at_ms: 0 });
+    let beat = Body::Heartbeat { sequence: 9, membership: MembershipVersion::default() };
+    let acknowledges =
+        |sent: Vec<(usize, Body)>| sent.iter().any(|(_, body)| matches!(body, Body::HeartbeatAck { .. }));
+    assert!(!acknowledges(alone.hear(1, 1, beat.clone())));
+    assert!(acknowledges(alone.hear(3, 1, beat)));
+}
+
+/// A new life of the leader, and a new process at its address, both show that the leader has gone.
+#[test]
+fn a_leader_with_a_successor_in_its_place_is_lost() {
+    let former = peer(3);
+    let new_life = Peer { incarnation: Incarnation(former.incarnation.0 + 1), ..former.clone() };
+    let new_tenant = Peer { address: former.address, ..peer(7) };
+    for successor in [new_life, new_tenant] {
+        let mut alone = Alone::new(2);
+        alone.feed(Event::LinkUp(former.clone()));
+        alone.hear(3, 1, Body::Coordinator { elected_at_ms: 0 });
+        assert!(alone.machine.view().leader.is_some());
+        alone.feed(Event::LinkUp(successor.clone()));
+        assert!(alone.machine.view().leader.is_none(), "after {successor:?}");
+    }
+}
+
 /// So it is after a list that this process does not agree with, though it be the one that it had.
 #[test]
 fn a_list_that_is_not_agreed_with_is_asked_for_again() {

@@ -163,6 +163,12 @@ mod tests {
     }
 
     #[test]
+    fn the_metrics_are_those_of_the_view() {
+        let metrics = Answers(Arc::new(board())).metrics();
+        assert!(metrics.contains("bellwether_process_info{"), "{metrics}");
+    }
+
+    #[test]
     fn after_a_suspend_the_next_turn_decides() {
         let board = board();
         let mut clock = Clock::new(reading(0, 0, 0));

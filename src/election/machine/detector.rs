@@ -77,7 +77,7 @@ impl Machine {
         }
     }
 
-    /// The leader's side of the acknowledgement: round trip, and the list for who has another one.
+    /// The leader's side of the acknowledgement: the round trip, and the list for a follower that has another one.
     pub(super) fn acknowledged(
         &mut self,
         now: Now,
