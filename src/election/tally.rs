@@ -6,11 +6,11 @@ use std::time::Duration;
 /// The answers to one request, counted.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Tally {
-    /// So many voters would vote, or have voted.
+    /// The number of voters that would vote, or have voted.
     pub(super) granted: usize,
-    /// So many know of a better contender.
+    /// The number that know of a better contender.
     pub(super) outranked: usize,
-    /// So many cannot vote for this request any more.
+    /// The number that cannot vote for this request any more.
     pub(super) denied: usize,
     /// How long those are still held that may vote later; the shortest first.
     pub(super) held: Vec<Duration>,
@@ -36,7 +36,12 @@ impl Tally {
         tally
     }
 
-    /// How long until so many are free that a majority can be had; none: waiting for them is not enough.
+    /// Whether a majority would vote for the candidate but for a better contender: it may still win (clause 25).
+    pub(super) fn may_win(&self, majority: usize) -> bool {
+        self.granted + self.outranked >= majority
+    }
+
+    /// How long until enough voters are free for a majority; none: waiting for them is not enough.
     pub(super) fn wait(&self, majority: usize) -> Option<Duration> {
         let needed = majority.checked_sub(self.granted)?;
         self.held.get(needed.checked_sub(1)?).copied()

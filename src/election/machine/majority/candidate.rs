@@ -145,7 +145,7 @@ impl Machine {
         let Some(campaign) = &self.majority.campaign else { return };
         let (stage, incumbent) = (campaign.stage(), campaign.incumbent);
         let (tally, majority) = (campaign.tally(now.at), campaign.request.config.majority());
-        self.majority.contender |= stage == Stage::PreVote && tally.granted + tally.outranked >= majority;
+        self.majority.contender |= stage == Stage::PreVote && tally.may_win(majority);
         match (stage, incumbent) {
             _ if tally.granted < majority => {
                 let wait = tally.wait(majority).filter(|_| stage == Stage::PreVote && incumbent.is_none());
@@ -209,8 +209,7 @@ impl Machine {
                 if let Some(wait) = tally.wait(majority) {
                     return self.arm(Timer::Retry, wait);
                 }
-                m.contender =
-                    tally.granted + tally.outranked >= majority || without(Mutation::ContenderForGood);
+                m.contender = tally.may_win(majority) || without(Mutation::ContenderForGood);
             }
             Stage::PreVote | Stage::Vote => {}
         }
