@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 const STACK_BYTES: usize = 128 * 1024;
-/// A write that fails is logged so many times, and then once each time that this passes.
+/// The first failures of a write that are logged one by one; later ones are logged at most once per [`LOG_LINE_EVERY`].
 const LOG_LINES: u32 = 3;
 const LOG_LINE_EVERY: Duration = Duration::from_secs(60);
 

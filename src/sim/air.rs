@@ -50,7 +50,7 @@ impl Pairs {
         Pairs(std::array::from_fn(|place| self.0[place] | other.0[place]))
     }
 
-    /// Those among the first so many places.
+    /// Those among this number of first places.
     pub(super) fn among(self, places: usize) -> impl Iterator<Item = (usize, usize)> {
         let ways = (0..places).flat_map(move |from| (0..places).map(move |to| (from, to)));
         ways.filter(move |(from, to)| self.0[*from] >> to & 1 == 1)

@@ -5,7 +5,7 @@
 //! after [`Store::save`] has returned it is that one.
 //!
 //! The folder has the record, while it is written the temporary one, and a file that is only there to be locked. That one
-//! is never removed: a lock on a removed file would exclude nobody. Beside them is what `peers` writes, which is not
+//! is never removed: a lock on a removed file would exclude no process. Beside them is what `peers` writes, which is not
 //! durable.
 
 mod error;

@@ -90,7 +90,7 @@ fn each(topology: impl Fn(&mut Cluster, Path, &Roles, &mut fastrand::Rng)) {
     let seed = seed();
     let mut random = fastrand::Rng::with_seed(seed);
     for (n, rounds) in SIZES {
-        // Ranked by place, and nobody takes over for its rank alone.
+        // Ranked by place, and no process takes over for its rank alone.
         let priorities = (0..n).map(|place| 100 + place as u16).collect();
         let plan = Plan { n, safety: Safety::Majority, priorities, flags: vec!["--preempt", "never"] };
         let mut cluster = Cluster::started(plan, seed);
@@ -120,7 +120,7 @@ fn quorum_loss_ends_with_one_leader() {
     });
 }
 
-/// The leader is connected with nobody, and the others with one only.
+/// The leader is connected with no other process, and the others with one only.
 #[test]
 #[ignore = "needs root, iproute2 and iptables"]
 fn constrained_election_ends_with_one_leader() {
@@ -131,7 +131,7 @@ fn constrained_election_ends_with_one_leader() {
     });
 }
 
-/// All are in a row, with the leader at one end, and each is connected with so many on either side that those in the
+/// All are in a row, with the leader at one end, and each is connected with enough on either side that those in the
 /// middle reach a majority. Those next to the leader and those further on know of different leaders.
 #[test]
 #[ignore = "needs root, iproute2 and iptables"]
@@ -147,7 +147,7 @@ fn chained_ends_with_one_leader() {
     });
 }
 
-/// The leader is connected with nobody; two are connected with all others, and not with each other.
+/// The leader is connected with no other process; two are connected with all others, and not with each other.
 #[test]
 #[ignore = "needs root, iproute2 and iptables"]
 fn two_hubs_end_with_one_leader() {
@@ -160,7 +160,7 @@ fn two_hubs_end_with_one_leader() {
     });
 }
 
-/// The leader is connected with nobody; of the others any are connected, as long as one of them reaches a majority.
+/// The leader is connected with no other process; of the others any are connected, as long as one of them reaches a majority.
 #[test]
 #[ignore = "needs root, iproute2 and iptables"]
 fn random_graphs_end_with_one_leader() {

@@ -376,7 +376,7 @@ pub fn search(title: &str, mut model: Worlds, limit: Duration, wanted: &[&'stati
     found
 }
 
-/// Looks at everything within the bounds and so many steps, or for the first path that there is.
+/// Looks at everything within the bounds and this number of steps, or for the first path that there is.
 #[cfg(feature = "mutations")]
 pub fn search_to(
     title: &str,

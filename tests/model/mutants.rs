@@ -89,7 +89,7 @@ fn each(mut worlds: Vec<World>, change: impl Fn(&mut World)) -> Vec<World> {
     worlds
 }
 
-/// Each of them after so many ticks.
+/// Each of them after this number of ticks.
 fn after(worlds: &[World], ticks: Range<u64>) -> Vec<World> {
     worlds.iter().flat_map(|world| ticks.clone().map(|ticks| settle(world.clone(), ticks))).collect()
 }

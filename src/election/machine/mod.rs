@@ -287,7 +287,7 @@ impl Machine {
             assert!(self.leads(self.me.id), "a leader holds itself to be the leader");
             assert!(self.me.rank().eligible(), "priority 0 never leads");
             let leased = !self.majority.votes() || self.majority.term.is_some();
-            assert!(leased, "majority: nobody leads without a lease");
+            assert!(leased, "majority: no process leads without a lease");
         } else {
             assert!(!self.leads(self.me.id), "only a leader holds itself to be the leader");
         }

@@ -50,7 +50,7 @@ fn peer(k: u8) -> Peer {
     }
 }
 
-/// The driver of a process that nobody knows, the flag that stops it, and what it sends.
+/// The driver of a process without peers, the flag that stops it, and what it sends.
 fn driver(settings: Settings, state: Option<State>) -> (Driver, Arc<AtomicBool>, Sent) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let me = Peer { address: listener.local_addr().unwrap(), ..peer(1) };

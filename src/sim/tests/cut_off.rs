@@ -29,7 +29,7 @@ fn replaced(world: &mut World, leader: usize) -> (Ns, Ns) {
     panic!("nobody else leads")
 }
 
-/// A world whose leader's clock runs at this rate, and everybody else's at the opposite one. So with slewing.
+/// A world whose leader's clock runs at this rate, and all others' at the opposite one. So with slewing.
 fn skewed(seed: u64, n: usize, ppm: i32, slew: i32) -> (World, usize) {
     let mut world = broken(peaceful(seed, n), None, None);
     let leader = settled(&mut world);

@@ -1,4 +1,4 @@
-//! Every clause is left out once, and an instrument has to notice: the simulator, within so many seeds, or a test of that
+//! Every clause is left out once, and an instrument has to notice: the simulator, within a number of seeds, or a test of that
 //! clause.
 //!
 //! | what notices | which clauses |

@@ -1,5 +1,5 @@
 //! Whole clusters by hand: machines and their disks, and a network in which a test says of each message whether it arrives,
-//! is still on its way, or is lost. For schedules that need so many coincidences that no seed finds them.
+//! is still on its way, or is lost. For schedules that need more coincidences than a seed finds.
 
 use super::*;
 use std::collections::BTreeMap;
@@ -215,7 +215,7 @@ impl Cluster {
         arrived
     }
 
-    /// Lets so many milliseconds pass.
+    /// Lets this number of milliseconds pass.
     pub(super) fn run(&mut self, ms: u64, way: impl Fn(u8, u8, &Message) -> Way) {
         for _ in 0..ms / STEP_MS {
             while self.deliver(&way) {}
@@ -240,7 +240,7 @@ impl Cluster {
         due.min_by_key(|(_, at)| **at).map(|(timer, _)| *timer)
     }
 
-    /// Lets so many milliseconds pass, in which each message takes so long.
+    /// Lets this number of milliseconds pass, in which each message takes the given time.
     pub(super) fn run_slowly(&mut self, ms: u64, delay_ms: u64) {
         let mut under_way: Vec<(Duration, Mail)> = Vec::new();
         for _ in 0..ms / STEP_MS {

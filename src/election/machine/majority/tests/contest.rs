@@ -52,7 +52,7 @@ fn a_candidate_does_not_begin_again_for_each_lower_rank_that_asks() {
     assert_eq!(requests(&sent), []);
 }
 
-/// A refusal that names no higher epoch than the request's would make it ask for ever.
+/// A refusal that names no higher epoch than the request's would make it ask without end.
 #[test]
 fn a_candidate_begins_again_only_above_an_epoch_that_it_has_seen() {
     let mut voter = Voter::settled(None);
