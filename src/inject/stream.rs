@@ -139,8 +139,12 @@ impl Reader<'_> {
                     unwritable = unwritable.or(odd_tag(tag.as_deref()));
                     let scalar = match style {
                         ScalarStyle::Plain => {
-                            if text == "<<" {
-                                unwritable = Some("a merge key (<<)");
+                            let is_key = matches!(open.last(), Some((Open::Map(_, _, None), _)));
+                            match &*text {
+                                "<<" => unwritable = Some("a merge key (<<)"),
+                                // It ends the content of a document without a character that says so.
+                                "" if is_key => unwritable = Some("an empty key (?)"),
+                                _ => {}
                             }
                             Scalar::unquoted(&text)
                         }

@@ -148,6 +148,7 @@ fn what_is_refused_stays_and_is_named() {
         ),
         ("name: app", "name: !!str app", "a tag (!)"),
         ("  template:", "  <<: {a: b}\n  template:", "a merge key (<<)"),
+        ("      name: data\n", "      name: data\n? ", "an empty key (?)"),
     ] {
         let text = WEB.replacen(from, to, 1);
         assert_ne!(text, WEB);
