@@ -10,9 +10,9 @@
 mod support;
 
 use bellwether::election::{
-    Action, Body, CrashEvidence, Entry, Epoch, Event, Founding, Incarnation, KnownPeers, MEMBERS_MAX,
-    Machine, MembershipVersion, Message, Moment, Now, Peer, Preempt, Priority, Role, Safety, Settings, State,
-    Timer, Variant,
+    Action, Body, CrashEvidence, Entry, Epoch, Event, Founding, Incarnation, Incumbent, KnownPeers,
+    MEMBERS_MAX, Machine, MembershipVersion, Message, Moment, Now, Peer, Preempt, Priority, Role, Safety,
+    Settings, State, Timer, Variant,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -656,6 +656,131 @@ fn a_heartbeat_of_another_process_is_not_acknowledged() {
         |sent: Vec<(usize, Body)>| sent.iter().any(|(_, body)| matches!(body, Body::HeartbeatAck { .. }));
     assert!(!acknowledges(alone.hear(1, 1, beat.clone())));
     assert!(acknowledges(alone.hear(3, 1, beat)));
+}
+
+/// A leader forgets a dead member once DNS has not named its address for a minute, or names it for another process.
+#[test]
+fn a_dead_member_stays_while_dns_names_its_address() {
+    for (named, taken_over, stays) in [(true, false, true), (false, false, false), (true, true, false)] {
+        let mut leader = Alone::new(9);
+        let answer: BTreeSet<_> = named.then(|| address(1)).into_iter().chain([address(2)]).collect();
+        leader.feed(Event::Candidates { addresses: answer.clone(), complete: true });
+        leader.pass(ms(5_000));
+        leader.feed(Event::LinkUp(peer(1)));
+        leader.feed(Event::LinkUp(peer(2)));
+        leader.feed(Event::Crashed { id: id(1), incarnation: Incarnation(1) });
+        if taken_over {
+            leader.feed(Event::LinkUp(Peer { address: address(1), ..peer(7) }));
+        }
+        for _ in 0..2 * Settings::default().forget_after.as_secs() {
+            leader.now += ms(1000);
+            let membership = MembershipVersion::default();
+            leader.hear(2, 1, Body::HeartbeatAck { sequence: 0, membership });
+            leader.feed(Event::Candidates { addresses: answer.clone(), complete: true });
+        }
+        assert_eq!(leader.members().contains(&1), stays, "named: {named}, taken over: {taken_over}");
+    }
+}
+
+/// The successor leads in a higher epoch. Another leader of the same one is none.
+#[test]
+fn a_leader_that_leaves_waits_for_a_higher_epoch() {
+    let mut leader = Alone::new(3);
+    leader.feed(Event::Candidates { addresses: BTreeSet::new(), complete: true });
+    leader.pass(ms(5_000));
+    leader.feed(Event::LinkUp(peer(1)));
+    leader.feed(Event::Stop);
+    let mut ends = |epoch| {
+        let body = Body::Coordinator { elected_at_ms: 0 };
+        let event = Event::Received { from: id(1), message: Message { epoch: Epoch(epoch), body } };
+        let actions = leader.machine.handle(Now::at(Moment(leader.now)), event);
+        actions.contains(&Action::Exit)
+    };
+    assert_eq!((ends(1), ends(2)), (false, true));
+}
+
+/// A member speaks for itself, and only the leader for others.
+#[test]
+fn a_member_that_does_not_lead_removes_no_other() {
+    let mut alone = Alone::following();
+    alone.list(4, &[(peer(2), State::Alive), (peer(4), State::Alive)]);
+    alone.feed(Event::LinkUp(peer(2)));
+    alone.hear(2, 1, Body::Leave { version: None, id: id(4) });
+    alone.hear(2, 1, Body::Leave { version: Some(version(5)), id: id(4) });
+    assert_eq!(alone.members(), [1, 2, 3, 4]);
+    alone.hear(3, 1, Body::Leave { version: Some(version(5)), id: id(4) });
+    assert_eq!(alone.members(), [1, 2, 3]);
+}
+
+/// A follower that has missed a change keeps its version, so that the leader sends the whole list.
+#[test]
+fn a_change_that_is_out_of_step_is_not_taken() {
+    let joined = |k| Entry { peer: peer(k), state: State::Alive };
+    for missed in [4, 6] {
+        let mut alone = Alone::following();
+        alone.list(4, &[(peer(2), State::Alive)]);
+        alone.hear(3, 1, Body::Join { version: version(missed), entry: joined(5) });
+        alone.hear(3, 1, Body::Leave { version: Some(version(missed)), id: id(2) });
+        assert_eq!((alone.members(), alone.acknowledged()), (vec![1, 2, 3], version(4)));
+        alone.hear(3, 1, Body::Join { version: version(5), entry: joined(5) });
+        assert_eq!((alone.members(), alone.acknowledged()), (vec![1, 2, 3, 5], version(5)));
+    }
+}
+
+/// A peer may remember a later term of the leader than the leader does, which has lost its disk.
+#[test]
+fn a_leader_that_is_told_of_a_later_term_of_its_own_leads_above_it() {
+    let mut leader = Alone::new(3);
+    leader.feed(Event::Candidates { addresses: BTreeSet::new(), complete: true });
+    leader.pass(ms(5_000));
+    leader.feed(Event::LinkUp(peer(1)));
+    let incumbent = Incumbent { peer: peer(3), elected_at_ms: 0 };
+    leader.hear(1, 7, Body::Tell { leader: Some(incumbent), entries: Vec::new() });
+    assert_eq!((leader.machine.view().role, leader.machine.epoch()), (Role::Leading, Epoch(8)));
+}
+
+/// Only a lease ends by itself.
+#[test]
+fn a_leader_of_classic_has_no_last_moment() {
+    assert_eq!(Alone::following().machine.view().valid_until, None);
+}
+
+/// A member that acknowledges from a later epoch may follow another leader: the leader asks it. One that acknowledges
+/// from an earlier epoch hears of this one.
+#[test]
+fn a_leader_answers_an_acknowledgement_of_another_epoch() {
+    let mut leader = Alone::new(3);
+    leader.feed(Event::LinkUp(peer(1)));
+    leader.hear(1, 1, Body::Tell { leader: None, entries: Vec::new() });
+    leader.feed(Event::Timer(Timer::Margin));
+    assert_eq!((leader.machine.view().role, leader.machine.epoch()), (Role::Leading, Epoch(2)));
+    let acknowledge = || Body::HeartbeatAck { sequence: 0, membership: MembershipVersion::default() };
+    assert_eq!(leader.hear(1, 3, acknowledge()), [(1, Body::Ask)]);
+    assert_eq!(leader.hear(1, 1, acknowledge()), [(1, Body::Coordinator { elected_at_ms: 0 })]);
+}
+
+/// An acknowledgement is measured from the heartbeat that it names, also when later ones are on their way.
+#[test]
+fn a_round_trip_is_that_of_the_heartbeat_that_is_acknowledged() {
+    let mut leader = Alone::new(3);
+    leader.feed(Event::Candidates { addresses: BTreeSet::new(), complete: true });
+    leader.pass(ms(5_000));
+    leader.feed(Event::LinkUp(peer(1)));
+    let mut beats = Vec::new();
+    for _ in 0..2 {
+        leader.now = leader.due[&Timer::Heartbeat];
+        for (_, body) in leader.feed(Event::Timer(Timer::Heartbeat)) {
+            if let Body::Heartbeat { sequence, .. } = body {
+                beats.push((sequence, leader.now));
+            }
+        }
+    }
+    leader.now += ms(10);
+    for (sequence, sent) in beats.clone() {
+        leader.hear(1, 1, Body::HeartbeatAck { sequence, membership: MembershipVersion::default() });
+        assert_eq!(leader.machine.round_trip(id(1)), Some(leader.now - sent));
+    }
+    assert_eq!(beats.len(), 2);
 }
 
 /// A new life of the leader, and a new process at its address, both show that the leader has gone.

@@ -204,6 +204,70 @@ fn a_turn_is_stamped_with_its_beginning() {
     assert_eq!(driver.timers.next(), Some((Timer::Margin, turned.plus(settings.stable_margin))));
 }
 
+/// A turn that comes before the next timer is due is the passing of time.
+#[test]
+fn a_timer_fires_when_it_is_due_and_only_once() {
+    let (mut driver, ..) = driver(Settings::default(), None);
+    let now = driver.fast();
+    driver.timers.arm(Timer::Margin, now, PATIENCE);
+    assert!(matches!(driver.timer(), Event::Turn));
+    driver.timers.arm(Timer::Margin, now, Duration::ZERO);
+    assert!(matches!(driver.timer(), Event::Timer(Timer::Margin)));
+    assert!(matches!(driver.timer(), Event::Turn));
+}
+
+#[test]
+fn reports_and_found_addresses_become_events() {
+    let (mut driver, ..) = driver(Settings::default(), None);
+    let address = peer(2).address;
+    let refused = driver.event(Input::Report(Report::Refused(address)));
+    assert!(matches!(refused, Some(Event::Refused(a)) if a == address));
+    let found = driver.event(Input::Found { addresses: [address].into(), complete: true });
+    assert!(
+        matches!(found, Some(Event::Candidates { addresses, complete: true }) if addresses.contains(&address))
+    );
+    assert!(driver.event(Input::Wake).is_none());
+}
+
+/// Discovery looks more often while this process knows no live peer.
+#[test]
+fn discovery_is_told_whether_this_process_is_alone() {
+    let (mut driver, ..) = driver(Settings::default(), None);
+    let mut told = Vec::new();
+    let Peer { id, incarnation, .. } = peer(2);
+    for event in [Event::Start, Event::LinkUp(peer(2)), Event::Turn, Event::Crashed { id, incarnation }] {
+        driver.turn(event).unwrap();
+        told.push(driver.alone);
+    }
+    assert_eq!(told, [true, false, false, true]);
+}
+
+#[test]
+fn the_round_trip_of_each_acknowledged_heartbeat_is_counted() {
+    let ms = Duration::from_millis;
+    let settings = Settings { heartbeat: ms(100), stable_margin: ms(1), ..Settings::default() };
+    let (mut driver, _, sent) = driver(settings, None);
+    driver.turn(Event::Start).unwrap();
+    driver.turn(no_peers()).unwrap();
+    driver.turn_until("it leads", Driver::leads);
+    driver.turn(Event::LinkUp(peer(2))).unwrap();
+    sent.take();
+    driver.turn_until("a heartbeat", |_| sent.take().contains(&"heartbeat"));
+    let epoch = driver.snapshot().view.epoch;
+    let mut hear = |body| {
+        let message = Message { epoch, body };
+        driver.turn(Event::Received { from: peer(2).id, message }).unwrap();
+        let metrics = Answers(Arc::clone(&driver.board)).metrics();
+        let count = metrics.lines().find(|line| line.starts_with("bellwether_heartbeat_rtt_seconds_count"));
+        count.unwrap().rsplit(' ').next().unwrap().to_owned()
+    };
+    assert_eq!(hear(Body::Ask), "0");
+    // The heartbeats that it may have sent by now.
+    let acknowledge = |sequence| Body::HeartbeatAck { sequence, membership: MembershipVersion::default() };
+    assert!((1..20).any(|sequence| hear(acknowledge(sequence)) == "1"));
+    assert_eq!(hear(Body::Ask), "1");
+}
+
 #[test]
 fn what_is_worth_a_note_is_published_at_once() {
     let (mut driver, ..) = driver(Settings::default(), None);

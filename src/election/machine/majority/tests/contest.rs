@@ -84,3 +84,14 @@ fn a_voter_that_is_still_held_is_not_asked_again() {
     let asked: Vec<ProcessId> = sent.iter().filter_map(send).map(|(to, _)| to).collect();
     assert_eq!(asked, [peer(2).id]);
 }
+
+#[test]
+fn a_candidate_waits_for_an_answer_timeout_after_a_better_one_has_asked() {
+    let mut voter = Voter::settled(None);
+    voter.pre_vote_for(3, 5);
+    voter.pass(100);
+    let sent = voter.stand();
+    assert_eq!(requests(&sent), []);
+    let wait = Settings::default().answer_timeout - Duration::from_millis(100);
+    assert_eq!(armed(&sent, Timer::Retry), Some(wait + Duration::from_millis(1)));
+}
