@@ -694,11 +694,16 @@ fn the_largest_list_of_known_peers_fits_and_one_beyond_a_limit_is_neither_writte
     beyond.members.extend_from_within(..1);
     let error = file.write(&beyond).unwrap_err();
     assert!(matches!(error, PeersError::Limit { source: LimitError::Members(257), .. }), "{error:?}");
-    assert_eq!(file.read().unwrap(), Some(largest));
+    assert_eq!(file.read().unwrap().as_ref(), Some(&largest));
     fs::write(peers_file(&dir), serde_json::to_vec(&beyond).unwrap()).unwrap();
     let text = file.read().unwrap_err().to_string();
     assert!(text.ends_with("is damaged: the list names 257 members; at most 256 are allowed"), "{text}");
-    fs::write(peers_file(&dir), vec![b' '; PEERS_BYTES_MAX + 1]).unwrap();
+    let mut longest = serde_json::to_vec(&largest).unwrap();
+    longest.resize(PEERS_BYTES_MAX, b' ');
+    fs::write(peers_file(&dir), &longest).unwrap();
+    assert_eq!(file.read().unwrap(), Some(largest));
+    longest.push(b' ');
+    fs::write(peers_file(&dir), &longest).unwrap();
     let text = file.read().unwrap_err().to_string();
     assert!(text.ends_with("bellwether.peers is damaged: it is longer than 524288 bytes"), "{text}");
 }
