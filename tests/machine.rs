@@ -739,6 +739,21 @@ fn a_leader_that_is_told_of_a_later_term_of_its_own_leads_above_it() {
     assert_eq!((leader.machine.view().role, leader.machine.epoch()), (Role::Leading, Epoch(8)));
 }
 
+/// Two leaders have met: the lower one asks the higher one, and the higher one goes on above the newer epoch.
+#[test]
+fn of_two_leaders_the_higher_one_goes_on() {
+    for (other, role) in [(5, Role::Asking), (2, Role::Leading)] {
+        let mut leader = Alone::new(3);
+        leader.feed(Event::Candidates { addresses: BTreeSet::new(), complete: true });
+        leader.pass(ms(5_000));
+        leader.feed(Event::LinkUp(peer(1)));
+        let incumbent = Incumbent { peer: peer(other), elected_at_ms: 0 };
+        let sent = leader.hear(1, 7, Body::Tell { leader: Some(incumbent), entries: Vec::new() });
+        assert_eq!(leader.machine.view().role, role);
+        assert_eq!(sent.contains(&(other, Body::Ask)), role == Role::Asking, "{sent:?}");
+    }
+}
+
 /// Only a lease ends by itself.
 #[test]
 fn a_leader_of_classic_has_no_last_moment() {

@@ -76,11 +76,15 @@ fn the_successor_asks_for_pre_votes_in_which_the_promise_to_the_leader_does_not_
     assert_eq!(voter.asked.as_ref().unwrap().transfer, Some(Epoch(5)));
     assert_eq!(ready(&voter.answered(3, GRANTED)), Some(true));
     assert_eq!(voter.machine.phase, Phase::Following, "it goes on following");
-    let mut voter = follower();
-    voter.hear(2, 5, Body::ProposeTransfer);
-    voter.timer(Timer::Answer);
-    assert_eq!(ready(&voter.timer(Timer::Answer)), Some(false));
-    assert_eq!(voter.machine.phase, Phase::Following);
+    // The leader does not wait for voters that are silent, or held.
+    for held in [None, Some(denied(Denial::Grace { for_ms: 900 }))] {
+        let mut voter = follower();
+        voter.hear(2, 5, Body::ProposeTransfer);
+        held.into_iter().for_each(|outcome| drop(voter.answered(3, outcome)));
+        voter.timer(Timer::Answer);
+        assert_eq!(ready(&voter.timer(Timer::Answer)), Some(false), "{held:?}");
+        assert_eq!(voter.machine.phase, Phase::Following);
+    }
 }
 
 #[test]
