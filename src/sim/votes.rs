@@ -234,9 +234,9 @@ impl Votes {
         if self.freed_by_evidence || before.is_some_and(|before| before.valid_until == Some(until)) {
             return None;
         }
-        let (asked, _) = leader.asked(now);
-        if asked >= until {
-            // Shown too late by a driver that was held up: it answers no.
+        let (asked, turned) = leader.asked(now);
+        if !view.leads(asked, turned) {
+            // Shown too late by a driver that was held up, or after a suspend: it answers no.
             return None;
         }
         let ends = leader.clock.when_raw(now, ns(until.since(asked)));

@@ -3,6 +3,7 @@
 use super::{MS, SECOND, broken, leaders, pass, peaceful, settled, sound};
 use crate::election::Role;
 use crate::sim::clock::Ns;
+use crate::sim::process::Stall;
 use crate::sim::world::World;
 
 /// A world whose leader's host has just woken from a suspend, and its driver has not turned yet.
@@ -40,5 +41,26 @@ fn a_leader_whose_host_was_suspended_does_not_lead_on() {
             assert_eq!(leaders(&world).len(), 1, "{what}");
             sound(&world);
         }
+    }
+}
+
+/// It shows what it has decided only when its host has woken. Its clocks have measured less than the lease, but they show the
+/// suspend.
+#[test]
+fn a_leader_that_was_held_up_over_a_suspend_counts_on_nothing() {
+    for seed in 1..=20 {
+        let mut plan = peaceful(seed, 3);
+        plan.whole_seconds = true;
+        let mut world = broken(plan, None, None);
+        let leader = settled(&mut world);
+        pass(&mut world, seed * 137 * MS);
+        world.procs[leader].stall = Some(Stall { takes: 300 * MS, before_view: true });
+        while world.procs[leader].busy.is_none() {
+            pass(&mut world, MS / 10);
+        }
+        world.suspend(leader, 1_200 * MS);
+        pass(&mut world, 10 * SECOND);
+        assert_eq!(leaders(&world).len(), 1, "seed {seed}");
+        sound(&world);
     }
 }
