@@ -18,6 +18,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -587,6 +588,7 @@ fn a_record_is_synced_before_the_rename_and_the_folder_after_it() {
         }
         return;
     }
+    let _alone = alone();
     let dir = folder();
     const SAVED: [&str; 6] =
         ["create the file", "write the file", "sync the file", "rename", "sync the folder", "say so"];
@@ -750,9 +752,17 @@ impl Drop for Disk {
     }
 }
 
+/// One test that starts programs at a time: until its exec, a child holds copies of all descriptors, and with them the
+/// blocks of removed files and the locks of dropped stores.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[test]
 #[ignore = "needs root: mounts a small tmpfs"]
 fn a_full_disk_keeps_the_former_record() {
+    let _alone = alone();
     let disk = Disk::mount("size=64k");
     let dir = &disk.0;
     let (mut store, _) = Store::open(dir.path()).unwrap();
@@ -792,6 +802,7 @@ fn a_full_disk_keeps_the_former_record() {
 #[test]
 #[ignore = "needs root: mounts a small tmpfs"]
 fn a_read_only_disk_is_refused() {
+    let _alone = alone();
     let disk = Disk::mount("size=64k");
     let dir = &disk.0;
     Store::open(dir.path()).unwrap().0.save(&record(7)).unwrap();
