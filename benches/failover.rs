@@ -7,14 +7,14 @@
 //! measured with the records in memory (/dev/shm), and once more in the folder for temporary files (TMPDIR), whose disk decides
 //! then: that is shown, with the time of one save there, and has no bound.
 
-#[path = "../tests/real/rounds.rs"]
+#[path = "../tests/processes/rounds.rs"]
 mod rounds;
-#[path = "../tests/real/usage.rs"]
+#[path = "../tests/processes/usage.rs"]
 mod usage;
 #[path = "../tests/support/wait.rs"]
 mod wait;
 
-use bellwether::demo::fleet::{Agreement, Fleet, Plan};
+use bellwether::demo::process_cluster::{Agreement, Plan, ProcessCluster};
 use bellwether::election::{Epoch, ProcessId, Record};
 use bellwether::store::Store;
 use rounds::{ANSWER_TIMEOUT, Cause, FAILURE_TIMEOUT, PATIENCE};
@@ -26,8 +26,8 @@ const ROUNDS: usize = 100;
 const SIZES: [usize; 2] = [3, 5];
 /// The medians that are promised where a process says farewell, or its death is seen.
 const FAST: Duration = Duration::from_millis(10);
-/// How many fleets share the rounds that mostly wait, and how often their processes are asked.
-const FLEETS: usize = 10;
+/// How many clusters share the rounds that mostly wait, and how often their processes are asked.
+const CLUSTERS: usize = 10;
 const SLOW_ASK_EVERY: Duration = Duration::from_millis(20);
 /// How long a stopped leader stays stopped.
 const STOPPED: Duration = Duration::from_secs(5);
@@ -200,7 +200,7 @@ fn saving(folder: &Path) -> Result<Duration, String> {
 }
 
 /// `states`: where voters keep their records; none: `classic`.
-fn fleet(n: usize, flags: &[&str], states: Option<&Path>, logs: &Path) -> Result<Fleet, String> {
+fn processes(n: usize, flags: &[&str], states: Option<&Path>, logs: &Path) -> Result<ProcessCluster, String> {
     let plan = Plan {
         binary: PathBuf::from(env!("CARGO_BIN_EXE_bellwether")),
         n,
@@ -209,7 +209,7 @@ fn fleet(n: usize, flags: &[&str], states: Option<&Path>, logs: &Path) -> Result
         majority: states.map(Path::to_owned),
         logs: Some(tempfile::tempdir_in(logs).map_err(|e| e.to_string())?.keep()),
     };
-    Fleet::new(plan).map_err(|e| e.to_string())
+    ProcessCluster::new(plan).map_err(|e| e.to_string())
 }
 
 fn started(
@@ -218,15 +218,15 @@ fn started(
     ask_every: Option<Duration>,
     states: Option<&Path>,
     logs: &Path,
-) -> Result<(Fleet, Agreement), String> {
+) -> Result<(ProcessCluster, Agreement), String> {
     let flags = [&["--preempt", "never"], flags].concat();
-    let mut fleet = fleet(n, &flags, states, logs)?;
+    let mut processes = processes(n, &flags, states, logs)?;
     if ask_every.is_some() {
-        fleet.ask_every(ask_every);
+        processes.ask_every(ask_every);
     }
-    fleet.start_all().map_err(|e| e.to_string())?;
-    let now = fleet.agree(0, PATIENCE).map_err(|e| e.to_string())?;
-    Ok((fleet, now))
+    processes.start_all().map_err(|e| e.to_string())?;
+    let now = processes.agree(0, PATIENCE).map_err(|e| e.to_string())?;
+    Ok((processes, now))
 }
 
 /// As many failovers one after the other: how long each took, and how long the rejoining after it.
@@ -239,37 +239,38 @@ fn rounds_of(
     states: Option<&Path>,
     logs: &Path,
 ) -> Result<(Vec<Duration>, Vec<Duration>), String> {
-    let (mut fleet, mut now) = started(n, flags, ask_every, states, logs)?;
+    let (mut processes, mut now) = started(n, flags, ask_every, states, logs)?;
     let (mut times, mut back) = (Vec::new(), Vec::new());
     for round in 1..=rounds {
-        let what = format!("{cause:?} {flags:?}, round {round} of {}", fleet.name(now.leader));
+        let what = format!("{cause:?} {flags:?}, round {round} of {}", processes.name(now.leader));
         let wrong = |error| format!("{what}: {error}");
-        let (next, took) = rounds::take_down(&mut fleet, &now, cause).map_err(wrong)?;
+        let (next, took) = rounds::take_down(&mut processes, &now, cause).map_err(wrong)?;
         times.push(took);
-        back.push(rounds::bring_back(&mut fleet, now.leader, &[], &next).map_err(wrong)?);
+        back.push(rounds::bring_back(&mut processes, now.leader, &[], &next).map_err(wrong)?);
         now = next;
     }
     Ok((times, back))
 }
 
 fn pauses_of(n: usize, rounds: usize, logs: &Path) -> Result<Vec<rounds::Pause>, String> {
-    let (mut fleet, mut now) = started(n, &[], Some(SLOW_ASK_EVERY), None, logs)?;
+    let (mut processes, mut now) = started(n, &[], Some(SLOW_ASK_EVERY), None, logs)?;
     let mut pauses = Vec::new();
     for round in 1..=rounds {
-        let (next, pause) = rounds::pause(&mut fleet, &now, STOPPED)
-            .map_err(|error| format!("pause, round {round} of {}: {error}", fleet.name(now.leader)))?;
+        let (next, pause) = rounds::pause(&mut processes, &now, STOPPED)
+            .map_err(|error| format!("pause, round {round} of {}: {error}", processes.name(now.leader)))?;
         pauses.push(pause);
         now = next;
     }
     Ok(pauses)
 }
 
-/// Shares rounds out to fleets that run at the same time.
+/// Shares rounds out to clusters that run at the same time.
 fn in_parallel<T: Send>(
     rounds: usize,
     work: impl Fn(usize) -> Result<T, String> + Sync,
 ) -> Result<Vec<T>, String> {
-    let shares = (0..FLEETS).map(|i| rounds / FLEETS + usize::from(i < rounds % FLEETS)).filter(|s| *s > 0);
+    let shares =
+        (0..CLUSTERS).map(|i| rounds / CLUSTERS + usize::from(i < rounds % CLUSTERS)).filter(|s| *s > 0);
     std::thread::scope(|scope| {
         let work = &work;
         let threads: Vec<_> = shares.map(|share| scope.spawn(move || work(share))).collect();
@@ -313,8 +314,8 @@ fn percentile(sorted: &[Duration], percent: usize) -> Duration {
 
 /// Memory and processor time of five processes that are left alone.
 fn idle(logs: &Path) -> Result<bool, String> {
-    let (fleet, _now) = started(5, &[], None, None, logs)?;
-    let idle = usage::idle(&fleet, IDLE_WATCHED)?;
+    let (processes, _now) = started(5, &[], None, None, logs)?;
+    let idle = usage::idle(&processes, IDLE_WATCHED)?;
     let (resident, percent) = (idle.resident_kib_max(), idle.cpu_percent_max());
     let verdict = |good| if good { "ok" } else { "OVER" };
     let (small, quiet) = (resident <= RESIDENT_KIB_MAX, percent < IDLE_PERCENT_MAX);

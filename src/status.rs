@@ -4,7 +4,7 @@
 //! invisible character spelled out.
 
 use crate::config::{Output, StatusArgs};
-use crate::telemetry::printable::{escaped, shortened};
+use crate::telemetry::escape::{escaped, shortened};
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use serde::Deserialize;
 use serde_json::{Map, Value};

@@ -3,7 +3,6 @@
 //! `flags` is the contract with scripts and manifests and what `--help` prints; `check` holds the relations between
 //! settings; what comes out is a [`Config`] that the rest of the program need not check again.
 
-mod check;
 mod duration;
 mod environment;
 mod flags;
@@ -12,6 +11,7 @@ mod inject;
 mod sim;
 #[cfg(test)]
 mod tests;
+mod validate;
 mod values;
 mod voters;
 
@@ -22,7 +22,6 @@ pub use inject::{InjectArgs, Only, Workload};
 pub use sim::{SimArgs, SimTask};
 
 use crate::election::{Priority, Settings};
-use check::{Surroundings, check};
 use clap::{Args, CommandFactory, FromArgMatches};
 use core::net::SocketAddr;
 use flags::{ABOUT, Cli, LONG_ABOUT, RunArgs};
@@ -31,6 +30,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
+use validate::{Surroundings, check};
 
 /// The exit code of a configuration that cannot be; clap's own errors have it too.
 const EXIT_BAD_CONFIGURATION: u8 = 2;

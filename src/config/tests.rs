@@ -1,7 +1,7 @@
 //! What the command line and the environment become, and what is refused.
 
-use super::check::{Refusal, Surroundings, check};
 use super::flags::{Cli, Command, RunArgs};
+use super::validate::{Refusal, Surroundings, check};
 use super::*;
 use crate::election::{CrashEvidence, Founding, Preempt, Safety, Variant};
 use clap::Parser;

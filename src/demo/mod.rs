@@ -1,11 +1,11 @@
 //! `bellwether demo`: real sidecars on loopback, whose leaders are killed, and what the failover took.
 
-pub mod fleet;
-mod lifeline;
+mod parent_death;
+mod poller;
 mod ports;
-mod show;
-mod sightings;
+pub mod process_cluster;
+mod script;
 
-pub use lifeline::{attach, hold};
+pub use parent_death::{attach, hold};
 pub use ports::Ports;
-pub use show::run;
+pub use script::run;

@@ -20,7 +20,7 @@ pub struct Ports {
     pub http: u16,
 }
 
-/// Ports that no other fleet takes while this lives: the UDP port of the same number, which no sidecar uses, is held.
+/// Ports that no other cluster takes while this lives: the UDP port of the same number, which no sidecar uses, is held.
 #[derive(Debug)]
 pub(super) struct Reservation {
     pub(super) ports: Vec<Ports>,
@@ -37,7 +37,7 @@ pub(super) fn free(n: usize) -> io::Result<Reservation> {
         if found.len() == 2 * n {
             break;
         }
-        // Reserved first, so that of two fleets that look at the same time only one goes on to try it.
+        // Reserved first, so that of two clusters that look at the same time only one goes on to try it.
         let Ok(reserved) = UdpSocket::bind((Ipv4Addr::LOCALHOST, port)) else { continue };
         if bind(port).is_ok() {
             found.push(port);

@@ -12,15 +12,15 @@
 //! to the search list of `/etc/resolv.conf`, which in a pod costs up to eight queries instead of two; and as each family
 //! is searched for by itself, it may end at another name than the other one. So prefer a trailing dot.
 
-mod log_once;
 mod lookup;
+mod lookup_log;
 mod resolver;
 
 pub use lookup::{CANDIDATES_MAX, Lookup, LookupResult, NameAnswer};
 pub use resolver::{Answer, Family};
 
-use log_once::LogOnce;
 use lookup::Sources;
+use lookup_log::LookupLog;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -88,7 +88,7 @@ fn spawn_with(
     });
     let discovery = Discovery { control: Arc::clone(&control) };
     let mut sources = Sources::new(&settings);
-    let mut log = LogOnce::new();
+    let mut log = LookupLog::new();
     let run = move || {
         if let Some(lookup) = sources.before_dns() {
             sink(lookup);

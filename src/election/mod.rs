@@ -10,19 +10,19 @@ mod contenders;
 mod epoch;
 mod event;
 mod identity;
-mod limits;
 mod machine;
 mod member;
+mod members;
 mod message;
-mod moment;
 mod mutation;
 mod reconfiguration;
 mod recovery;
-mod roster;
 mod settings;
 mod tally;
 mod term;
+mod time;
 mod timer;
+mod validate;
 mod view;
 mod voters;
 
@@ -30,19 +30,19 @@ pub use action::{Action, KnownPeers, Note, Outcome, Reason, Record};
 pub use epoch::Epoch;
 pub use event::Event;
 pub use identity::{Incarnation, Priority, ProcessId, Rank};
-pub use limits::{LimitError, check_cluster, check_entries, check_text, check_voters};
 pub use machine::Machine;
 pub use member::{
     CLUSTER_BYTES_MAX, Entry, MEMBERS_MAX, Member, MembershipVersion, NAME_BYTES_MAX, Peer,
     REVISION_BYTES_MAX, State,
 };
 pub use message::{Body, Incumbent, Message, VoteRequest};
-pub use moment::{Moment, Now};
 #[cfg(any(test, feature = "mutations"))]
 #[doc(hidden)]
 pub use mutation::Mutation;
 pub use settings::{CrashEvidence, DRIFT, Founding, Preempt, Safety, Settings, Variant, counted};
+pub use time::{Moment, Now};
 pub use timer::Timer;
+pub use validate::{LimitError, check_cluster, check_entries, check_text, check_voters};
 pub use view::{MemberView, NotReady, Role, View, Voting};
 pub use voters::{
     Ballot, ConfigVersion, Denial, Flags, Instance, LEASE_MS_MAX, RecoveredState, Stage, VOTERS_MAX,

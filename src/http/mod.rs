@@ -4,10 +4,10 @@
 //! [`routes`] turns a request and a [`Source`] into a response; `reply` has tiny_http encode it. tiny_http never sees a
 //! connection: its own listener can be brought down by one request. No request here has a body or changes anything.
 
-mod bodies;
-pub mod head;
+mod json;
 mod readiness;
-mod reply;
+pub mod request;
+mod response;
 pub mod routes;
 
 use crate::election::{Moment, View};
@@ -17,7 +17,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use head::{HEAD_BYTES_MAX, HEADERS_MAX, Request};
+pub use request::{HEAD_BYTES_MAX, HEADERS_MAX, Request};
 
 /// What the status port allows: 256 connections, heads of [`HEAD_BYTES_MAX`] that arrive within 5 s, replies that are
 /// taken within 5 s, and a silence of 75 s between two requests (scrapers come every 60 s at the slowest).
@@ -89,15 +89,15 @@ struct Api<S> {
 
 impl<S: Source> Service for Api<S> {
     fn received(&mut self, received: &[u8], _: SocketAddr) -> Step {
-        match head::parse(received) {
+        match request::parse(received) {
             Ok(None) => Step::Wait,
             Ok(Some((request, consumed))) => Step::Reply {
-                bytes: reply::encode(routes::route(&request, &self.source), &request),
+                bytes: response::encode(routes::route(&request, &self.source), &request),
                 consumed,
                 close: !request.keep_alive,
             },
             Err(refusal) => Step::Reply {
-                bytes: reply::encode_last(routes::error(refusal.status, &refusal.message)),
+                bytes: response::encode_last(routes::error(refusal.status, &refusal.message)),
                 consumed: received.len(),
                 close: true,
             },
@@ -109,13 +109,13 @@ impl<S: Source> Service for Api<S> {
         let begun = received.iter().any(|byte| !matches!(byte, b'\r' | b'\n'));
         begun.then(|| {
             let message = "the request did not arrive in time; send its head at once, ended by an empty line";
-            reply::encode_last(routes::error(408, message))
+            response::encode_last(routes::error(408, message))
         })
     }
 
     fn overflow(&mut self, received: &[u8], _: SocketAddr) -> Option<Vec<u8>> {
-        let refusal = head::too_large(received);
-        Some(reply::encode_last(routes::error(refusal.status, &refusal.message)))
+        let refusal = request::too_large(received);
+        Some(response::encode_last(routes::error(refusal.status, &refusal.message)))
     }
 
     fn detached(&mut self, _: TcpStream, _: SocketAddr, _: Vec<u8>) {

@@ -3,12 +3,12 @@
 //! Whether anybody leads is computed from the snapshot's view, its moment and the driver's last turn, each time.
 
 use super::Source;
-use super::bodies::{
+use super::json::{
     EpochBody, ErrorBody, ErrorDetail, IsLeaderBody, LeaderBody, MembersBody, NameBody, StatusBody, leader,
     leads,
 };
-use super::head::Request;
 use super::readiness::why_not_ready;
+use super::request::Request;
 use serde::Serialize;
 use std::io::Cursor;
 use tiny_http::{Header, Method, StatusCode};

@@ -13,7 +13,7 @@ mod tests;
 mod tree;
 
 use crate::config::InjectArgs;
-use crate::telemetry::printable::escaped;
+use crate::telemetry::escape::escaped;
 use plan::{Change, Place, Plan, Remark};
 use std::collections::BTreeMap;
 use std::fs::File;

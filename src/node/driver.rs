@@ -1,14 +1,14 @@
 //! The driver: feeds the machine one event at a time and carries out its actions in order.
 
-use super::board::{Board, wall_ms};
 use super::peers_writer::PeersWriter;
+use super::published_state::{PublishedState, wall_ms};
 use super::timers::{Patience, Timers};
 use crate::discovery::Discovery;
 use crate::election::{Action, Body, Event, Machine, Message, Moment, Now, Record, Settings, Timer};
 use crate::net::{Clock, Reading};
 use crate::store::{SaveError, Store};
-use crate::telemetry::Chronicle;
-use crate::transport::{Book, Report, Transport};
+use crate::telemetry::EventLog;
+use crate::transport::{Connections, Report, Transport};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -57,10 +57,10 @@ pub(super) struct Driver {
     machine: Machine,
     state: Option<State>,
     transport: Transport,
-    board: Arc<Board>,
-    chronicle: Chronicle,
+    published_state: Arc<PublishedState>,
+    event_log: EventLog,
     discovery: Discovery,
-    book: Book,
+    connections: Connections,
     timers: Timers,
     /// The machine's time. All timers are on its fast clock.
     clock: Clock,
@@ -78,7 +78,7 @@ impl Driver {
         machine: Machine,
         state: Option<State>,
         transport: Transport,
-        board: Arc<Board>,
+        published_state: Arc<PublishedState>,
         discovery: Discovery,
         stop: Arc<AtomicBool>,
         settings: &Settings,
@@ -87,10 +87,10 @@ impl Driver {
             machine,
             state,
             transport,
-            chronicle: Chronicle::new(board.metrics().clone()),
-            board,
+            event_log: EventLog::new(published_state.metrics().clone()),
+            published_state,
             discovery,
-            book: Book::default(),
+            connections: Connections::default(),
             timers: Timers::default(),
             clock: Clock::new(Reading::take()),
             stop,
@@ -158,7 +158,7 @@ impl Driver {
 
     fn event(&mut self, input: Input) -> Option<Event> {
         match input {
-            Input::Report(report) => self.book.event(report),
+            Input::Report(report) => self.connections.event(report),
             Input::Found { addresses, complete } => Some(Event::Candidates { addresses, complete }),
             Input::Wake => None,
         }
@@ -183,7 +183,7 @@ impl Driver {
         };
         let mut actions = self.machine.handle(now, event).into_iter().peekable();
         if let Some(round_trip) = acknowledged.and_then(|id| self.machine.round_trip(id)) {
-            self.board.metrics().heartbeat_round_trip(round_trip);
+            self.published_state.metrics().heartbeat_round_trip(round_trip);
         }
         // Nothing leaves, and nothing is told, before what it depends on is durable.
         if let Some(Action::Persist(record)) = actions.next_if(|a| matches!(a, Action::Persist(_))) {
@@ -197,7 +197,7 @@ impl Driver {
         if view.is_some() {
             self.published = now.at;
         }
-        self.board.turned(self.clock, view, self.transport.listening());
+        self.published_state.turned(self.clock, view, self.transport.listening());
         let mut done = false;
         for action in rest {
             done |= self.carry_out(now.at, action)?;
@@ -229,7 +229,7 @@ impl Driver {
             Action::Seek(addresses) => self.transport.seek(addresses),
             Action::Arm { timer, after } => self.timers.arm(timer, now, after),
             Action::Disarm(timer) => self.timers.disarm(timer),
-            Action::Note(note) => self.chronicle.note(&note, now),
+            Action::Note(note) => self.event_log.note(&note, now),
             Action::Exit => return Ok(true),
         }
         Ok(false)

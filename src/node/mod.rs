@@ -5,9 +5,9 @@
 //! breaks ends the process with exit code 1, and a panic on any thread aborts it: nobody may go on answering for a
 //! dead driver (spec, "Fail-stop").
 
-mod board;
 mod driver;
 mod peers_writer;
+mod published_state;
 mod signals;
 mod timers;
 
@@ -19,9 +19,9 @@ use crate::store::{PeersFile, Store};
 use crate::telemetry::{self, Direction, Metrics};
 use crate::transport::{self, Transport};
 use crate::{http, net, wire};
-use board::Board;
 use driver::{Driver, Input, State};
 use peers_writer::PeersWriter;
+use published_state::PublishedState;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
@@ -150,7 +150,8 @@ fn sidecar(config: Config) -> Result<(), Failure> {
     if let Some(known) = &known {
         machine.ask_first(known);
     }
-    let board = Arc::new(Board::new(machine.view(), Clock::new(Reading::take()), metrics.clone()));
+    let published_state =
+        Arc::new(PublishedState::new(machine.view(), Clock::new(Reading::take()), metrics.clone()));
 
     let reports = sender.clone();
     let transport = Transport::start(
@@ -169,7 +170,7 @@ fn sidecar(config: Config) -> Result<(), Failure> {
         Arc::new(move |report| drop(reports.send(Input::Report(report)))),
         Arc::new(Counted(metrics.clone())),
     )?;
-    let server = http::start(http_port, board::Answers(Arc::clone(&board)))?;
+    let server = http::start(http_port, published_state::Answers(Arc::clone(&published_state)))?;
 
     let lookups = metrics.clone();
     let discovery = discovery::spawn(
@@ -192,7 +193,7 @@ fn sidecar(config: Config) -> Result<(), Failure> {
         },
     )?;
 
-    let driver = Driver::new(machine, state, transport, board, discovery, stop, &config.settings);
+    let driver = Driver::new(machine, state, transport, published_state, discovery, stop, &config.settings);
     driver.run(&inputs)?;
     server.stop();
     Ok(())

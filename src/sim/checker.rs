@@ -1,8 +1,8 @@
 //! What must hold, looked at whenever it could have ceased to.
 
 use super::clock::{MS, Ns};
-use super::process::{Life, Process};
-use super::votes::{Broken, Votes};
+use super::node::{Life, Node};
+use super::vote_checker::{Broken, VoteChecker};
 use crate::election::{self, Body, Epoch, Message, ProcessId, Record, Role, Stage, View, VoteOutcome};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -72,7 +72,7 @@ pub(super) struct Checker {
     over: BTreeMap<Life, Epoch>,
     /// Which elections each life has begun.
     elections: BTreeSet<(Life, Epoch)>,
-    votes: Votes,
+    votes: VoteChecker,
     /// Classic: how often one began to lead while another led.
     pub(super) two_leaders: u64,
 }
@@ -86,7 +86,7 @@ impl Checker {
             sent: BTreeMap::new(),
             over: BTreeMap::new(),
             elections: BTreeSet::new(),
-            votes: Votes::new(freed_by_evidence),
+            votes: VoteChecker::new(freed_by_evidence),
             two_leaders: 0,
         }
     }
@@ -103,7 +103,7 @@ impl Checker {
     }
 
     /// A process starts, in this epoch.
-    pub(super) fn started(&mut self, now: Ns, process: &Process, epoch: Epoch) {
+    pub(super) fn started(&mut self, now: Ns, process: &Node, epoch: Epoch) {
         let sent = self.sent.get(&(process.place, process.disks)).copied().unwrap_or_default();
         if epoch < sent {
             let what =
@@ -118,7 +118,7 @@ impl Checker {
     }
 
     /// A record becomes durable.
-    pub(super) fn durable(&mut self, now: Ns, process: &Process, record: &Record) {
+    pub(super) fn durable(&mut self, now: Ns, process: &Node, record: &Record) {
         let before = process.disk.record.as_ref().map_or(Epoch::ZERO, |record| record.epoch);
         if record.epoch < before {
             let what = format!("p-{} writes epoch {} over epoch {before}", process.place, record.epoch);
@@ -131,14 +131,14 @@ impl Checker {
     }
 
     /// A process takes in a message.
-    pub(super) fn heard(&mut self, process: &Process, from: election::Instance, message: &Message) {
+    pub(super) fn heard(&mut self, process: &Node, from: election::Instance, message: &Message) {
         if self.majority {
             self.votes.heard(process, from, message);
         }
     }
 
     /// A message leaves.
-    pub(super) fn sent(&mut self, now: Ns, process: &Process, to: ProcessId, message: &Message) {
+    pub(super) fn sent(&mut self, now: Ns, process: &Node, to: ProcessId, message: &Message) {
         if self.majority {
             let broken = self.votes.sent(process, to, message);
             self.found(now, broken);
@@ -166,7 +166,7 @@ impl Checker {
     }
 
     /// A process begins an election of this epoch (invariant 6).
-    pub(super) fn election(&mut self, now: Ns, process: &Process, epoch: Epoch) {
+    pub(super) fn election(&mut self, now: Ns, process: &Node, epoch: Epoch) {
         if !self.elections.insert((process.life(), epoch)) {
             let what = format!("p-{} begins a second election in epoch {epoch}", process.place);
             self.broken(now, Rule::SecondElection, what);
@@ -174,7 +174,7 @@ impl Checker {
     }
 
     /// A process shows HTTP another view than the one it still has.
-    pub(super) fn published(&mut self, now: Ns, places: &[Process], place: usize, view: &View) {
+    pub(super) fn published(&mut self, now: Ns, places: &[Node], place: usize, view: &View) {
         if !self.majority {
             return;
         }
@@ -204,10 +204,10 @@ impl Checker {
     }
 
     /// Two processes answer that they lead; one of them began to just now, or not.
-    pub(super) fn two_leaders(&mut self, now: Ns, one: &Process, other: &Process, began: bool) {
+    pub(super) fn two_leaders(&mut self, now: Ns, one: &Node, other: &Node, began: bool) {
         self.two_leaders += u64::from(began);
         if self.majority {
-            let epoch = |p: &Process| p.view.as_ref().map_or(Epoch::ZERO, |view| view.epoch);
+            let epoch = |p: &Node| p.view.as_ref().map_or(Epoch::ZERO, |view| view.epoch);
             let what = format!(
                 "p-{} (epoch {}) and p-{} (epoch {}) answer that they lead",
                 one.place,

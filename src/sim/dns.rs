@@ -1,7 +1,7 @@
 //! Name resolution as one process meets it: right, stale, partial, or without an answer.
 
-use super::air::Places;
 use super::clock::Ns;
+use super::link_faults::Places;
 use core::net::SocketAddr;
 use std::collections::BTreeSet;
 

@@ -1,10 +1,10 @@
 //! The faults, as data, and what each does to the world.
 
-use super::air::{Classes, Disturbance, Effect, Pairs, Places};
 use super::clock::{MS, Ns};
 use super::disk::{CrashPoint, Leaves};
 use super::dns::DnsFault;
-use super::process::{Fate, Input, PLACES_MAX, Stall};
+use super::link_faults::{Classes, Disturbance, Effect, Pairs, Places};
+use super::node::{Fate, Input, PLACES_MAX, Stall};
 use super::queue::Item;
 use super::target::{Between, Cue, Waiting, Who};
 use super::world::World;
@@ -125,11 +125,11 @@ impl World {
             Kind::Crash { who, kept, disk_lost, moves, host_gone } => {
                 let place = self.who(who, actor);
                 self.doomed(place, Fate { disk_lost, moves, host_gone, ..fate });
-                if self.procs[place].runs() {
+                if self.nodes[place].runs() {
                     let under_way =
-                        self.procs[place].busy.take().and_then(|busy| busy.record).filter(|_| kept);
+                        self.nodes[place].busy.take().and_then(|busy| busy.record).filter(|_| kept);
                     if let Some(record) = under_way {
-                        self.procs[place].disk.finish(record);
+                        self.nodes[place].disk.finish(record);
                     }
                     self.crash(place, false);
                 }
@@ -137,24 +137,24 @@ impl World {
             Kind::CrashInWrite { who, point, disk_lost } => {
                 let place = self.who(who, actor);
                 self.doomed(place, Fate { disk_lost, ..fate });
-                self.procs[place].disk.crash = Some(point);
+                self.nodes[place].disk.crash = Some(point);
             }
             Kind::FailedWrite { who, leaves } => {
                 let place = self.who(who, actor);
                 self.doomed(place, fate);
-                self.procs[place].disk.failing = Some(leaves);
+                self.nodes[place].disk.failing = Some(leaves);
             }
             Kind::SlowDisk { who, takes } => {
                 let place = self.who(who, actor);
-                self.procs[place].disk.slow = Some((takes, until));
+                self.nodes[place].disk.slow = Some((takes, until));
             }
             Kind::Stall { who, before_view } => {
                 let place = self.who(who, actor);
-                self.procs[place].stall = Some(Stall { takes: fault.lasts, before_view });
+                self.nodes[place].stall = Some(Stall { takes: fault.lasts, before_view });
             }
             Kind::Pause { who } => {
                 let place = self.who(who, actor);
-                let process = &mut self.procs[place];
+                let process = &mut self.nodes[place];
                 if process.runs() {
                     process.paused_until = process.paused_until.max(until);
                     self.queue.put(until, Item::Resume(process.life()));
@@ -163,11 +163,11 @@ impl World {
             Kind::Leave { who, moves } => {
                 let place = self.who(who, actor);
                 self.doomed(place, Fate { moves, ..fate });
-                self.input(self.procs[place].life(), Input::Event(Event::Stop));
+                self.input(self.nodes[place].life(), Input::Event(Event::Stop));
             }
             Kind::Join { place } => {
-                if place < self.procs.len() && !self.procs[place].runs() && !self.procs[place].starting {
-                    self.procs[place].starting = true;
+                if place < self.nodes.len() && !self.nodes[place].runs() && !self.nodes[place].starting {
+                    self.nodes[place].starting = true;
                     self.queue.put(self.now, Item::Start(place));
                     self.queue.put(until, Item::FaultOver { number, pairs: Box::default() });
                 }
@@ -175,24 +175,24 @@ impl World {
             Kind::Revote { place, voters } => self.revote(place, voters, fate),
             Kind::ChangeLease { in_error: true, .. } if !self.checker.voted() => {}
             Kind::ChangeLease { place, lease, .. } => {
-                self.procs[place].next_lease = Some(lease);
-                if self.procs[place].runs() {
+                self.nodes[place].next_lease = Some(lease);
+                if self.nodes[place].runs() {
                     self.doomed(place, fate);
-                    self.input(self.procs[place].life(), Input::Event(Event::Stop));
+                    self.input(self.nodes[place].life(), Input::Event(Event::Stop));
                 }
             }
             Kind::Cut { between, swallows, .. } => {
                 let pairs = self.between(between, actor);
-                for (from, to) in pairs.among(self.procs.len()) {
-                    let air = &mut self.net.air[from][to];
-                    *(if swallows { &mut air.swallowing } else { &mut air.holding }) += 1;
+                for (from, to) in pairs.among(self.nodes.len()) {
+                    let faults = &mut self.net.faults[from][to];
+                    *(if swallows { &mut faults.swallowing } else { &mut faults.holding }) += 1;
                 }
                 self.queue.put(until, Item::FaultOver { number, pairs: Box::new(pairs) });
             }
             Kind::Disturb { between, classes, effect } => {
                 let disturbance = Disturbance { effect, classes, until };
-                for (from, to) in self.between(between, actor).among(self.procs.len()) {
-                    self.net.air[from][to].disturb(self.now, disturbance);
+                for (from, to) in self.between(between, actor).among(self.nodes.len()) {
+                    self.net.faults[from][to].disturb(self.now, disturbance);
                 }
             }
             Kind::Reset { a, b } => self.reset(self.who(a, actor), self.who(b, actor)),
@@ -200,31 +200,31 @@ impl World {
             Kind::Rate { who, ppm } => {
                 let place = self.who(who, actor);
                 let now = self.now;
-                self.procs[place].clock.change_rate(now, ppm);
+                self.nodes[place].clock.change_rate(now, ppm);
                 self.rearm(place);
             }
             Kind::Slew { who, ppm } => {
                 let place = self.who(who, actor);
                 let now = self.now;
-                self.procs[place].clock.slew(now, ppm);
+                self.nodes[place].clock.slew(now, ppm);
                 self.rearm(place);
             }
             Kind::Suspend { who } => self.suspend(self.who(who, actor), fault.lasts),
             Kind::WallJump { who, ahead_ms } => {
                 let place = self.who(who, actor);
-                let clock = &mut self.procs[place].clock;
+                let clock = &mut self.nodes[place].clock;
                 clock.wall_ms = clock.wall_ms.saturating_add_signed(ahead_ms);
             }
             Kind::Dns { who, fault } => {
                 let place = self.who(who, actor);
-                self.procs[place].dns.fail(fault, until);
+                self.nodes[place].dns.fail(fault, until);
             }
         }
     }
 
     /// A host is suspended, with all that runs there.
     pub(super) fn suspend(&mut self, place: usize, lasts: Ns) {
-        let process = &mut self.procs[place];
+        let process = &mut self.nodes[place];
         if process.runs() && !process.clock.suspended(self.now) {
             let wakes = process.clock.suspend(self.now, lasts);
             process.paused_until = process.paused_until.max(wakes);
@@ -239,13 +239,13 @@ impl World {
         if !self.checker.voted() || !self.known_to(&names, None) {
             return;
         }
-        let process = &mut self.procs[place];
+        let process = &mut self.nodes[place];
         if let Safety::Majority { voters } = &mut process.settings.safety {
             *voters = names;
         }
         if process.runs() {
             self.doomed(place, fate);
-            self.input(self.procs[place].life(), Input::Event(Event::Stop));
+            self.input(self.nodes[place].life(), Input::Event(Event::Stop));
         } else if !std::mem::replace(&mut process.starting, true) {
             self.queue.put(self.now, Item::Start(place));
         }
@@ -253,7 +253,7 @@ impl World {
 
     /// What follows the end of the process that runs there.
     fn doomed(&mut self, place: usize, fate: Fate) {
-        self.procs[place].fate = fate;
+        self.nodes[place].fate = fate;
     }
 
     /// The time of a fault is over.
@@ -264,8 +264,8 @@ impl World {
         match self.plan.faults[number].kind {
             Kind::Cut { swallows, .. } => self.uncut(number, pairs, swallows),
             Kind::Join { place } => {
-                self.procs[place].stays_down = true;
-                self.input(self.procs[place].life(), Input::Event(Event::Stop));
+                self.nodes[place].stays_down = true;
+                self.input(self.nodes[place].life(), Input::Event(Event::Stop));
             }
             _ => {}
         }
@@ -275,11 +275,11 @@ impl World {
         if self.trace.on() {
             self.trace.line(self.now, &format!("! the cut of fault {number} is over"));
         }
-        for (from, to) in pairs.among(self.procs.len()) {
-            let air = &mut self.net.air[from][to];
-            *(if swallows { &mut air.swallowing } else { &mut air.holding }) -= 1;
+        for (from, to) in pairs.among(self.nodes.len()) {
+            let faults = &mut self.net.faults[from][to];
+            *(if swallows { &mut faults.swallowing } else { &mut faults.holding }) -= 1;
         }
-        for (from, to) in pairs.among(self.procs.len()) {
+        for (from, to) in pairs.among(self.nodes.len()) {
             self.release(from, to);
         }
     }
@@ -292,15 +292,15 @@ impl World {
             self.trace.line(self.now, "! the faults are over");
         }
         let dead = self.dead_minority();
-        for from in 0..self.procs.len() {
-            for to in 0..self.procs.len() {
-                self.net.air[from][to] = super::air::Air::default();
+        for from in 0..self.nodes.len() {
+            for to in 0..self.nodes.len() {
+                self.net.faults[from][to] = super::link_faults::LinkFaults::default();
             }
         }
-        for place in 0..self.procs.len() {
+        for place in 0..self.nodes.len() {
             let now = self.now;
-            (0..self.procs.len()).for_each(|to| self.release(place, to));
-            let process = &mut self.procs[place];
+            (0..self.nodes.len()).for_each(|to| self.release(place, to));
+            let process = &mut self.nodes[place];
             process.disk.heal();
             process.dns.heal();
             process.clock.wake(now);
@@ -328,10 +328,10 @@ impl World {
 
     /// Who stays dead. Nobody while a voter has no record: it waits for answers of them.
     fn dead_minority(&self) -> Places {
-        let forgetful = |p: &super::process::Process| {
+        let forgetful = |p: &super::node::Node| {
             p.disk.record.as_ref().and_then(|r| r.vote.as_ref()).is_none_or(|vote| vote.founding)
         };
-        if self.plan.majority() && self.procs.iter().filter(|p| p.starts > 0).any(forgetful) {
+        if self.plan.majority() && self.nodes.iter().filter(|p| p.starts > 0).any(forgetful) {
             0
         } else {
             self.plan.dead

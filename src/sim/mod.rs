@@ -6,30 +6,30 @@
 //! stop and the cluster has to agree on a leader within a bound (`run`). The same seed and flags give the same run,
 //! to the byte of its trace. `sweep` runs many seeds, `minimise` makes a failing plan smaller.
 
-mod air;
-mod alarms;
+mod assumptions;
 mod checker;
 mod clock;
+mod describe;
 mod disk;
 mod dns;
-mod draw;
+mod fault_generator;
+mod fault_kind;
 mod faults;
-mod inputs;
-mod minimise;
-mod mix;
+mod inbox;
+mod link_faults;
 mod network;
+mod node;
 mod plan;
-mod process;
-mod promise;
+mod plan_generator;
 mod queue;
 mod run;
-mod sort;
+mod shrink;
 mod sweep;
 mod target;
+mod timers;
 mod timing;
 mod trace;
-mod votes;
-mod words;
+mod vote_checker;
 mod world;
 
 #[cfg(test)]
@@ -52,7 +52,7 @@ pub fn run(args: &SimArgs) -> ExitCode {
             totals.violations > 0
         }
         SimTask::Replay(seed) => {
-            let outcome = sweep::of_seed(seed, || run::run(draw::draw(seed, args), Trace::kept()));
+            let outcome = sweep::of_seed(seed, || run::run(plan_generator::draw(seed, args), Trace::kept()));
             drop(writeln!(out, "{}", outcome.lines.join("\n")));
             outcome.violation.is_some()
         }
@@ -63,13 +63,13 @@ pub fn run(args: &SimArgs) -> ExitCode {
 
 /// Prints the smallest plan that breaks the rule which this seed breaks, and its trace.
 fn minimised(args: &SimArgs, seed: u64, out: &mut impl Write) -> bool {
-    let plan = draw::draw(seed, args);
+    let plan = plan_generator::draw(seed, args);
     let Some(violation) = run::run(plan.clone(), Trace::default()).violation else {
         drop(writeln!(out, "seed {seed} breaks no rule: there is nothing to minimise"));
         return false;
     };
     let before = plan.faults.len();
-    let (plan, runs) = minimise::minimise(plan, violation.rule, |plan| run::run(plan, Trace::default()));
+    let (plan, runs) = shrink::minimise(plan, violation.rule, |plan| run::run(plan, Trace::default()));
     let left = plan.faults.len();
     let outcome = run::run(plan, Trace::kept());
     drop(writeln!(out, "{}", outcome.lines.join("\n")));

@@ -1,8 +1,8 @@
 //! Connections between lives of processes, as the transport makes them, and the evidence that their ends give.
 
-use super::air::{Air, Table};
 use super::clock::{MS, Ns};
-use super::process::{Dial, Input, Life, Sought, place_at, place_of};
+use super::link_faults::{LinkFaults, Table};
+use super::node::{Dial, Input, Life, Sought, place_at, place_of};
 use super::queue::Item;
 use super::world::World;
 use crate::election::{Event, Message, ProcessId};
@@ -38,8 +38,8 @@ pub(super) struct End {
 pub(super) struct Network {
     pub(super) ends: Table<Option<End>>,
     /// Which life of each peer the driver takes messages from.
-    pub(super) book: Table<Option<u32>>,
-    pub(super) air: Table<Air>,
+    pub(super) connections: Table<Option<u32>>,
+    pub(super) faults: Table<LinkFaults>,
     fifo: Table<Ns>,
     /// How many connections there have been.
     links: u64,
@@ -55,8 +55,8 @@ impl Network {
     pub(super) fn new(places: usize, delay: Ns, jitter: Ns, link_timeout: Ns) -> Network {
         Network {
             ends: Table::new(places),
-            book: Table::new(places),
-            air: Table::new(places),
+            connections: Table::new(places),
+            faults: Table::new(places),
             fifo: Table::new(places),
             links: 0,
             held: Table::new(places),
@@ -85,7 +85,7 @@ impl World {
 
     /// Whether a connection between these places could be opened now, were both processes there.
     fn passes(&self, a: usize, b: usize) -> bool {
-        !self.net.air[a][b].cut() && !self.net.air[b][a].cut()
+        !self.net.faults[a][b].cut() && !self.net.faults[b][a].cut()
     }
 
     fn connected(&self, at: usize, of: Life) -> bool {
@@ -96,11 +96,11 @@ impl World {
     pub(super) fn send(&mut self, from: usize, to: ProcessId, address: SocketAddr, message: Message) {
         let place = place_of(to);
         let end = self.net.ends[from][place].as_mut();
-        match end.filter(|end| self.procs[place].id_at(end.start) == to) {
+        match end.filter(|end| self.nodes[place].id_at(end.start) == to) {
             Some(end) => {
                 end.used = self.now;
                 let to = Life { place, start: end.start };
-                self.transmit(self.procs[from].life(), to, message);
+                self.transmit(self.nodes[from].life(), to, message);
             }
             None => self.dial(from, address, Some((to, message))),
         }
@@ -109,23 +109,23 @@ impl World {
     fn transmit(&mut self, from: Life, to: Life, message: Message) {
         let delay = self.delay();
         let (a, b) = (from.place, to.place);
-        let (holding, swallowing) = (self.net.air[a][b].holding > 0, self.net.air[a][b].swallowing > 0);
+        let (holding, swallowing) = (self.net.faults[a][b].holding > 0, self.net.faults[a][b].swallowing > 0);
         if holding {
             if self.net.held[a][b].len() < HELD_MAX {
                 self.net.held[a][b].push((from, to, message));
             }
             return self.fall_silent(from, to);
         }
-        if self.procs[b].vanished || self.net.air[b][a].holding > 0 {
+        if self.nodes[b].vanished || self.net.faults[b][a].holding > 0 {
             // It may arrive, but no acknowledgement comes back.
             self.fall_silent(from, to);
         }
-        if swallowing || self.procs[b].vanished {
+        if swallowing || self.nodes[b].vanished {
             return;
         }
         let link = self.net.link(a, b);
         let fifo = &mut self.net.fifo[a][b];
-        let arrivals = self.net.air[a][b].arrivals(self.now, delay, &message, fifo, &mut self.random);
+        let arrivals = self.net.faults[a][b].arrivals(self.now, delay, &message, fifo, &mut self.random);
         if let [Some(_), Some(again)] = arrivals {
             self.queue.put(again, Item::Deliver { from, to, link, message: Box::new(message.clone()) });
         }
@@ -145,17 +145,17 @@ impl World {
 
     /// A message arrives at a host.
     pub(super) fn deliver(&mut self, from: Life, to: Life, link: u64, message: Message) {
-        if self.procs[to.place].vanished {
+        if self.nodes[to.place].vanished {
             return;
         }
-        if self.procs[to.place].lives(to) && self.connected(to.place, from) {
+        if self.nodes[to.place].lives(to) && self.connected(to.place, from) {
             if let Some(end) = &mut self.net.ends[to.place][from.place] {
                 end.used = self.now;
             }
             return self.input(to, Input::Message(from, message));
         }
         // Nobody there knows that connection: the host resets it.
-        if !self.net.air[to.place][from.place].cut() {
+        if !self.net.faults[to.place][from.place].cut() {
             let at = self.now + self.net.delay;
             self.queue.put(at, Item::Closed { at: from, of: to, link, deliberate: false });
         }
@@ -178,7 +178,7 @@ impl World {
 
     /// An end learns that its connection is closed. Unless that was announced it dials at once, to see why.
     fn closed(&mut self, at: Life, of: Life, deliberate: bool) {
-        if !self.procs[at.place].lives(at) || !self.connected(at.place, of) {
+        if !self.nodes[at.place].lives(at) || !self.connected(at.place, of) {
             return;
         }
         self.net.ends[at.place][of.place] = None;
@@ -187,14 +187,14 @@ impl World {
             self.input(at, Input::Event(self.link_down(of)));
             return self.seek(at.place);
         }
-        let reachable = self.passes(at.place, of.place) && !self.procs[of.place].vanished;
+        let reachable = self.passes(at.place, of.place) && !self.nodes[of.place].vanished;
         let takes = if reachable { 2 * self.delay() } else { DIAL_TIMEOUT };
         self.queue.put(self.now + takes, Item::Evidence { at, of });
     }
 
     /// What the fresh dial shows: refused or another life: that one crashed. The same: a blip. Silence: nothing.
     pub(super) fn evidence(&mut self, at: Life, of: Life) {
-        let (dialler, peer) = (&self.procs[at.place], &self.procs[of.place]);
+        let (dialler, peer) = (&self.nodes[at.place], &self.nodes[of.place]);
         if !dialler.lives(at) {
             return;
         }
@@ -215,14 +215,14 @@ impl World {
     /// A process ended. Its peers learn it from its host, if that still answers.
     pub(super) fn hang_up(&mut self, life: Life, deliberate: bool) {
         self.net.ends[life.place].fill(None);
-        self.net.book[life.place].fill(None);
+        self.net.connections[life.place].fill(None);
         self.net.silence[life.place].iter_mut().for_each(|(_, silent)| *silent = false);
         self.net.held[life.place].iter_mut().for_each(Vec::clear);
-        for place in 0..self.procs.len() {
-            let at = self.procs[place].life();
+        for place in 0..self.nodes.len() {
+            let at = self.nodes[place].life();
             if self.connected(place, life)
-                && !self.procs[life.place].vanished
-                && !self.net.air[life.place][place].cut()
+                && !self.nodes[life.place].vanished
+                && !self.net.faults[life.place][place].cut()
             {
                 let link = self.net.link(place, life.place);
                 let when = (self.now + self.delay()).max(self.net.fifo[life.place][place]);
@@ -235,7 +235,7 @@ impl World {
     pub(super) fn reset(&mut self, a: usize, b: usize) {
         for (one, other) in [(a, b), (b, a)] {
             if let Some(end) = self.net.ends[one][other] {
-                self.closed(self.procs[one].life(), Life { place: other, start: end.start }, false);
+                self.closed(self.nodes[one].life(), Life { place: other, start: end.start }, false);
             }
         }
     }
@@ -244,9 +244,9 @@ impl World {
     pub(super) fn misjudge(&mut self, who: usize, whom: usize) {
         let Some(end) = self.net.ends[who][whom].take() else { return };
         let of = Life { place: whom, start: end.start };
-        let back = self.procs[who].life();
+        let back = self.nodes[who].life();
         if self.connected(whom, back) {
-            self.closed(self.procs[whom].life(), back, false);
+            self.closed(self.nodes[whom].life(), back, false);
         }
         let event = self.crashed(of);
         self.input(back, Input::Event(event));
@@ -256,7 +256,7 @@ impl World {
 
     /// The machine's Seek.
     pub(super) fn sought(&mut self, place: usize, addresses: &BTreeSet<SocketAddr>) {
-        let process = &mut self.procs[place];
+        let process = &mut self.nodes[place];
         let known = std::mem::take(&mut process.sought);
         process.sought = addresses
             .iter()
@@ -271,7 +271,7 @@ impl World {
     /// Dials all that is sought and due, and says when to look again.
     pub(super) fn seek(&mut self, place: usize) {
         let now = self.now;
-        let process = &self.procs[place];
+        let process = &self.nodes[place];
         if !process.runs() || process.paused() {
             return;
         }
@@ -290,7 +290,7 @@ impl World {
         }
         let life = process.life();
         if let Some(next) = next.filter(|next| process.seeks_at.is_none_or(|at| at <= now || *next < at)) {
-            self.procs[place].seeks_at = Some(next);
+            self.nodes[place].seeks_at = Some(next);
             self.queue.put(next, Item::Seek(life));
         }
         for address in due {
@@ -300,7 +300,7 @@ impl World {
 
     fn dial(&mut self, place: usize, address: SocketAddr, message: Option<(ProcessId, Message)>) {
         let delay = 2 * self.delay();
-        let process = &mut self.procs[place];
+        let process = &mut self.nodes[place];
         let life = process.life();
         let dial = match process.dials.iter_mut().find(|dial| dial.address == address) {
             Some(dial) => dial,
@@ -320,7 +320,7 @@ impl World {
 
     /// A dial has come to its end.
     pub(super) fn dialled(&mut self, from: Life, address: SocketAddr) {
-        let process = &mut self.procs[from.place];
+        let process = &mut self.nodes[from.place];
         if !process.lives(from) {
             return;
         }
@@ -331,7 +331,7 @@ impl World {
         let Some(at) = process.dials.iter().position(|dial| dial.address == address) else { return };
         let waiting = process.dials.swap_remove(at).waiting;
         let there = place_at(address)
-            .and_then(|place| self.procs.get(place))
+            .and_then(|place| self.nodes.get(place))
             .filter(|peer| peer.address() == address && !peer.vanished);
         let reached = there
             .filter(|peer| peer.place == from.place || self.passes(from.place, peer.place) && !peer.paused());
@@ -345,7 +345,7 @@ impl World {
             Some((place, true)) => {
                 linked = true;
                 self.connect(from.place, place);
-                let (to, id) = (self.procs[place].life(), self.procs[place].id());
+                let (to, id) = (self.nodes[place].life(), self.nodes[place].id());
                 for (_, message) in waiting.into_iter().filter(|(to, _)| *to == id) {
                     self.transmit(from, to, message);
                 }
@@ -358,7 +358,7 @@ impl World {
     fn dial_over(&mut self, place: usize, address: SocketAddr, linked: bool, hopeless: bool) {
         let jitter = self.random.u64(500..=1500);
         let now = self.now;
-        if let Some(sought) = self.procs[place].sought.iter_mut().find(|s| s.address == address) {
+        if let Some(sought) = self.nodes[place].sought.iter_mut().find(|s| s.address == address) {
             sought.failures = if linked { 0 } else { (sought.failures + 1).min(10) };
             let backoff =
                 if hopeless { 15 * BACKOFF_MAX } else { (BACKOFF_MIN << sought.failures).min(BACKOFF_MAX) };
@@ -373,15 +373,15 @@ impl World {
         self.net.links += 1;
         let link = self.net.links;
         for (one, other) in [(a, b), (b, a)] {
-            let peer = &self.procs[other];
+            let peer = &self.nodes[other];
             let end = End { start: peer.starts, link, address: peer.address(), used: self.now };
             let former = self.net.ends[one][other].replace(end).filter(|former| former.start != end.start);
             self.net.silence[one][other].1 = false;
-            let at = self.procs[one].life();
+            let at = self.nodes[one].life();
             if let Some(former) = former {
                 told.push((at, self.crashed(Life { place: other, start: former.start })));
             }
-            told.push((at, Event::LinkUp(self.procs[other].peer())));
+            told.push((at, Event::LinkUp(self.nodes[other].peer())));
         }
         for (at, event) in told {
             self.input(at, Input::Event(event));
@@ -390,20 +390,20 @@ impl World {
 
     /// Closes links that neither side seeks and nobody has used for long.
     pub(super) fn close_idle(&mut self, place: usize) {
-        for other in 0..self.procs.len() {
+        for other in 0..self.nodes.len() {
             let Some(end) = self.net.ends[place][other].filter(|end| self.now - end.used > IDLE) else {
                 continue;
             };
-            let back = self.procs[place].life();
+            let back = self.nodes[place].life();
             let used = self.net.ends[other][place].is_some_and(|end| self.now - end.used <= IDLE);
-            let seeks = |one: usize, address| self.procs[one].sought.iter().any(|s| s.address == address);
-            let address = self.procs[place].address();
+            let seeks = |one: usize, address| self.nodes[one].sought.iter().any(|s| s.address == address);
+            let address = self.nodes[place].address();
             if used || seeks(place, end.address) || seeks(other, address) {
                 continue;
             }
             let of = Life { place: other, start: end.start };
             self.closed(back, of, true);
-            if !self.net.air[place][other].cut() {
+            if !self.net.faults[place][other].cut() {
                 let at = self.now + self.net.delay;
                 self.queue.put(at, Item::Closed { at: of, of: back, link: end.link, deliberate: true });
             }
@@ -411,22 +411,22 @@ impl World {
     }
 
     fn crashed(&self, life: Life) -> Event {
-        Event::Crashed { id: self.procs[life.place].id_at(life.start), incarnation: life.incarnation() }
+        Event::Crashed { id: self.nodes[life.place].id_at(life.start), incarnation: life.incarnation() }
     }
 
     fn link_down(&self, life: Life) -> Event {
-        Event::LinkDown { id: self.procs[life.place].id_at(life.start), incarnation: life.incarnation() }
+        Event::LinkDown { id: self.nodes[life.place].id_at(life.start), incarnation: life.incarnation() }
     }
 
     /// A cut of this way is over. What connections that lived through it have kept is delivered.
     pub(super) fn release(&mut self, from: usize, to: usize) {
-        if self.net.air[from][to].cut() {
+        if self.net.faults[from][to].cut() {
             return;
         }
         self.net.silence[from][to].1 = false;
         self.net.silence[to][from].1 = false;
         for (sender, receiver, message) in std::mem::take(&mut self.net.held[from][to]) {
-            if self.procs[from].lives(sender) && self.connected(from, receiver) {
+            if self.nodes[from].lives(sender) && self.connected(from, receiver) {
                 self.transmit(sender, receiver, message);
             }
         }

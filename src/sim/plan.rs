@@ -1,9 +1,9 @@
 //! A run as data: who starts when with what, and every fault with its moment, drawn from the seed before anything runs. So a
 //! failing run is made smaller by leaving faults out.
 
-use super::air::Places;
 use super::clock::Ns;
 use super::faults::Fault;
+use super::link_faults::Places;
 use crate::election::{CrashEvidence, Priority, Safety, Settings};
 
 /// One place of a run.

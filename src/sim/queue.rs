@@ -1,8 +1,8 @@
 //! What is due when: the one place where time passes.
 
-use super::air::Pairs;
 use super::clock::Ns;
-use super::process::Life;
+use super::link_faults::Pairs;
+use super::node::Life;
 use crate::election::{Message, Timer};
 use core::net::SocketAddr;
 use std::cmp::Reverse;

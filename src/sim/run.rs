@@ -1,13 +1,13 @@
 //! One run in two phases: faults with the safety rules looked at all the time, and then a healed core that has to agree on
 //! one leader, and on who is alive, within a bound.
 
-use super::air::Places;
 use super::checker::{Rule, Violation};
 use super::clock::{MS, Ns, ns};
+use super::fault_kind::Counts;
+use super::link_faults::Places;
 use super::network::REDIAL_LONGEST;
+use super::node::{Node, place_of};
 use super::plan::Plan;
-use super::process::{Process, place_of};
-use super::sort::Counts;
 use super::timing::longest_lease;
 use super::trace::Trace;
 use super::world::{REFRESH_LONGEST, World};
@@ -118,12 +118,12 @@ pub(super) fn bound(plan: &Plan) -> Ns {
 
 /// The one leader that all name who run, and its epoch, if it answers that it leads and all know who else runs.
 pub(super) fn agreed(world: &World) -> Option<(usize, Epoch)> {
-    let leader = world.procs.iter().find(|p| p.leads(world.now))?;
+    let leader = world.nodes.iter().find(|p| p.leads(world.now))?;
     let epoch = leader.machine.as_ref()?.epoch();
     let bits =
         |places: &mut dyn Iterator<Item = usize>| places.fold(0, |bits: Places, place| bits | 1 << place);
-    let running = bits(&mut world.procs.iter().filter(|p| p.machine.is_some()).map(|p| p.place));
-    let agrees = |p: &Process, machine: &Machine| {
+    let running = bits(&mut world.nodes.iter().filter(|p| p.machine.is_some()).map(|p| p.place));
+    let agrees = |p: &Node, machine: &Machine| {
         let view = machine.view();
         let (asked, turned) = p.asked(world.now);
         let named = view.leader(asked, turned);
@@ -136,13 +136,13 @@ pub(super) fn agreed(world: &World) -> Option<(usize, Epoch)> {
         // Its list is what the next election begins with.
         bits(&mut alive.map(|m| place_of(m.peer.id))) == running && (p.place == leader.place || follows())
     };
-    let all = world.procs.iter().all(|p| p.machine.as_ref().is_none_or(|machine| agrees(p, machine)));
+    let all = world.nodes.iter().all(|p| p.machine.as_ref().is_none_or(|machine| agrees(p, machine)));
     all.then_some((leader.place, epoch))
 }
 
 /// Who does what, for the message of a failure.
 fn standing(world: &World) -> String {
-    let each = world.procs.iter().map(|p| match &p.machine {
+    let each = world.nodes.iter().map(|p| match &p.machine {
         None => format!("p-{} is down", p.place),
         Some(machine) => {
             let view = machine.view();
@@ -151,13 +151,13 @@ fn standing(world: &World) -> String {
             let leader = leader.map_or_else(|| "-".to_owned(), |l| format!("p-{}", place_of(l.peer.id)));
             let waits = view.voting.as_ref().and_then(|voting| voting.not_ready.as_ref());
             let waits = waits
-                .map_or_else(String::new, |waits| format!(", waits: {}", super::words::not_ready(waits)));
+                .map_or_else(String::new, |waits| format!(", waits: {}", super::describe::not_ready(waits)));
             format!(
                 "p-{} is {}, epoch {}, leader {leader}{waits}, knows {}",
                 p.place,
                 view.role.name(),
                 machine.epoch(),
-                super::words::entries_in_words(&machine.known_peers().members)
+                super::describe::entries_in_words(&machine.known_peers().members)
             )
         }
     });

@@ -1,9 +1,9 @@
 //! Many seeds on all cores, and what came of them.
 
 use super::clock::{MS, Ns};
-use super::draw::draw;
+use super::fault_kind::Counts;
+use super::plan_generator::draw;
 use super::run::{self, Outcome};
-use super::sort::Counts;
 use super::trace::Trace;
 use crate::config::SimArgs;
 use std::cell::Cell;

@@ -1,8 +1,8 @@
 //! Whom a fault is about, and when: some are named by what they are at that moment, since who leads when is not known when a
 //! plan is drawn.
 
-use super::air::{Pairs, Places};
 use super::clock::Ns;
+use super::link_faults::{Pairs, Places};
 use super::world::World;
 use crate::election::{Body, Message, Role, Stage};
 
@@ -122,10 +122,10 @@ impl World {
     }
 
     fn leading(&self) -> usize {
-        let led = |p: &super::process::Process| {
+        let led = |p: &super::node::Node| {
             p.view.as_ref().filter(|view| view.role == Role::Leading).map(|view| (view.epoch, p.place))
         };
-        self.procs.iter().filter_map(led).max().map_or(0, |(_, place)| place).min(self.members() - 1)
+        self.nodes.iter().filter_map(led).max().map_or(0, |(_, place)| place).min(self.members() - 1)
     }
 
     /// The ways that are meant now.

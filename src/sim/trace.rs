@@ -1,8 +1,8 @@
 //! What happened in a run, as lines that people read.
 
 use super::clock::{MS, Ns};
-use super::process::place_of;
-use super::words;
+use super::describe;
+use super::node::place_of;
 use crate::election::{Body, Event, Message, Note, ProcessId};
 
 /// The most lines that are kept; a run has some thousands.
@@ -46,7 +46,7 @@ impl Trace {
             Event::Received { message, .. } if quiet(message) => return,
             Event::Turn | Event::Start => return,
             Event::Received { from, message } => {
-                format!("p-{place} <- p-{}  {}", place_of(*from), words::said(message))
+                format!("p-{place} <- p-{}  {}", place_of(*from), describe::said(message))
             }
             Event::Timer(timer) => format!("p-{place}         {timer:?} timer"),
             Event::LinkUp(peer) => format!("p-{place}         linked with p-{}", place_of(peer.id)),
@@ -70,12 +70,12 @@ impl Trace {
 
     pub(super) fn sent(&mut self, now: Ns, place: usize, to: ProcessId, message: &Message) {
         if !quiet(message) {
-            self.line(now, &format!("p-{place} -> p-{}  {}", place_of(to), words::said(message)));
+            self.line(now, &format!("p-{place} -> p-{}  {}", place_of(to), describe::said(message)));
         }
     }
 
     pub(super) fn noted(&mut self, now: Ns, place: usize, note: &Note) {
-        self.line(now, &format!("p-{place}         * {}", words::told(note)));
+        self.line(now, &format!("p-{place}         * {}", describe::told(note)));
     }
 }
 

@@ -4,11 +4,11 @@
 use super::checker::{Checker, Rule};
 use super::clock::{Clock, MS, Ns};
 use super::disk::{CrashPoint, Written};
+use super::fault_kind::Counts;
 use super::network::Network;
+use super::node::{Busy, Fate, Input, Life, Node};
 use super::plan::Plan;
-use super::process::{Busy, Fate, Input, Life, Process};
 use super::queue::{ITEMS_MAX, Item, Queue};
-use super::sort::Counts;
 use super::target::{Cue, Waiting};
 use super::trace::Trace;
 use crate::election::{Action, Body, Event, LEASE_MS_MAX, Machine, Note, Now, Role, View};
@@ -38,7 +38,7 @@ pub(super) struct World {
     pub(super) now: Ns,
     pub(super) queue: Queue,
     pub(super) random: fastrand::Rng,
-    pub(super) procs: Vec<Process>,
+    pub(super) nodes: Vec<Node>,
     pub(super) net: Network,
     pub(super) plan: Plan,
     pub(super) counts: Counts,
@@ -59,17 +59,17 @@ impl World {
     pub(super) fn new(plan: Plan, trace: Trace) -> World {
         let mut random = fastrand::Rng::with_seed(plan.seed ^ 0x6e65_7477_6f72_6b21);
         let mut queue = Queue::default();
-        let mut procs = Vec::with_capacity(plan.places.len());
+        let mut nodes = Vec::with_capacity(plan.places.len());
         for (place, draft) in plan.places.iter().enumerate() {
             let clock = Clock::new(draft.clock_ns, draft.ppm).measures_whole_seconds(plan.whole_seconds);
-            let mut process = Process::new(place, draft.settings.clone(), random.u32(..), clock);
+            let mut process = Node::new(place, draft.settings.clone(), random.u32(..), clock);
             process.priority = draft.priority;
             process.revision.clone_from(&draft.revision);
             if let Some(at) = draft.starts_at {
                 process.starting = true;
                 queue.put(at, Item::Start(place));
             }
-            procs.push(process);
+            nodes.push(process);
         }
         for (number, fault) in plan.faults.iter().enumerate() {
             queue.put(fault.at, Item::Fault(number));
@@ -80,7 +80,7 @@ impl World {
             now: 0,
             queue,
             random,
-            procs,
+            nodes,
             net,
             plan,
             counts: Counts::default(),
@@ -122,8 +122,8 @@ impl World {
             Item::Unacknowledged { at, of, token } => self.unacknowledged(at, of, token),
             Item::Dialled(life, address) => self.dialled(life, address),
             Item::Seek(life) => {
-                if self.procs[life.place].lives(life) {
-                    self.procs[life.place].seeks_at = None;
+                if self.nodes[life.place].lives(life) {
+                    self.nodes[life.place].seeks_at = None;
                     self.seek(life.place);
                 }
             }
@@ -136,7 +136,7 @@ impl World {
 
     /// Starts a process with what its disk holds.
     fn start(&mut self, place: usize) {
-        let process = &mut self.procs[place];
+        let process = &mut self.nodes[place];
         process.starting = false;
         if process.runs() || process.stays_down {
             return;
@@ -170,7 +170,7 @@ impl World {
         self.checker.started(self.now, process, machine.epoch());
         process.machine = Some(machine);
         if self.trace.on() {
-            let disk = if self.procs[place].disk.record.is_some() { "its record" } else { "no record" };
+            let disk = if self.nodes[place].disk.record.is_some() { "its record" } else { "no record" };
             self.trace.line(self.now, &format!("+ p-{place} starts with {disk}, life {}", life.start));
         }
         self.queue.put(self.now, Item::Refresh(life));
@@ -181,11 +181,11 @@ impl World {
 
     /// The process ends with no word, at once.
     pub(super) fn crash(&mut self, place: usize, deliberate: bool) {
-        let process = &mut self.procs[place];
+        let process = &mut self.nodes[place];
         let life = process.life();
         let fate = process.fate;
         let loses = fate.disk_lost && self.may_lose_disk(place);
-        let process = &mut self.procs[place];
+        let process = &mut self.nodes[place];
         process.end();
         process.vanished = fate.host_gone;
         process.disk.crash = None;
@@ -204,7 +204,7 @@ impl World {
             self.trace.line(self.now, &format!("+ p-{place} {how}{host}{disk}"));
         }
         self.hang_up(life, deliberate);
-        let process = &mut self.procs[place];
+        let process = &mut self.nodes[place];
         if !process.stays_down && !std::mem::replace(&mut process.starting, true) {
             self.queue.put(self.now + fate.down, Item::Start(place));
         }
@@ -212,7 +212,7 @@ impl World {
 
     /// One turn of a process's driver.
     pub(super) fn feed(&mut self, place: usize, event: Event) {
-        let process = &mut self.procs[place];
+        let process = &mut self.nodes[place];
         let Some(machine) = &mut process.machine else { return };
         process.last = process.clock.reading(self.now);
         process.time.turn(process.last);
@@ -244,7 +244,7 @@ impl World {
         };
         #[cfg(test)]
         let (record, actions) = self.sabotaged(place, record, actions);
-        let process = &mut self.procs[place];
+        let process = &mut self.nodes[place];
         let mut takes = 0;
         let mut crash_after = None;
         if let Some(record) = &record {
@@ -266,7 +266,7 @@ impl World {
         if let Some(actions) = crash_after {
             busy.rest.truncate(actions.into());
             self.finish(place, busy);
-            if self.procs[place].runs() {
+            if self.nodes[place].runs() {
                 self.crash(place, false);
             }
             return;
@@ -287,7 +287,7 @@ impl World {
                 busy.until += stall.takes;
             }
         }
-        let process = &mut self.procs[place];
+        let process = &mut self.nodes[place];
         self.queue.put(busy.until, Item::Resume(process.life()));
         process.busy = Some(busy);
     }
@@ -312,7 +312,7 @@ impl World {
 
     /// The rest of a turn: what was written is durable, HTTP sees the new view, and the actions are carried out.
     pub(super) fn finish(&mut self, place: usize, busy: Busy) {
-        let process = &mut self.procs[place];
+        let process = &mut self.nodes[place];
         if let Some(record) = busy.record {
             self.checker.durable(self.now, process, &record);
             process.disk.finish(record);
@@ -326,22 +326,22 @@ impl World {
     }
 
     fn publish(&mut self, place: usize, view: Option<View>) {
-        let process = &mut self.procs[place];
+        let process = &mut self.nodes[place];
         let led = process.view.as_ref().is_some_and(|view| view.role == Role::Leading);
         if view.is_none() && !led {
             return;
         }
         let answered = process.leads(self.now);
         if let Some(view) = view {
-            self.checker.published(self.now, &self.procs, place, &view);
-            self.procs[place].view = Some(view);
+            self.checker.published(self.now, &self.nodes, place, &view);
+            self.nodes[place].view = Some(view);
         }
-        if !self.procs[place].leads(self.now) {
+        if !self.nodes[place].leads(self.now) {
             return;
         }
-        for other in 0..self.procs.len() {
-            if other != place && self.procs[other].leads(self.now) {
-                let (one, two) = (&self.procs[place], &self.procs[other]);
+        for other in 0..self.nodes.len() {
+            if other != place && self.nodes[other].leads(self.now) {
+                let (one, two) = (&self.nodes[place], &self.nodes[other]);
                 self.checker.two_leaders(self.now, one, two, !answered);
             }
         }
@@ -356,14 +356,14 @@ impl World {
                     let what = format!("p-{place} writes in the middle of a batch");
                     self.checker.broken(self.now, Rule::NotDurable, what);
                 }
-                Action::Remember(known) => self.procs[place].disk.known = Some(known),
+                Action::Remember(known) => self.nodes[place].disk.known = Some(known),
                 Action::Send { to, address, message } => {
                     if message.body == Body::Election
                         && election.replace(message.epoch) != Some(message.epoch)
                     {
-                        self.checker.election(self.now, &self.procs[place], message.epoch);
+                        self.checker.election(self.now, &self.nodes[place], message.epoch);
                     }
-                    self.checker.sent(self.now, &self.procs[place], to, &message);
+                    self.checker.sent(self.now, &self.nodes[place], to, &message);
                     if self.trace.on() {
                         self.trace.sent(self.now, place, to, &message);
                     }
@@ -376,7 +376,7 @@ impl World {
                 }
                 Action::Seek(addresses) => self.sought(place, &addresses),
                 Action::Arm { timer, after } => self.arm(place, timer, super::clock::ns(after)),
-                Action::Disarm(timer) => self.procs[place].timers[timer as usize] = None,
+                Action::Disarm(timer) => self.nodes[place].timers[timer as usize] = None,
                 Action::Note(note) => {
                     if let Note::Leader { me: true, .. } = note {
                         self.counts.elections += 1;
@@ -393,26 +393,26 @@ impl World {
 
     /// A process looks up its peers.
     fn refresh(&mut self, life: Life) {
-        let process = &self.procs[life.place];
+        let process = &self.nodes[life.place];
         if !process.lives(life) {
             return;
         }
         let alone = process.machine.as_ref().is_some_and(Machine::alone);
         self.queue.put(self.now + if alone { REFRESH_ALONE } else { REFRESH }, Item::Refresh(life));
-        if self.procs[life.place].paused() {
+        if self.nodes[life.place].paused() {
             return;
         }
         // A pod's address is published from its creation on, also while its process is down.
         let published: Vec<_> = self
-            .procs
+            .nodes
             .iter()
             .filter(|p| p.runs() || p.starting && p.starts > 0 && !p.vanished)
             .map(|p| (p.place, p.address()))
             .collect();
-        if let Some(addresses) = self.procs[life.place].dns.look_up(self.now, &published) {
+        if let Some(addresses) = self.nodes[life.place].dns.look_up(self.now, &published) {
             self.input(life, Input::Event(Event::Candidates { addresses, complete: true }));
         }
-        if self.procs[life.place].lives(life) {
+        if self.nodes[life.place].lives(life) {
             self.close_idle(life.place);
         }
     }

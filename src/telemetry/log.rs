@@ -2,8 +2,8 @@
 //!
 //! Whoever logs never waits for whoever reads: lines pass through a bounded queue that one thread drains.
 
-use super::line_queue::LineQueue;
-use super::printable::{escaped, shortened};
+use super::escape::{escaped, shortened};
+use super::log_writer::LogWriter;
 use env_logger::{Builder, Target};
 use log::{Level, LevelFilter};
 use std::io::Write;
@@ -15,7 +15,7 @@ const FLUSH_LONGEST: Duration = Duration::from_millis(200);
 /// How many bytes of one message are written; what is longer ends in an ellipsis.
 const MESSAGE_BYTES_MAX: usize = 4096;
 
-static PROGRESS: OnceLock<Arc<super::line_queue::Progress>> = OnceLock::new();
+static PROGRESS: OnceLock<Arc<super::log_writer::Progress>> = OnceLock::new();
 
 /// How the log is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,7 +43,7 @@ pub fn init(level: LevelFilter, format: LogFormat) -> LogGuard {
         line(format, SystemTime::now(), Level::Warn, module_path!(), &message)
     };
     // Without a thread for it, the log still works; it only may block.
-    let (target, progress) = match LineQueue::new(std::io::stderr(), lost_line) {
+    let (target, progress) = match LogWriter::new(std::io::stderr(), lost_line) {
         Ok(queue) => {
             let progress = queue.progress();
             (Target::Pipe(Box::new(queue)), Some(progress))

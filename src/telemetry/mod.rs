@@ -1,13 +1,13 @@
-//! What people and their tools see of a process: its log, its metrics, and the chronicle that turns the election's
+//! What people and their tools see of a process: its log, its metrics, and the event log that turns the election's
 //! notes into both.
 
-pub mod chronicle;
+pub mod escape;
+pub mod event_log;
 mod founding;
-mod line_queue;
 pub mod log;
+mod log_writer;
 pub mod metrics;
-pub mod printable;
 
-pub use chronicle::Chronicle;
+pub use event_log::EventLog;
 pub use founding::founding_refused;
 pub use metrics::{Direction, Metrics};

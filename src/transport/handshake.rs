@@ -1,7 +1,7 @@
 //! Whom one talks to: what either side makes of the other's first frame.
 
 use super::Inner;
-use super::twin::two_of_one_name;
+use super::duplicate_identity::two_of_one_name;
 use crate::election::Peer;
 use crate::wire::{self, Frame, Hello, Level, Refusal};
 use std::net::SocketAddr;

@@ -7,32 +7,32 @@
 //! So nothing that a peer does can hold up the driver.
 //!
 //! Reports go to one sink, in the order of each link: [`Report::Opened`], messages, [`Report::Closed`]. The sink may
-//! block (a bounded queue); no lock is held meanwhile. [`Book`] turns the reports of several links of a peer into
+//! block (a bounded queue); no lock is held meanwhile. [`Connections`] turns the reports of several links of a peer into
 //! the events that the election machine knows.
 
-mod book;
+mod acceptor;
+mod connections;
 mod dial;
-mod door;
+mod dialer;
+mod duplicate_identity;
 mod handshake;
 mod link;
-mod seek;
-mod serve;
-mod table;
+mod link_table;
+mod session;
 #[cfg(test)]
 mod tests;
-mod twin;
 
-pub use book::Book;
+pub use connections::Connections;
 
 use crate::election::{Incarnation, Message, Peer, ProcessId};
 use crate::net::{Limits, LineLimit, Listener, Pool};
 use crate::wire;
+use link_table::LinkTable;
 use std::collections::BTreeSet;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use table::Table;
 
 /// How many links there are at most: two for each member, as when both sides dial at once.
 pub const LINKS_MAX: usize = 2 * crate::election::MEMBERS_MAX;
@@ -125,7 +125,7 @@ struct Inner {
     listen_port: u16,
     sink: Sink,
     counts: Arc<dyn Counts>,
-    table: Mutex<Table>,
+    table: Mutex<LinkTable>,
     seek_changed: std::sync::Condvar,
     links: Pool,
     dials: Pool,
@@ -150,7 +150,7 @@ impl Transport {
                 priority: settings.me.priority,
             },
             listen_port: listener.local_addr()?.port(),
-            table: Mutex::new(Table::new(settings.me.address)),
+            table: Mutex::new(LinkTable::new(settings.me.address)),
             settings,
             sink,
             counts,
@@ -167,12 +167,12 @@ impl Transport {
             write_deadline: Duration::from_secs(1),
         };
         let listener =
-            Listener::spawn("peer-port", listener, limits, door::Door { inner: Arc::clone(&inner) })?;
+            Listener::spawn("peer-port", listener, limits, acceptor::Acceptor { inner: Arc::clone(&inner) })?;
         let seeker = Arc::clone(&inner);
         std::thread::Builder::new()
             .name("seeker".to_owned())
             .stack_size(STACK_BYTES)
-            .spawn(move || seek::seek(&seeker))?;
+            .spawn(move || dialer::seek(&seeker))?;
         Ok(Transport { inner, listener })
     }
 
@@ -223,7 +223,7 @@ impl Transport {
 }
 
 impl Inner {
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, LinkTable> {
         // A panicking thread ends the process in the sidecar; where it doesn't, the table is valid at every unlock.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -5,7 +5,7 @@
 #![allow(dead_code, reason = "each fuzz target uses one of them")]
 
 use bellwether::election::{MEMBERS_MAX, VOTERS_MAX};
-use bellwether::http::head::{Refusal, parse, too_large};
+use bellwether::http::request::{Refusal, parse, too_large};
 use bellwether::http::{HEAD_BYTES_MAX, HEADERS_MAX, Request};
 use bellwether::store::format::{FORMAT, Unreadable, from_bytes, to_bytes};
 use bellwether::store::{RECORD_BYTES_MAX, peers};
@@ -151,7 +151,7 @@ fn check_hello(hello: &Hello) {
 
 // --- HTTP heads -------------------------------------------------------------------------------------------------
 
-/// `http::head::parse`: a request ends with its first empty line and never has a body, by a second reading of its headers
+/// `http::request::parse`: a request ends with its first empty line and never has a body, by a second reading of its headers
 /// that is done here; pieces change nothing; what is refused is refused with a fitting status.
 pub fn http_head(bytes: &[u8]) -> &'static str {
     // The listener keeps no more.

@@ -35,7 +35,7 @@ impl Machine {
 
     /// The highest live process that may lead, this one included.
     fn best_live(&self) -> Option<ProcessId> {
-        let others = self.roster.iter().filter(|m| m.can_lead()).map(|m| m.peer.rank());
+        let others = self.members.iter().filter(|m| m.can_lead()).map(|m| m.peer.rank());
         others.chain(Some(self.rank()).filter(|r| r.eligible())).max().map(|r| r.id)
     }
 
@@ -130,7 +130,7 @@ impl Machine {
     /// Rule 4: a process of lower rank holds an election: Answer, and an election of its own, once an epoch. A leader
     /// replies with Coordinator.
     pub(super) fn election(&mut self, now: Now, from: ProcessId, epoch: Epoch) {
-        if !self.roster.get(from).is_some_and(|m| self.rank().outranks(m.peer.rank())) {
+        if !self.members.get(from).is_some_and(|m| self.rank().outranks(m.peer.rank())) {
             return;
         }
         match self.phase {
@@ -165,7 +165,7 @@ impl Machine {
     /// Answers with the epoch of the round that this process joins in the same turn: with its former one the Answer
     /// would be stale for the sender, which is in that round already.
     fn send_answer(&mut self, to: ProcessId, round: Epoch) {
-        if let Some(address) = self.roster.get(to).map(|m| m.peer.address) {
+        if let Some(address) = self.members.get(to).map(|m| m.peer.address) {
             let message = Message { epoch: round, body: Body::Answer };
             self.act(Action::Send { to, address, message });
         }
@@ -189,6 +189,6 @@ impl Machine {
     }
 
     fn outranked_by(&self, id: ProcessId) -> bool {
-        self.roster.get(id).map(Member::rank).is_some_and(|r| r.outranks(self.rank()))
+        self.members.get(id).map(Member::rank).is_some_and(|r| r.outranks(self.rank()))
     }
 }

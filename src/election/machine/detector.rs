@@ -11,7 +11,7 @@ use std::time::Duration;
 impl Machine {
     /// Any message is a sign of life, and of a connection that is open. Says whether the sender is a member; messages of others are dropped.
     pub(super) fn heard(&mut self, now: Now, from: ProcessId) -> bool {
-        let Some(member) = self.roster.get_mut(from) else {
+        let Some(member) = self.members.get_mut(from) else {
             return false;
         };
         member.last_heard = Some(now.at);
@@ -24,7 +24,7 @@ impl Machine {
 
     /// A member that was held failed lives.
     pub(super) fn revive(&mut self, now: Now, id: ProcessId) {
-        let Some(member) = self.roster.get_mut(id) else {
+        let Some(member) = self.members.get_mut(id) else {
             return;
         };
         member.state = State::Alive;
@@ -54,7 +54,7 @@ impl Machine {
         self.beats.push_back((self.sequence, now.at));
         let renew = self.begin_round(now);
         let beat =
-            renew.unwrap_or(Body::Heartbeat { sequence: self.sequence, membership: self.roster.version });
+            renew.unwrap_or(Body::Heartbeat { sequence: self.sequence, membership: self.members.version });
         // Silent members that are still connected get it too: that is how one that was paused hears of this leader.
         self.send_each(self.ids(|m| m.linked), &beat);
         self.arm(Timer::Heartbeat, self.heartbeat_interval());
@@ -73,7 +73,7 @@ impl Machine {
     ) {
         self.claim(now, from, epoch, None);
         if self.phase == Phase::Following && self.leads(from) && self.epoch == epoch {
-            self.send(from, Body::HeartbeatAck { sequence, membership: self.roster.held() });
+            self.send(from, Body::HeartbeatAck { sequence, membership: self.members.held() });
         }
     }
 
@@ -96,13 +96,13 @@ impl Machine {
             return self.send(from, Body::Ask);
         }
         let sent = self.beats.iter().find(|(s, _)| *s == sequence).map(|(_, at)| *at);
-        if let (Some(sent), Some(member)) = (sent, self.roster.get_mut(from)) {
+        if let (Some(sent), Some(member)) = (sent, self.members.get_mut(from)) {
             member.round_trip = Some(now.at.since(sent));
         }
         // A follower that was paused acknowledges many heartbeats at once, with the list that it had before: one copy
         // of the list is enough, until it acknowledges a heartbeat that was sent after that.
         let sent_since = self.lists.get(&from).is_some_and(|at| sequence <= *at);
-        if held != self.roster.version && !sent_since {
+        if held != self.members.version && !sent_since {
             self.send_list(from);
         }
     }
@@ -111,8 +111,8 @@ impl Machine {
     /// reason for another.
     pub(super) fn send_list(&mut self, to: ProcessId) {
         self.lists.insert(to, self.sequence);
-        let entries = self.roster.entries();
-        self.send(to, Body::Membership { version: self.roster.version, entries });
+        let entries = self.members.entries();
+        self.send(to, Body::Membership { version: self.members.version, entries });
     }
 
     /// The leader has been silent for the failure timeout.
@@ -121,7 +121,7 @@ impl Machine {
             return;
         }
         if let Some(id) = self.leader.as_ref().map(|l| l.peer.id) {
-            let heard = self.roster.get(id).and_then(|m| m.last_heard);
+            let heard = self.members.get(id).and_then(|m| m.last_heard);
             self.fail(id, Reason::Silence);
             self.lose_leader_since(Reason::Silence, heard.unwrap_or(now.at));
             self.contest(now);
@@ -136,7 +136,7 @@ impl Machine {
         if self.settings.crash_evidence == CrashEvidence::Off {
             return self.not_asked_any_more(now, id);
         }
-        if self.roster.get(id).is_some_and(|m| m.peer.incarnation == incarnation) {
+        if self.members.get(id).is_some_and(|m| m.peer.incarnation == incarnation) {
             self.gone(now, id);
         }
     }
@@ -155,7 +155,7 @@ impl Machine {
     /// A member is known to have crashed. Its leader's crash calls an election at once; who waited for it does not wait
     /// any longer.
     pub(super) fn gone(&mut self, now: Now, id: ProcessId) {
-        self.roster.amended = true;
+        self.members.amended = true;
         self.fail(id, Reason::Crash);
         self.not_asked_any_more(now, id);
         if self.leads(id) {
@@ -169,7 +169,7 @@ impl Machine {
 
     /// Holds a member failed. A leader tells the others, who must know who is alive when it dies itself.
     pub(super) fn fail(&mut self, id: ProcessId, reason: Reason) {
-        let Some(member) = self.roster.get_mut(id).filter(|m| m.state == State::Alive) else {
+        let Some(member) = self.members.get_mut(id).filter(|m| m.state == State::Alive) else {
             return;
         };
         member.state = State::Failed;
@@ -200,7 +200,7 @@ impl Machine {
         if !self.phase.leading() || self.settings.crash_evidence != CrashEvidence::Release {
             return;
         }
-        let linked = self.roster.iter().filter(|m| m.linked).map(|m| m.peer.name.as_str());
+        let linked = self.members.iter().filter(|m| m.linked).map(|m| m.peer.name.as_str());
         let connected = linked.chain([self.me.name.as_str()]);
         if self.majority.config().is_some_and(|config| !config.has_majority(connected)) {
             self.lapse(now);

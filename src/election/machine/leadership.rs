@@ -33,7 +33,7 @@ impl Machine {
         self.enter(Phase::Leading(epoch));
         self.fruitless = false;
         self.remembered.clear();
-        self.roster.version = crate::election::MembershipVersion { epoch, version: 1 };
+        self.members.version = crate::election::MembershipVersion { epoch, version: 1 };
         self.beats.clear();
         self.lists.clear();
         self.note(Note::Leader { peer: self.me.clone(), epoch, reason, me: true });
@@ -50,7 +50,7 @@ impl Machine {
             self.send_list(id);
         }
         // Silence is counted from here: a member has the failure timeout to acknowledge this leader.
-        for member in self.roster.iter_mut().filter(|m| m.state == State::Alive) {
+        for member in self.members.iter_mut().filter(|m| m.state == State::Alive) {
             member.last_heard = member.last_heard.max(Some(now.at));
         }
         self.arm(Timer::Heartbeat, self.heartbeat_interval());
@@ -68,7 +68,7 @@ impl Machine {
     /// Rule 5: a process says that it leads. The sender becomes the leader, unless the message is stale, or this process
     /// outranks it and bullies it with a higher epoch.
     pub(super) fn claim(&mut self, now: Now, from: ProcessId, epoch: Epoch, elected_at_ms: Option<u64>) {
-        let Some(sender) = self.roster.get(from).map(|m| m.peer.clone()) else {
+        let Some(sender) = self.members.get(from).map(|m| m.peer.clone()) else {
             return;
         };
         if self.phase == Phase::Leaving {
@@ -141,7 +141,7 @@ impl Machine {
             }
             self.set_epoch(epoch);
             // It may have followed another one meanwhile, or taken in what others told of members.
-            self.roster.amended = true;
+            self.members.amended = true;
             self.fruitless = false;
             self.remembered.clear();
             let elected_or_heard_ms = elected_at_ms.unwrap_or(now.wall_ms);
@@ -215,7 +215,7 @@ impl Machine {
                 Some(id) if id == self.me.id && self.rank().eligible() => {
                     self.announce(now, self.seen.next())
                 }
-                Some(id) if self.roster.get(id).is_some_and(Member::can_lead) => self.wait_for(id),
+                Some(id) if self.members.get(id).is_some_and(Member::can_lead) => self.wait_for(id),
                 _ => {
                     self.forget_leaver(from, leaving);
                     self.contest(now);
@@ -227,7 +227,7 @@ impl Machine {
 
     fn forget_leaver(&mut self, id: ProcessId, leaving: bool) {
         if leaving {
-            self.roster.amended = true;
+            self.members.amended = true;
             self.forget(id);
         }
     }
@@ -253,7 +253,7 @@ impl Machine {
     }
 
     pub(super) fn resign(&mut self, successor: Option<ProcessId>, leaving: bool) {
-        let peer = successor.and_then(|id| self.roster.get(id)).map(|m| m.peer.clone());
+        let peer = successor.and_then(|id| self.members.get(id)).map(|m| m.peer.clone());
         let reason = if leaving { Reason::Resign } else { Reason::Handover };
         self.note(Note::Resigning { successor: peer, reason });
         self.lose_leader(reason);
@@ -272,7 +272,7 @@ impl Machine {
                 && !m.peer.revision.is_empty()
                 && m.peer.revision != self.me.revision
         };
-        let eligible = self.roster.iter().filter(|m| m.linked && m.can_lead() && self.may_succeed(m));
+        let eligible = self.members.iter().filter(|m| m.linked && m.can_lead() && self.may_succeed(m));
         eligible.max_by_key(|m| (restarted(m), m.peer.rank())).map(|m| m.peer.id)
     }
 
@@ -308,7 +308,7 @@ impl Machine {
             if always { m.rank().outranks(self.rank()) } else { m.peer.priority > self.me.priority }
         };
         let better =
-            self.roster.iter().filter(|m| m.linked && m.can_lead() && outranks(m) && self.may_succeed(m));
+            self.members.iter().filter(|m| m.linked && m.can_lead() && outranks(m) && self.may_succeed(m));
         better.max_by_key(|m| m.peer.rank())
     }
 

@@ -1,7 +1,7 @@
 //! Who is a member: links, discovery, and the broadcast list (seed note 7).
 
 use super::{Machine, Phase};
-use crate::election::roster::Taken;
+use crate::election::members::Taken;
 use crate::election::{
     Body, Entry, Epoch, Incarnation, Member, MembershipVersion, Note, Now, Peer, ProcessId, Reason, State,
 };
@@ -16,11 +16,11 @@ impl Machine {
             return;
         }
         // An address that a new process took over belongs to the new process.
-        let former_tenant = self.roster.at(peer.address, id);
+        let former_tenant = self.members.at(peer.address, id);
         // Another incarnation has taken the place of the one known: that one is gone. (It frees no promise: which of the two
         // is the former one does not show.)
-        let former_life = self.roster.get(id).is_some_and(|m| m.peer.incarnation != peer.incarnation);
-        let namesake = self.roster.iter().map(|m| (m.state, &m.peer)).find(|(state, known)| {
+        let former_life = self.members.get(id).is_some_and(|m| m.peer.incarnation != peer.incarnation);
+        let namesake = self.members.iter().map(|m| (m.state, &m.peer)).find(|(state, known)| {
             *state == State::Alive
                 && known.name == peer.name
                 && known.id != id
@@ -30,13 +30,13 @@ impl Machine {
         if let Some(known) = own_name.or(namesake.map(|(_, known)| known.clone())) {
             self.note(Note::SameName { known, other: peer.clone() });
         }
-        let was_alive = self.roster.get(id).is_some_and(|m| m.state == State::Alive);
-        let taken = self.roster.take(peer.clone(), State::Alive, now.at);
+        let was_alive = self.members.get(id).is_some_and(|m| m.state == State::Alive);
+        let taken = self.members.take(peer.clone(), State::Alive, now.at);
         if taken == Taken::Full {
             return self.note(Note::TooManyMembers(peer));
         }
         let new = taken == Taken::New || !was_alive;
-        if let Some(member) = self.roster.get_mut(id) {
+        if let Some(member) = self.members.get_mut(id) {
             member.linked = true;
             member.last_heard = Some(now.at);
         }
@@ -73,8 +73,8 @@ impl Machine {
     /// A member's address is another's now. One that is still connected may be alive all the same, where two processes
     /// advertise one address by mistake: it counts as failed until it is heard of again.
     fn evict(&mut self, id: ProcessId) {
-        self.roster.amended = true;
-        if self.roster.get(id).is_some_and(|m| m.linked) {
+        self.members.amended = true;
+        if self.members.get(id).is_some_and(|m| m.linked) {
             self.fail(id, Reason::Crash);
         } else {
             self.forget(id);
@@ -83,24 +83,24 @@ impl Machine {
 
     /// The last connection with a member closed. That alone proves nothing: heartbeats decide.
     pub(super) fn link_down(&mut self, id: ProcessId, incarnation: Incarnation) {
-        if let Some(member) = self.roster.get_mut(id).filter(|m| m.peer.incarnation == incarnation) {
+        if let Some(member) = self.members.get_mut(id).filter(|m| m.peer.incarnation == incarnation) {
             member.linked = false;
             let Member { state, peer: Peer { address, .. }, .. } = *member;
             // Nothing is left of one whose address is another's.
-            let inhabited = self.roster.iter().any(|m| m.state == State::Alive && m.peer.address == address);
+            let inhabited = self.members.iter().any(|m| m.state == State::Alive && m.peer.address == address);
             if state == State::Failed && inhabited {
                 self.forget(id);
             }
             // While it was there the leader's word on that member did not always count.
-            self.roster.amended = true;
+            self.members.amended = true;
         }
     }
 
     /// Takes in a member that another process knows. What this process knows from a connection of its own is better.
     pub(super) fn learn(&mut self, now: Now, entry: Entry) {
         let Entry { peer, state } = entry;
-        let known = self.roster.get(peer.id).is_some_and(|m| m.linked || m.state == State::Failed);
-        let taken_address = self.roster.at(peer.address, peer.id).is_some();
+        let known = self.members.get(peer.id).is_some_and(|m| m.linked || m.state == State::Failed);
+        let taken_address = self.members.at(peer.address, peer.id).is_some();
         if peer.id != self.me.id && !known && !taken_address && !peer.address.ip().is_unspecified() {
             self.take_entry(now, Entry { peer, state });
         }
@@ -108,8 +108,8 @@ impl Machine {
 
     fn take_entry(&mut self, now: Now, entry: Entry) {
         let Entry { peer, state } = entry;
-        let was_alive = self.roster.get(peer.id).is_some_and(|m| m.state == State::Alive);
-        match self.roster.take(peer.clone(), state, now.at) {
+        let was_alive = self.members.get(peer.id).is_some_and(|m| m.state == State::Alive);
+        match self.members.take(peer.clone(), state, now.at) {
             Taken::New => self.peers_changed = true,
             Taken::Known => {}
             Taken::Full => return,
@@ -143,9 +143,9 @@ impl Machine {
             agreed &= self.learn_from_leader(now, entry);
         }
         if agreed {
-            self.roster.version = version;
+            self.members.version = version;
         }
-        self.roster.amended = !agreed;
+        self.members.amended = !agreed;
     }
 
     /// The leader's word on a member; false where this process holds otherwise and the leader has to say it again.
@@ -154,10 +154,10 @@ impl Machine {
         if peer.id == self.me.id || self.leads(peer.id) {
             return true;
         }
-        if self.roster.get(peer.id).is_some_and(|m| m.linked) {
+        if self.members.get(peer.id).is_some_and(|m| m.linked) {
             return self.learn_of_connected(now, &entry);
         }
-        if let Some(tenant) = self.roster.at(peer.address, peer.id).and_then(|id| self.roster.get(id)) {
+        if let Some(tenant) = self.members.at(peer.address, peer.id).and_then(|id| self.members.get(id)) {
             match (tenant.linked, tenant.state, state) {
                 // The leader has not heard yet who listens there now.
                 (true, State::Alive, State::Alive) => return false,
@@ -182,7 +182,8 @@ impl Machine {
         let id = entry.peer.id;
         // Which life this process is connected with it knows best itself: a leader that isn't may have heard of a former
         // one, and what the connected one says would be taken for that one's. It asks again when the connection is gone.
-        let Some(known) = self.roster.get(id).filter(|m| m.peer.incarnation == entry.peer.incarnation) else {
+        let Some(known) = self.members.get(id).filter(|m| m.peer.incarnation == entry.peer.incarnation)
+        else {
             return true;
         };
         match (known.state, entry.state) {
@@ -213,7 +214,7 @@ impl Machine {
         entry: Entry,
     ) {
         if self.follows(from, epoch) && self.next_version(version) && self.learn_from_leader(now, entry) {
-            self.roster.version = version;
+            self.members.version = version;
         }
     }
 
@@ -233,7 +234,7 @@ impl Machine {
                 if led {
                     self.lose_leader(Reason::Resign);
                 }
-                self.roster.amended = true;
+                self.members.amended = true;
                 self.forget(id);
                 self.not_asked_any_more(now, id);
                 if led || waited_for {
@@ -241,10 +242,10 @@ impl Machine {
                 }
             }
             Some(version) if self.follows(from, epoch) && self.next_version(version) => {
-                if id != from && !self.roster.get(id).is_some_and(|m| m.linked) {
+                if id != from && !self.members.get(id).is_some_and(|m| m.linked) {
                     self.forget(id);
                 }
-                self.roster.version = version;
+                self.members.version = version;
             }
             _ => {}
         }
@@ -255,13 +256,13 @@ impl Machine {
     }
 
     fn next_version(&self, version: MembershipVersion) -> bool {
-        let held = self.roster.version;
+        let held = self.members.version;
         version.epoch == held.epoch && Some(version.version) == held.version.checked_add(1)
     }
 
     /// Forgets a member; a leader tells everybody.
     pub(super) fn forget(&mut self, id: ProcessId) {
-        let Some(member) = self.roster.remove(id) else {
+        let Some(member) = self.members.remove(id) else {
             return;
         };
         self.peers_changed = true;
@@ -270,7 +271,7 @@ impl Machine {
         self.note(Note::MemberGone(member.peer));
         if self.phase.leading() {
             self.bump_version();
-            let leave = Body::Leave { version: Some(self.roster.version), id };
+            let leave = Body::Leave { version: Some(self.members.version), id };
             self.send_each(self.ids(|m| m.linked), &leave);
         }
     }
@@ -280,18 +281,18 @@ impl Machine {
         if !self.phase.leading() {
             return;
         }
-        let Some(entry) = self.roster.get(id).map(Member::entry) else {
+        let Some(entry) = self.members.get(id).map(Member::entry) else {
             return;
         };
         self.bump_version();
-        let join = Body::Join { version: self.roster.version, entry };
+        let join = Body::Join { version: self.members.version, entry };
         self.send_each(self.ids(|m| m.linked && m.peer.id != id), &join);
     }
 
     fn bump_version(&mut self) {
         // Versions are only compared for being the same or the next one; after four billion changes in one term a
         // follower's next acknowledgement gets the whole list.
-        self.roster.version.version = self.roster.version.version.wrapping_add(1);
+        self.members.version.version = self.members.version.version.wrapping_add(1);
     }
 
     /// Discovery works and names these addresses, or there is nothing that it could name. A leader forgets failed members
@@ -311,9 +312,9 @@ impl Machine {
 
     /// Notes who is not listed any more.
     fn unlist(&mut self, now: Now, addresses: &BTreeSet<SocketAddr>) {
-        let alive = self.roster.iter().filter(|m| m.state == State::Alive);
+        let alive = self.members.iter().filter(|m| m.state == State::Alive);
         let inhabited: BTreeSet<SocketAddr> = alive.map(|m| m.peer.address).collect();
-        for member in self.roster.iter_mut() {
+        for member in self.members.iter_mut() {
             let address = member.peer.address;
             // An address that a live member has taken over does not speak for the dead one that had it before.
             let own = member.state == State::Alive || !inhabited.contains(&address);

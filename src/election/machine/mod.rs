@@ -19,8 +19,8 @@ mod remember;
 mod start;
 mod status;
 
+use super::members::Members;
 use super::mutation::Mutation;
-use super::roster::Roster;
 use super::{
     Action, Body, Epoch, Event, Incumbent, Message, Moment, Note, Now, Outcome, Peer, ProcessId, Rank,
     Reason, Record, Settings, State, Timer,
@@ -75,7 +75,7 @@ pub struct Machine {
     loss: Reason,
     /// Whether a round since the last leader has ended with nobody announced.
     fruitless: bool,
-    roster: Roster,
+    members: Members,
     /// Where discovery says that peers may be.
     candidates: BTreeSet<SocketAddr>,
     /// Whether discovery has ever had an answer for every name.
@@ -94,7 +94,7 @@ pub struct Machine {
     sequence: u32,
     /// When the latest heartbeats were sent, newest last, for their round trips.
     beats: VecDeque<(u32, Moment)>,
-    /// Which heartbeat was the latest when a leader last sent its list to a member. Bounded by the roster.
+    /// Which heartbeat was the latest when a leader last sent its list to a member. Bounded by the members.
     lists: BTreeMap<ProcessId, u32>,
     /// Whose farewell in which epoch was the latest: that epoch is over.
     resigned: Option<(ProcessId, Epoch)>,
@@ -139,7 +139,7 @@ impl Machine {
             leader: None,
             loss: Reason::Start,
             fruitless: false,
-            roster: Roster::default(),
+            members: Members::default(),
             candidates: BTreeSet::new(),
             discovered: false,
             seeking: BTreeSet::new(),
@@ -272,12 +272,12 @@ impl Machine {
 
     /// Whether it knows nobody else alive: discovery should then look more often.
     pub fn alone(&self) -> bool {
-        !self.roster.iter().any(|m| m.state == State::Alive)
+        !self.members.iter().any(|m| m.state == State::Alive)
     }
 
     /// The latest heartbeat's round trip to a member; none where this process does not lead.
     pub fn round_trip(&self, id: ProcessId) -> Option<Duration> {
-        self.roster.get(id).and_then(|member| member.round_trip)
+        self.members.get(id).and_then(|member| member.round_trip)
     }
 
     /// Ends a turn: checks the invariants, and puts what must be durable before everything that depends on it.
@@ -309,7 +309,7 @@ impl Machine {
     /// Where it wants links: a star round the leader, plus what an election needs. In order, each once: it is compared in every
     /// turn and changes in few.
     fn wanted(&self) -> Vec<SocketAddr> {
-        let address = |id: ProcessId| self.roster.get(id).map(|m| m.peer.address);
+        let address = |id: ProcessId| self.members.get(id).map(|m| m.peer.address);
         let mut wanted: Vec<SocketAddr> = match &self.phase {
             Phase::Leaving => Vec::new(),
             Phase::Following => self.leader.iter().map(|l| l.peer.address).collect(),
@@ -317,7 +317,7 @@ impl Machine {
             Phase::Electing | Phase::Deferring if !self.fruitless => Vec::new(),
             // A leader looks for everybody (members that failed, leaders beyond a partition that healed), and so does
             // a process that has found no leader the short way.
-            _ => self.roster.iter().map(|m| m.peer.address).chain(self.candidates.iter().copied()).collect(),
+            _ => self.members.iter().map(|m| m.peer.address).chain(self.candidates.iter().copied()).collect(),
         };
         if matches!(self.phase, Phase::Asking(_)) {
             wanted.extend(&self.remembered);
@@ -345,7 +345,7 @@ impl Machine {
     }
 
     fn send(&mut self, to: ProcessId, body: Body) {
-        if let Some(member) = self.roster.get(to) {
+        if let Some(member) = self.members.get(to) {
             let message = Message { epoch: self.epoch, body };
             self.actions.push(Action::Send { to, address: member.peer.address, message });
         }
@@ -359,7 +359,7 @@ impl Machine {
 
     /// The members that `wanted` picks, in the order of their ids.
     fn ids(&self, wanted: impl Fn(&super::Member) -> bool) -> Vec<ProcessId> {
-        self.roster.iter().filter(|m| wanted(m)).map(|m| m.peer.id).collect()
+        self.members.iter().filter(|m| wanted(m)).map(|m| m.peer.id).collect()
     }
 
     fn arm(&mut self, timer: Timer, after: Duration) {

@@ -18,7 +18,7 @@ impl Machine {
         KnownPeers {
             cluster: self.cluster.clone(),
             leader: self.leader.as_ref().map(|leader| leader.peer.clone()),
-            members: self.roster.entries(),
+            members: self.members.entries(),
         }
     }
 }

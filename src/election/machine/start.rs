@@ -106,7 +106,7 @@ impl Machine {
     /// Who leads, as far as this process knows.
     pub(super) fn tell(&mut self, to: ProcessId) {
         let leader = self.incumbent();
-        let entries = self.roster.entries();
+        let entries = self.members.entries();
         self.send(to, Body::Tell { leader, entries });
     }
 

@@ -11,7 +11,7 @@ impl Machine {
     pub fn view(&self) -> View {
         let own =
             MemberView { peer: self.me.clone(), state: State::Alive, last_heard: None, round_trip: None };
-        let others = self.roster.iter().map(|m| MemberView {
+        let others = self.members.iter().map(|m| MemberView {
             peer: m.peer.clone(),
             state: m.state,
             // Only along the star are messages to be expected; elsewhere an age would look like a failure.

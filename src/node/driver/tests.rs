@@ -6,7 +6,7 @@ use crate::election::{
 };
 use crate::http::Source;
 use crate::net::boottime;
-use crate::node::board::Answers;
+use crate::node::published_state::Answers;
 use crate::store::PeersFile;
 use crate::{discovery, transport};
 use std::fs;
@@ -74,14 +74,14 @@ fn driver(settings: Settings, state: Option<State>) -> (Driver, Arc<AtomicBool>,
     };
     let discovery = discovery::spawn(look, |_| ()).unwrap();
     let metrics = crate::telemetry::Metrics::new("c");
-    let board = Arc::new(Board::new(
+    let published_state = Arc::new(PublishedState::new(
         machine.view(),
         crate::net::Clock::new(crate::net::Reading::take()),
         metrics.clone(),
     ));
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
-    let driver = Driver::new(machine, state, transport, board, discovery, flag, &settings);
+    let driver = Driver::new(machine, state, transport, published_state, discovery, flag, &settings);
     (driver, stop, sent)
 }
 
@@ -99,7 +99,7 @@ fn folder() -> TempDir {
 
 impl Driver {
     fn snapshot(&self) -> crate::http::Snapshot {
-        Answers(Arc::clone(&self.board)).snapshot()
+        Answers(Arc::clone(&self.published_state)).snapshot()
     }
 
     /// Turns as by itself when no input comes, until this holds.
@@ -257,7 +257,7 @@ fn the_round_trip_of_each_acknowledged_heartbeat_is_counted() {
     let mut hear = |body| {
         let message = Message { epoch, body };
         driver.turn(Event::Received { from: peer(2).id, message }).unwrap();
-        let metrics = Answers(Arc::clone(&driver.board)).metrics();
+        let metrics = Answers(Arc::clone(&driver.published_state)).metrics();
         let count = metrics.lines().find(|line| line.starts_with("bellwether_heartbeat_rtt_seconds_count"));
         count.unwrap().rsplit(' ').next().unwrap().to_owned()
     };

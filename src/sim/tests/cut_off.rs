@@ -36,8 +36,8 @@ fn skewed(seed: u64, n: usize, ppm: i32, slew: i32) -> (World, usize) {
     for place in 0..n {
         let now = world.now;
         let sign = if place == leader { 1 } else { -1 };
-        world.procs[place].clock.change_rate(now, sign * ppm);
-        world.procs[place].clock.slew(now, sign * slew);
+        world.nodes[place].clock.change_rate(now, sign * ppm);
+        world.nodes[place].clock.slew(now, sign * slew);
         world.rearm(place);
     }
     pass(&mut world, 2 * SECOND + seed * 37 * MS);
@@ -75,8 +75,8 @@ fn a_leader_that_is_stopped_says_no_before_another_says_yes_and_when_it_goes_on(
             for seed in 1..=8 {
                 let (mut world, leader) = skewed(seed, n, ppm, 0);
                 let goes_on = world.now + 6 * SECOND;
-                world.procs[leader].paused_until = goes_on;
-                world.queue.put(goes_on, Item::Resume(world.procs[leader].life()));
+                world.nodes[leader].paused_until = goes_on;
+                world.queue.put(goes_on, Item::Resume(world.nodes[leader].life()));
                 checked("stopped", n, ppm, replaced(&mut world, leader));
                 let new = leaders(&world);
                 while world.now < goes_on + 3 * SECOND {

@@ -3,12 +3,12 @@
 use super::{MS, SECOND, args, broken, leaders, peaceful, settled, sound};
 use crate::config::checked;
 use crate::election::{Preempt, Safety, Settings};
-use crate::sim::air::{Pairs, Places};
 use crate::sim::clock::{Ns, ns};
-use crate::sim::draw::draw;
 use crate::sim::faults::{Fault, Kind};
+use crate::sim::link_faults::{Pairs, Places};
+use crate::sim::node::Fate;
 use crate::sim::plan::Plan;
-use crate::sim::process::Fate;
+use crate::sim::plan_generator::draw;
 use crate::sim::run::bound;
 use crate::sim::timing::longest_lease;
 use std::collections::BTreeSet;
@@ -105,11 +105,11 @@ fn a_changed_lease_counts_from_the_next_start_on() {
     plan.faults.push(Fault { at: 6 * SECOND, cue: None, lasts: SECOND, kind });
     let mut world = broken(plan, None, None);
     settled(&mut world);
-    let of = |world: &super::World| (world.procs[1].settings.failure_timeout, world.procs[1].starts);
+    let of = |world: &super::World| (world.nodes[1].settings.failure_timeout, world.nodes[1].starts);
     world.run_until(6 * SECOND - 1);
     assert_eq!(of(&world), (Duration::from_millis(1500), 1));
     world.run_until(6 * SECOND + 500 * MS);
-    assert!(!world.procs[1].runs(), "it takes a restart");
+    assert!(!world.nodes[1].runs(), "it takes a restart");
     world.run_until(20 * SECOND);
     assert_eq!(of(&world), (lease, 2));
     sound(&world);
@@ -119,12 +119,12 @@ fn a_changed_lease_counts_from_the_next_start_on() {
 #[test]
 fn before_the_first_vote_any_disk_may_be_lost_and_after_it_fewer_than_half() {
     let mut world = broken(peaceful(1, 3), None, None);
-    for place in &mut world.procs {
+    for place in &mut world.nodes {
         // They write before they vote.
         place.settings.stable_margin = Duration::from_millis(500);
     }
     let written = |world: &super::World| {
-        world.procs.iter().filter(|p| p.disk.record.as_ref().is_some_and(|r| r.vote.is_some())).count()
+        world.nodes.iter().filter(|p| p.disk.record.as_ref().is_some_and(|r| r.vote.is_some())).count()
     };
     while written(&world) == 0 {
         assert!(world.now < 5 * SECOND && !world.checker.voted());
@@ -135,8 +135,8 @@ fn before_the_first_vote_any_disk_may_be_lost_and_after_it_fewer_than_half() {
     settled(&mut world);
     assert!(world.checker.voted() && written(&world) == 3);
     assert!((0..3).all(|place| world.may_lose_disk(place)));
-    world.procs[0].stays_down = true;
-    world.procs[0].fate = Fate { disk_lost: true, ..Fate::default() };
+    world.nodes[0].stays_down = true;
+    world.nodes[0].fate = Fate { disk_lost: true, ..Fate::default() };
     world.crash(0, false);
     assert_eq!(world.counts.disks_lost, 1);
     assert!(!world.may_lose_disk(1) && !world.may_lose_disk(2));

@@ -11,8 +11,8 @@ mod simulator;
 mod suspends;
 
 use super::clock::{MS, Ns};
-use super::draw::draw;
 use super::plan::{Draft, Plan};
+use super::plan_generator::draw;
 use super::run::{Outcome, run_world};
 use super::trace::Trace;
 use super::world::{Sabotage, World};
@@ -74,7 +74,7 @@ fn peaceful(seed: u64, n: usize) -> Plan {
 
 /// Who answers now that it leads.
 fn leaders(world: &World) -> Vec<usize> {
-    world.procs.iter().filter(|p| p.leads(world.now)).map(|p| p.place).collect()
+    world.nodes.iter().filter(|p| p.leads(world.now)).map(|p| p.place).collect()
 }
 
 /// Lets five seconds pass, by when all voters vote without conditions and one of them leads.
@@ -87,10 +87,10 @@ fn settled(world: &mut World) -> usize {
 
 /// From now on nothing passes between these.
 fn cut(world: &mut World, between: impl Fn(usize, usize) -> bool) {
-    for a in 0..world.procs.len() {
-        for b in 0..world.procs.len() {
+    for a in 0..world.nodes.len() {
+        for b in 0..world.nodes.len() {
             if a != b && (between(a, b) || between(b, a)) {
-                world.net.air[a][b].holding += 1;
+                world.net.faults[a][b].holding += 1;
             }
         }
     }

@@ -2,12 +2,12 @@
 
 use super::{MS, SECOND, broken, leaders, pass, peaceful, settled};
 use crate::election::Event;
-use crate::sim::process::{Fate, Input, Process};
+use crate::sim::node::{Fate, Input, Node};
 use crate::sim::run::agreed;
 use crate::sim::world::World;
 
 /// Whether it grants without conditions.
-fn grants(process: &Process) -> bool {
+fn grants(process: &Node) -> bool {
     let voting = |machine: &crate::election::Machine| {
         let view = machine.view();
         view.voting.is_some_and(|voting| voting.config.is_some() && voting.not_ready.is_none())
@@ -21,8 +21,8 @@ fn wait(world: &mut World, until: impl Fn(&World) -> bool) {
     while !until(world) {
         assert!(world.now < end, "seed {}: it never comes to that", world.plan.seed);
         pass(world, MS);
-        let granting = world.procs.iter().filter(|p| grants(p)).count();
-        assert!(2 * granting > world.procs.len(), "seed {}: {granting} grant", world.plan.seed);
+        let granting = world.nodes.iter().filter(|p| grants(p)).count();
+        assert!(2 * granting > world.nodes.len(), "seed {}: {granting} grant", world.plan.seed);
         assert!(leaders(world).len() <= 1);
     }
 }
@@ -35,13 +35,13 @@ fn a_rollout_changes_the_leader_once_and_loses_no_majority() {
         let before = world.counts.elections;
         for step in 1..=3 {
             let place = (leader + step) % 3;
-            let process = &mut world.procs[place];
+            let process = &mut world.nodes[place];
             process.revision = "b".to_owned();
             process.fate = Fate { down: 700 * MS, ..Fate::default() };
             let life = process.life();
             world.input(life, Input::Event(Event::Stop));
             wait(&mut world, |world| {
-                let back = &world.procs[place];
+                let back = &world.nodes[place];
                 !back.lives(life) && grants(back) && agreed(world).is_some()
             });
         }

@@ -1,7 +1,7 @@
 //! A bounded simulation: the first seeds of each kind break no rule. It is also what judges a mutant (tests/mutants/run).
 
 use super::args;
-use crate::sim::draw::draw;
+use crate::sim::plan_generator::draw;
 use crate::sim::run::run;
 use crate::sim::trace::Trace;
 

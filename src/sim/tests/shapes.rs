@@ -4,9 +4,9 @@
 
 use super::{MS, SECOND, broken, leaders, peaceful, sound};
 use crate::election::Priority;
-use crate::sim::air::{Classes, Disturbance, Effect};
 use crate::sim::clock::Ns;
-use crate::sim::process::Fate;
+use crate::sim::link_faults::{Classes, Disturbance, Effect};
+use crate::sim::node::Fate;
 use crate::sim::world::World;
 use fastrand::Rng;
 use std::collections::{BTreeMap, BTreeSet};
@@ -137,18 +137,18 @@ fn led_by_the_best(seed: u64, n: usize) -> World {
 }
 
 fn cut_to(world: &mut World, left: &Left, rough: bool) {
-    let (n, now) = (world.procs.len(), world.now);
+    let (n, now) = (world.nodes.len(), world.now);
     for (a, b) in pairs(n).flat_map(|(a, b)| [(a, b), (b, a)]) {
-        let air = &mut world.net.air[a][b];
-        air.swallowing += u8::from(!left.links.contains(&(a, b)));
+        let faults = &mut world.net.faults[a][b];
+        faults.swallowing += u8::from(!left.links.contains(&(a, b)));
         if rough {
             for effect in [Effect::Lose(30), Effect::Reorder(40 * MS)] {
-                air.disturb(now, Disturbance { effect, classes: Classes::ALL, until: Ns::MAX });
+                faults.disturb(now, Disturbance { effect, classes: Classes::ALL, until: Ns::MAX });
             }
         }
     }
     for place in left.up..n {
-        let process = &mut world.procs[place];
+        let process = &mut world.nodes[place];
         process.stays_down = true;
         process.fate = Fate { host_gone: true, ..Fate::default() };
         world.crash(place, false);
@@ -158,9 +158,9 @@ fn cut_to(world: &mut World, left: &Left, rough: bool) {
 /// No message is lost or held up any more. A round of a bare majority needs an answer of every voter: with one lost in 16 that
 /// way, no lease of 31 voters lasts. The election is what is measured.
 fn calm(world: &mut World) {
-    let n = world.procs.len();
+    let n = world.nodes.len();
     for (a, b) in pairs(n).flat_map(|(a, b)| [(a, b), (b, a)]) {
-        world.net.air[a][b].disturbances.clear();
+        world.net.faults[a][b].disturbances.clear();
     }
 }
 

@@ -2,10 +2,10 @@
 
 use super::{args, broken, run_broken};
 use crate::election::Mutation;
-use crate::sim::draw::draw;
-use crate::sim::minimise::minimise;
+use crate::sim::fault_kind::Counts;
+use crate::sim::plan_generator::draw;
 use crate::sim::run::{run, run_world};
-use crate::sim::sort::Counts;
+use crate::sim::shrink::minimise;
 use crate::sim::trace::Trace;
 
 #[test]

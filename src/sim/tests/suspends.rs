@@ -3,7 +3,7 @@
 use super::{MS, SECOND, broken, leaders, pass, peaceful, settled, sound};
 use crate::election::Role;
 use crate::sim::clock::Ns;
-use crate::sim::process::Stall;
+use crate::sim::node::Stall;
 use crate::sim::world::World;
 
 /// A world whose leader's host has just woken from a suspend, and its driver has not turned yet.
@@ -17,7 +17,7 @@ fn woken(seed: u64, whole_seconds: bool, lasts: Ns) -> (World, usize) {
     assert!(leaders(&world).is_empty(), "seed {seed}: a suspended host answers nothing");
     // One nanosecond before it goes on.
     pass(&mut world, lasts - 1);
-    world.procs[leader].clock.wake(world.now);
+    world.nodes[leader].clock.wake(world.now);
     (world, leader)
 }
 
@@ -30,12 +30,12 @@ fn a_leader_whose_host_was_suspended_does_not_lead_on() {
         for seed in 1..=4 {
             let what = format!("seed {seed}, whole seconds: {whole_seconds}, {} ms", lasts / MS);
             let (mut world, leader) = woken(seed, whole_seconds, lasts);
-            assert!(!world.procs[leader].leads(world.now), "{what}: the answers from before do not stand");
-            while world.procs[leader].time.suspends() == 0 {
-                assert!(!world.procs[leader].leads(world.now), "{what}");
+            assert!(!world.nodes[leader].leads(world.now), "{what}: the answers from before do not stand");
+            while world.nodes[leader].time.suspends() == 0 {
+                assert!(!world.nodes[leader].leads(world.now), "{what}");
                 pass(&mut world, MS / 10);
             }
-            let role = world.procs[leader].machine.as_ref().map(|machine| machine.view().role);
+            let role = world.nodes[leader].machine.as_ref().map(|machine| machine.view().role);
             assert_ne!(role, Some(Role::Leading), "{what}");
             pass(&mut world, 10 * SECOND);
             assert_eq!(leaders(&world).len(), 1, "{what}");
@@ -54,8 +54,8 @@ fn a_leader_that_was_held_up_over_a_suspend_counts_on_nothing() {
         let mut world = broken(plan, None, None);
         let leader = settled(&mut world);
         pass(&mut world, seed * 137 * MS);
-        world.procs[leader].stall = Some(Stall { takes: 300 * MS, before_view: true });
-        while world.procs[leader].busy.is_none() {
+        world.nodes[leader].stall = Some(Stall { takes: 300 * MS, before_view: true });
+        while world.nodes[leader].busy.is_none() {
             pass(&mut world, MS / 10);
         }
         world.suspend(leader, 1_200 * MS);

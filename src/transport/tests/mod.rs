@@ -1,6 +1,6 @@
 //! Two transports, or one and a hand-made peer, over loopback.
 
-mod ends;
+mod link_close;
 
 use super::*;
 use crate::election::{Body, Epoch, Priority};

@@ -41,7 +41,7 @@ impl Machine {
     fn share_of_wait(&self, now: Now) -> Duration {
         let Some(config) = self.majority.config() else { return Duration::ZERO };
         let votes = |id| self.voter(now, id).is_some_and(|name| config.voters.contains(name));
-        let live = self.roster.iter().filter(|m| m.can_lead() && m.rank().outranks(self.rank()));
+        let live = self.members.iter().filter(|m| m.can_lead() && m.rank().outranks(self.rank()));
         let better = live.filter(|m| votes(m.peer.id)).count();
         self.settings.answer_timeout * better as u32 / config.voters.len() as u32
     }
@@ -123,7 +123,7 @@ impl Machine {
             return;
         };
         let incumbent = campaign.incumbent;
-        if let (VoteOutcome::Denied(denial), Some(member)) = (said, self.roster.get(from)) {
+        if let (VoteOutcome::Denied(denial), Some(member)) = (said, self.members.get(from)) {
             self.note(Note::Denied { voter: member.peer.clone(), stage: ballot.stage, denial });
         }
         if ballot.stage == Stage::PreVote {

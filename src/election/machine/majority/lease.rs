@@ -33,7 +33,7 @@ impl Machine {
             Some(now.at.0.saturating_sub(longest)).filter(|_| !self.mutant(Mutation::LateRoundCommits));
         self.majority.term.as_mut()?.begin_round(sequence, now.at, lease_ms, oldest.map(Moment));
         self.promise(now, self.myself(), duration(lease_ms));
-        Some(Body::Renew { sequence, membership: self.roster.version, lease_ms, config })
+        Some(Body::Renew { sequence, membership: self.members.version, lease_ms, config })
     }
 
     /// After a round was sent, this process has acknowledged it already: alone it is a majority.

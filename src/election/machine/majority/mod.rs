@@ -135,13 +135,13 @@ impl Machine {
 
     /// The incarnation of a member that is known here.
     fn instance(&self, id: ProcessId) -> Option<Instance> {
-        let member = self.roster.get(id)?;
+        let member = self.members.get(id)?;
         Some(Instance { id, incarnation: member.peer.incarnation })
     }
 
     /// The name under which another member votes. Of two live processes of one name the one known longer has it.
     fn voter(&self, now: Now, id: ProcessId) -> Option<&str> {
-        let name = self.roster.name(id, now.at, self.settings.failure_timeout)?;
+        let name = self.members.name(id, now.at, self.settings.failure_timeout)?;
         (name != self.me.name).then_some(name)
     }
 
@@ -153,7 +153,7 @@ impl Machine {
 
     /// Takes down what a member was started with. The log says once where its `--voters` differ.
     fn learn_flags(&mut self, from: ProcessId, flags: Flags) {
-        let Some(peer) = self.roster.get(from).map(|m| m.peer.clone()) else { return };
+        let Some(peer) = self.members.get(from).map(|m| m.peer.clone()) else { return };
         let before = self.majority.flags.insert(from, flags).map(|before| before.voters);
         if flags.voters != self.majority.given.voters && before != Some(flags.voters) {
             self.note(Note::VotersDiffer(peer));
@@ -164,7 +164,7 @@ impl Machine {
     pub(super) fn forget_voter(&mut self, id: ProcessId, name: &str) {
         self.majority.flags.remove(&id);
         self.majority.contenders.forget(id);
-        if !self.roster.iter().any(|member| member.peer.id != id && member.peer.name == name) {
+        if !self.members.iter().any(|member| member.peer.id != id && member.peer.name == name) {
             self.majority.term.iter_mut().for_each(|term| _ = term.stores.remove(name));
             self.majority.recovery.iter_mut().for_each(|recovery| recovery.forget(name));
         }
@@ -173,7 +173,7 @@ impl Machine {
     /// A process says that it leads, by an announcement or a heartbeat. This process follows it in an epoch at or above its
     /// own. No rank counts here: voters have elected it.
     pub(super) fn announced(&mut self, now: Now, from: ProcessId, epoch: Epoch, elected_at_ms: Option<u64>) {
-        let Some(peer) = self.roster.get(from).map(|m| m.peer.clone()) else { return };
+        let Some(peer) = self.members.get(from).map(|m| m.peer.clone()) else { return };
         let resigned = self.resigned == Some((from, epoch)) && !self.mutant(Mutation::ResignedEpochFollowed);
         // Two processes never lead in one epoch (invariant 4): a sender of this leader's epoch is mistaken.
         if resigned || epoch == self.epoch && self.phase.leading() || !peer.rank().eligible() {

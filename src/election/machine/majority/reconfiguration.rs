@@ -51,7 +51,7 @@ impl Machine {
 
     /// A member is connected: it needs the leader's configuration, and what a former incarnation stored it may have lost.
     pub(in crate::election::machine) fn tell_config_to_newcomer(&mut self, id: ProcessId) {
-        if let (Some(term), Some(member)) = (&mut self.majority.term, self.roster.get(id)) {
+        if let (Some(term), Some(member)) = (&mut self.majority.term, self.members.get(id)) {
             term.stores.remove(&member.peer.name);
         }
         self.tell_config_to(id);
@@ -98,7 +98,7 @@ impl Machine {
         let since = term.committed?;
         let version = ConfigVersion { epoch: self.epoch, version: config.version.version.checked_add(1)? };
         let flags = m.flags.iter().filter_map(|(id, flags)| Some((self.voter(now, *id)?, *flags)));
-        let live = self.roster.iter().filter(|member| member.linked && member.state == State::Alive);
+        let live = self.members.iter().filter(|member| member.linked && member.state == State::Alive);
         let stores = live.map(|member| member.peer.name.as_str()).filter(|name| term.stores.contains(*name));
         let committed = Committed {
             config,

@@ -36,7 +36,7 @@ impl Machine {
     /// A process is connected, another incarnation perhaps. While this one recovers it need not wait for the next round.
     pub(in crate::election::machine) fn ask_newcomer_to_recover(&mut self, id: ProcessId) {
         // Of what is kept of members, nothing outlives its member.
-        self.majority.flags.retain(|known, _| *known != id && self.roster.get(*known).is_some());
+        self.majority.flags.retain(|known, _| *known != id && self.members.get(*known).is_some());
         if let Some(recovery) = &self.majority.recovery {
             let (round, incarnation) = (recovery.round, self.me.incarnation);
             self.send(id, Body::Recover { round, incarnation });
@@ -75,7 +75,7 @@ impl Machine {
                 if let Some((epoch, config)) = recovery.recovered(me, &m.flagged(), without) {
                     return self.recovered(now, epoch, config);
                 }
-                let connected = self.roster.iter().filter(|m| m.linked).map(|m| m.peer.name.as_str());
+                let connected = self.members.iter().filter(|m| m.linked).map(|m| m.peer.name.as_str());
                 let first_start = recovery.is_first_start(me, &m.flagged(), m.given, connected, without);
                 // A process whose list names it alone waits for the peers that discovery names, as long as at any start.
                 let asked =

@@ -137,7 +137,7 @@ impl Machine {
             self.promise(by.now, leader, duration(lease_ms));
         }
         let config = self.majority.config().map(|config| config.version).unwrap_or_default();
-        let (membership, flags) = (self.roster.held(), self.majority.given);
+        let (membership, flags) = (self.members.held(), self.majority.given);
         self.send(by.from, Body::Renewed { sequence, membership, promised, config, flags });
     }
 
@@ -195,7 +195,7 @@ impl Machine {
     /// Whether this voter knows of a contender that outranks the candidate: itself, or one that has asked it within one
     /// coordinator timeout. It does not refuse the leader that it follows (clause 25).
     fn refuses_for_rank(&self, now: Now, candidate: ProcessId) -> bool {
-        let Some(rank) = self.roster.get(candidate).map(|member| member.rank()) else { return false };
+        let Some(rank) = self.members.get(candidate).map(|member| member.rank()) else { return false };
         let better = self.majority.contenders.better(rank, now.at, self.settings.coordinator_timeout);
         let refuses = better.is_some() || self.outranks_as_contender(candidate);
         refuses && !self.leads(candidate) && !self.mutant(Mutation::NoRanks)
@@ -203,7 +203,7 @@ impl Machine {
 
     /// Whether this process outranks a candidate, and may win itself.
     fn outranks_as_contender(&self, candidate: ProcessId) -> bool {
-        let outranks = self.roster.get(candidate).is_some_and(|member| self.rank().outranks(member.rank()));
+        let outranks = self.members.get(candidate).is_some_and(|member| self.rank().outranks(member.rank()));
         // A process that was paused knows of no contest before its peers have answered.
         let paused = matches!(&self.phase, Phase::Asking(asking) if asking.after_pause);
         let busy = paused || matches!(self.phase, Phase::Leading(_) | Phase::Following | Phase::Leaving);
@@ -213,7 +213,7 @@ impl Machine {
     /// A pre-vote says whether its sender may still win.
     fn learn_contender(&mut self, now: Now, from: ProcessId, request: &VoteRequest) {
         let named = self.voter(now, from).is_some_and(|name| request.config.voters.contains(name));
-        if let Some(member) = self.roster.get(from)
+        if let Some(member) = self.members.get(from)
             && request.ballot.stage == Stage::PreVote
             && request.transfer.is_none()
         {

@@ -1,0 +1,195 @@
+//! Says in the log how the look-ups go: once a change, and never in a flood.
+
+use super::{Lookup, LookupResult, NameAnswer};
+use log::{info, warn};
+use std::time::{Duration, Instant};
+
+/// The most lines in one [`WINDOW`]. A name server that answers differently every time must not fill a disk.
+const LINES_MAX: u32 = 10;
+/// The time that [`LINES_MAX`] counts for.
+const WINDOW: Duration = Duration::from_secs(60);
+/// The most names that one line spells out.
+const NAMES_MAX: usize = 3;
+
+/// What has been said.
+#[derive(Debug)]
+pub(super) struct LookupLog {
+    said: Option<String>,
+    window: Option<Instant>,
+    lines: u32,
+}
+
+impl LookupLog {
+    pub(super) fn new() -> LookupLog {
+        LookupLog { said: None, window: None, lines: 0 }
+    }
+
+    /// Logs what `lookup`, which ended `now`, says that the last line did not.
+    pub(super) fn tell(&mut self, lookup: &Lookup, now: Instant) {
+        let Some(line) = self.line(lookup, now) else {
+            return;
+        };
+        if lookup.complete && lookup.left_out == 0 {
+            info!("{line}");
+        } else {
+            warn!("{line}");
+        }
+    }
+
+    fn line(&mut self, lookup: &Lookup, now: Instant) -> Option<String> {
+        let text = describe(lookup);
+        if self.said.as_ref() == Some(&text) {
+            return None;
+        }
+        let over = |began: Instant| now.saturating_duration_since(began) >= WINDOW;
+        if self.window.is_none_or(over) {
+            self.window = Some(now);
+            self.lines = 0;
+        }
+        self.lines += 1;
+        if self.lines > LINES_MAX {
+            // Not said: a state that lasts is said once the window is over.
+            return None;
+        }
+        let line = if self.lines == LINES_MAX {
+            let window = WINDOW.as_secs();
+            format!("{text} (the answers change often: nothing more of it within {window} s)")
+        } else {
+            text.clone()
+        };
+        self.said = Some(text);
+        Some(line)
+    }
+}
+
+fn describe(lookup: &Lookup) -> String {
+    let troubles = troubles(&lookup.names);
+    match &lookup.result {
+        LookupResult::Found(addresses) => {
+            let count = addresses.len();
+            let noun = if count == 1 { "address" } else { "addresses" };
+            let mut text = format!("discovery: {count} {noun} where peers may be");
+            if lookup.left_out > 0 {
+                text += &format!(", which is the limit; {} more are left out", lookup.left_out);
+            }
+            if !troubles.is_empty() {
+                text += &format!("; kept what was known of {troubles}");
+            }
+            text
+        }
+        LookupResult::Empty if lookup.names.is_empty() => {
+            "discovery: nowhere to look for peers: neither a Service nor peers were given".into()
+        }
+        LookupResult::Empty => {
+            format!("discovery: no peers are published; kept what was known of {troubles}")
+        }
+        LookupResult::Unknown { .. } => {
+            format!("discovery: cannot find out where peers are; kept what was known of {troubles}")
+        }
+    }
+}
+
+/// The names that have not answered well, and why.
+fn troubles(names: &[NameAnswer]) -> String {
+    let all: Vec<String> = names.iter().filter_map(trouble).collect();
+    let mut text = all.iter().take(NAMES_MAX).cloned().collect::<Vec<_>>().join(", ");
+    if all.len() > NAMES_MAX {
+        text += &format!(" and {} more names", all.len() - NAMES_MAX);
+    }
+    text
+}
+
+fn trouble(name: &NameAnswer) -> Option<String> {
+    let why = match name.unknown() {
+        Some((family, reason)) => format!("{}: {reason}", family.record()),
+        None if name.found() => return None,
+        None => "no address is published".into(),
+    };
+    Some(format!("{} ({why})", name.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discovery::Answer;
+    use core::net::SocketAddr;
+
+    fn found(count: u8) -> Answer {
+        Answer::Found((0..count).map(|n| SocketAddr::from(([198, 18, 0, n], 0))).collect())
+    }
+
+    fn lookup(answer: Answer) -> Lookup {
+        let result = match &answer {
+            Answer::Found(addresses) => LookupResult::Found(addresses.clone()),
+            Answer::Empty => LookupResult::Empty,
+            Answer::Unknown(reason) => LookupResult::Unknown { reason: reason.clone() },
+        };
+        Lookup {
+            complete: matches!(result, LookupResult::Found(_)),
+            result,
+            left_out: 0,
+            names: vec![NameAnswer { name: "app.".into(), v4: answer, v6: Answer::Empty }],
+            took: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn says_each_change_once() {
+        let mut log = LookupLog::new();
+        let now = Instant::now();
+        let again = || Answer::Unknown("try again".into());
+        let steps = [
+            (found(3), Some("discovery: 3 addresses where peers may be")),
+            (found(3), None),
+            (found(2), Some("discovery: 2 addresses where peers may be")),
+            (
+                again(),
+                Some(
+                    "discovery: cannot find out where peers are; kept what was known of app. (A: try again)",
+                ),
+            ),
+            (again(), None),
+            (
+                Answer::Empty,
+                Some(
+                    "discovery: no peers are published; kept what was known of app. (no address is published)",
+                ),
+            ),
+            (Answer::Empty, None),
+            (found(1), Some("discovery: 1 address where peers may be")),
+            (found(2), Some("discovery: 2 addresses where peers may be")),
+        ];
+        for (answer, line) in steps {
+            assert_eq!(log.line(&lookup(answer), now).as_deref(), line);
+        }
+    }
+
+    #[test]
+    fn says_what_is_left_out_and_who_did_not_answer() {
+        let mut partial = lookup(found(2));
+        partial.left_out = 7;
+        partial.names[0].v6 = Answer::Unknown("refused".into());
+        let names =
+            (0..5).map(|n| NameAnswer { name: format!("n{n}"), v4: Answer::Empty, v6: Answer::Empty });
+        partial.names.extend(names);
+        assert_eq!(
+            LookupLog::new().line(&partial, Instant::now()).unwrap(),
+            "discovery: 2 addresses where peers may be, which is the limit; 7 more are left out; kept what was known \
+             of app. (AAAA: refused), n0 (no address is published), n1 (no address is published) and 3 more names",
+        );
+    }
+
+    #[test]
+    fn cannot_be_made_to_flood_and_says_a_lasting_state_later() {
+        let mut log = LookupLog::new();
+        let began = Instant::now();
+        let flapping = (0..1000u32).map(|n| lookup(found(if n % 2 == 0 { 3 } else { 2 })));
+        let lines: Vec<String> = flapping.filter_map(|lookup| log.line(&lookup, began)).collect();
+        assert_eq!(lines.len(), LINES_MAX as usize);
+        assert!(lines[LINES_MAX as usize - 1].contains("change often"), "{lines:?}");
+        let lasting = lookup(found(9));
+        assert_eq!(log.line(&lasting, began + WINDOW / 2), None);
+        assert!(log.line(&lasting, began + WINDOW).is_some());
+        assert_eq!(log.line(&lasting, began + WINDOW), None);
+    }
+}

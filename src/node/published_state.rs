@@ -1,0 +1,208 @@
+//! What the driver publishes and the HTTP thread reads: the latest view, and when the driver last turned.
+
+use crate::election::{Moment, View};
+use crate::http::{Snapshot, Source};
+use crate::net::{Clock, Reading};
+use crate::telemetry::Metrics;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// A driver that has not turned for this long is held to be stuck: `/healthz` fails, and a restart is in order.
+const STUCK_AFTER: Duration = Duration::from_secs(5);
+
+/// The place between the driver and the HTTP thread.
+///
+/// The view is swapped as a whole, with role, epoch, leader and the lease's deadline in it. So no answer ever has the
+/// deadline of one epoch and the role of another, as a deadline in an atomic of its own could show. The lock is held for
+/// the swap of a pointer and a clock. If the driver is held up just there, the HTTP thread waits with it and reads the
+/// time only afterwards: the answer can come late, but never for a time that is over.
+pub(super) struct PublishedState {
+    turn: Mutex<Turn>,
+    listening: AtomicBool,
+    metrics: Metrics,
+}
+
+/// The driver's last turn.
+struct Turn {
+    /// What holds since then.
+    view: Arc<View>,
+    /// The driver's clock at the turn's beginning: the fast clock goes on from there.
+    begun: Clock,
+}
+
+impl PublishedState {
+    pub(super) fn new(view: View, begun: Clock, metrics: Metrics) -> PublishedState {
+        PublishedState {
+            turn: Mutex::new(Turn { view: Arc::new(view), begun }),
+            listening: AtomicBool::new(true),
+            metrics,
+        }
+    }
+
+    /// The metrics that it answers with.
+    pub(super) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// The driver has turned, and this view holds, or still the one before. The clock is that of the turn's beginning, so
+    /// that a pause in the middle of the turn counts as one.
+    pub(super) fn turned(&self, begun: Clock, view: Option<View>, listening: bool) {
+        self.listening.store(listening, Ordering::Relaxed);
+        let mut view = view.map(Arc::new);
+        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        turn.begun = begun;
+        if let Some(view) = &mut view {
+            std::mem::swap(&mut turn.view, view);
+        }
+        // The lock is free again before the former view is.
+        drop(turn);
+    }
+
+    fn health(&self, now: Moment, turned: Moment) -> Result<(), String> {
+        let silent = now.since(turned);
+        if silent > STUCK_AFTER {
+            return Err(format!("the driver has not turned for {} ms", silent.as_millis()));
+        }
+        if !self.listening.load(Ordering::Relaxed) {
+            return Err("the peer port does not listen".to_owned());
+        }
+        Ok(())
+    }
+
+    /// What holds now.
+    fn snapshot(&self) -> Snapshot {
+        self.snapshot_at(Reading::take)
+    }
+
+    /// The last turn is read first and the time last. A pause in between, of this thread or of the process, only makes the
+    /// answer look older than it is.
+    fn snapshot_at(&self, read: impl FnOnce() -> Reading) -> Snapshot {
+        let (view, begun) = {
+            let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+            (Arc::clone(&turn.view), turn.begun)
+        };
+        let reading = read();
+        let now = begun.fast_at(&reading);
+        let health = self.health(now, begun.fast());
+        // A suspend may have lasted longer than the host has measured. So no answer from before it stands, until the
+        // driver has turned.
+        let turned = if begun.suspended(&reading) { Moment::default() } else { begun.fast() };
+        Snapshot { view, now, turned, health }
+    }
+}
+
+/// The published state as the HTTP server's source.
+pub(super) struct Answers(pub(super) Arc<PublishedState>);
+
+impl Source for Answers {
+    fn snapshot(&self) -> Snapshot {
+        self.0.snapshot()
+    }
+
+    fn metrics(&self) -> String {
+        let snapshot = self.0.snapshot();
+        self.0.metrics.encode(&snapshot.view, snapshot.now, snapshot.turned)
+    }
+}
+
+/// The wall clock in milliseconds since 1970, for people; zero if it is set before that.
+pub(super) fn wall_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::election::{Incarnation, Incumbent, Peer, Priority, ProcessId, Role};
+    use std::net::{Ipv4Addr, SocketAddr};
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    /// A reading that takes no time, so much after the first one.
+    fn reading(boot: u64, raw: u64, mono: u64) -> Reading {
+        let mono = ms(7_000 + mono);
+        Reading { mono_before: mono, boot: ms(9_000 + boot), raw: ms(5_000 + raw), mono_after: mono }
+    }
+
+    /// A published state on which a leader's view stands for 1.5 s.
+    fn published_state() -> PublishedState {
+        let me = Peer {
+            id: ProcessId(uuid::Uuid::from_u128(1)),
+            incarnation: Incarnation(1),
+            name: "p1".to_owned(),
+            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 4041)),
+            priority: Priority::DEFAULT,
+            revision: String::new(),
+        };
+        let settings = crate::election::Settings { failure_timeout: ms(1_500), ..Default::default() };
+        let view = crate::election::Machine::new(settings, "c".to_owned(), me.clone(), None).view();
+        let leader = Some(Incumbent { peer: me, elected_at_ms: 0 });
+        let view = View { role: Role::Leading, leader, ..view };
+        PublishedState::new(view, Clock::new(reading(0, 0, 0)), Metrics::new("c"))
+    }
+
+    #[test]
+    fn an_answer_stands_as_long_as_both_clocks_allow() {
+        let table = [
+            ("at once", reading(0, 0, 0), true),
+            ("in time", reading(1_500, 1_500, 1_500), true),
+            ("late", reading(1_501, 1_501, 1_501), false),
+            ("slewed back", reading(1_376, 1_501, 1_376), false),
+            ("slewed forward", reading(1_501, 1_376, 1_501), false),
+            ("suspended for a second at least", reading(1_100, 100, 100), false),
+        ];
+        for (what, reading, leads) in table {
+            let snapshot = published_state().snapshot_at(|| reading);
+            assert_eq!(snapshot.view.leads(snapshot.now, snapshot.turned), leads, "{what}");
+            assert_eq!(snapshot.health, Ok(()), "{what}");
+        }
+    }
+
+    #[test]
+    fn the_metrics_are_those_of_the_view() {
+        let metrics = Answers(Arc::new(published_state())).metrics();
+        assert!(metrics.contains("bellwether_process_info{"), "{metrics}");
+    }
+
+    #[test]
+    fn after_a_suspend_the_next_turn_decides() {
+        let published_state = published_state();
+        let mut clock = Clock::new(reading(0, 0, 0));
+        let woken = reading(1_100, 100, 100);
+        clock.turn(woken);
+        published_state.turned(clock, None, true);
+        let snapshot = published_state.snapshot_at(|| woken);
+        assert!(snapshot.view.leads(snapshot.now, snapshot.turned));
+        // The view is what the machine has said in that turn.
+        let view = View { role: Role::Asking, leader: None, ..(*snapshot.view).clone() };
+        published_state.turned(clock, Some(view), true);
+        let snapshot = published_state.snapshot_at(|| woken);
+        assert_eq!(snapshot.view.role, Role::Asking);
+    }
+
+    #[test]
+    fn a_driver_that_does_not_turn_is_stuck_after_a_suspend_as_without_one() {
+        let published_state = published_state();
+        assert_eq!(published_state.snapshot_at(|| reading(5_000, 5_000, 5_000)).health, Ok(()));
+        assert!(published_state.snapshot_at(|| reading(5_001, 5_000, 5_001)).health.is_err());
+        assert_eq!(published_state.snapshot_at(|| reading(5_000, 10, 10)).health, Ok(()));
+        assert!(published_state.snapshot_at(|| reading(5_001, 10, 10)).health.is_err());
+    }
+
+    #[test]
+    fn the_time_is_read_after_the_turn() {
+        let published_state = published_state();
+        let mut clock = Clock::new(reading(0, 0, 0));
+        let snapshot = published_state.snapshot_at(|| {
+            // The driver turns between the two: the answer is that of the turn before, and too old.
+            clock.turn(reading(2_000, 2_000, 2_000));
+            published_state.turned(clock, None, true);
+            reading(2_000, 2_000, 2_000)
+        });
+        assert!(!snapshot.view.leads(snapshot.now, snapshot.turned));
+    }
+}

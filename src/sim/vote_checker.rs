@@ -1,0 +1,261 @@
+//! What voters have said in `--safety majority`, taken down from outside, and that requests, leases and configurations keep to
+//! it. A clause that is missing shows here at once; two leaders come of it only with bad luck on top.
+
+use super::checker::Rule;
+use super::clock::{MS, Ns, ns};
+use super::node::{Life, Node as Place};
+use crate::election::{
+    Body, ConfigVersion, Epoch, Instance, Message, ProcessId, Record, Role, Stage, View, VoteOutcome,
+    VoterConfig,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A broken rule, and how.
+pub(super) type Broken = (Rule, String);
+
+/// "I vote for no other process until then", as a voter has told it, or a candidate itself.
+#[derive(Clone, Copy, Debug)]
+struct Promise {
+    to: Instance,
+    epoch: Epoch,
+    /// On the voter's slow clock.
+    until: Ns,
+    /// The promise may be forgotten: a later incarnation has started since. Restarts wait for it all the same.
+    life: u32,
+}
+
+/// What was said so far. Everything is bounded by what happens in one run.
+#[derive(Debug, Default)]
+pub(super) struct VoteChecker {
+    /// Whether evidence of a crash frees a promise (`--crash-evidence release`): then promises are not looked at.
+    freed_by_evidence: bool,
+    /// The latest promise of each place to each process.
+    promises: BTreeMap<usize, Vec<Promise>>,
+    /// For which process each disk has voted in each epoch.
+    voted: BTreeMap<(usize, u32, Epoch), Instance>,
+    /// How often each process has asked for pre-votes, or was named in a resignation, more often than it has asked for votes.
+    may_request: BTreeMap<ProcessId, u32>,
+    /// The last epoch in which each life has asked for votes.
+    requested: BTreeMap<Life, Epoch>,
+    /// All configurations, and which places have ever stored each, or a later one.
+    configs: BTreeMap<ConfigVersion, VoterConfig>,
+    stored: BTreeMap<ConfigVersion, BTreeSet<usize>>,
+    /// Whose message each place takes in, or has last taken in, and the lease that it asks for.
+    hears: BTreeMap<usize, (Instance, Ns)>,
+    /// Which process has told which leader that it is ready to take over.
+    ready: BTreeSet<(ProcessId, ProcessId)>,
+}
+
+fn myself(place: &Place) -> Instance {
+    Instance { id: place.id(), incarnation: place.life().incarnation() }
+}
+
+impl VoteChecker {
+    pub(super) fn new(freed_by_evidence: bool) -> VoteChecker {
+        VoteChecker { freed_by_evidence, ..VoteChecker::default() }
+    }
+
+    /// Whether a process has voted for another, or for itself.
+    pub(super) fn any(&self) -> bool {
+        !self.voted.is_empty()
+    }
+
+    /// A message leaves.
+    pub(super) fn sent(&mut self, from: &Place, to: ProcessId, message: &Message) -> Option<Broken> {
+        let (me, life) = (myself(from), from.life());
+        match &message.body {
+            Body::VoteRequest(request) if request.ballot.stage == Stage::PreVote => {
+                *self.may_request.entry(me.id).or_default() += 1;
+                None
+            }
+            Body::VoteRequest(request) => {
+                let ballot = request.ballot;
+                if self.requested.insert(life, ballot.epoch) == Some(ballot.epoch) {
+                    return None;
+                }
+                let what = || format!("p-{} requests votes of epoch {}", from.place, ballot.epoch);
+                let left = self.may_request.get(&me.id).and_then(|left| left.checked_sub(1));
+                let Some(left) = left else {
+                    return Some((Rule::NoPreVote, format!("{}, and has asked for no pre-vote", what())));
+                };
+                self.may_request.insert(me.id, left);
+                let kept = self.keeps(from, me, what);
+                self.promise(from, me, ballot.epoch, Ns::from(ballot.lease_ms) * MS);
+                let first = *self.voted.entry((from.place, from.disks, ballot.epoch)).or_insert(me);
+                kept.or_else(|| {
+                    (first != me).then(|| (Rule::VotedTwice, format!("{}, having voted in it", what())))
+                })
+            }
+            Body::Vote { ballot, outcome: VoteOutcome::Granted, .. } if ballot.stage == Stage::Vote => {
+                let to = Instance { id: to, incarnation: ballot.incarnation };
+                let epoch = ballot.epoch;
+                let what = || format!("p-{} votes in epoch {epoch}", from.place);
+                let kept = self.keeps(from, to, what);
+                self.promise(from, to, epoch, Ns::from(ballot.lease_ms) * MS);
+                let first = *self.voted.entry((from.place, from.disks, epoch)).or_insert(to);
+                kept.or_else(|| {
+                    (first != to).then(|| (Rule::VotedTwice, format!("{} for a second process", what())))
+                })
+            }
+            Body::Renew { lease_ms, .. } => {
+                self.promise(from, me, message.epoch, Ns::from(*lease_ms) * MS);
+                None
+            }
+            Body::Renewed { promised: true, .. } => {
+                if let Some((leader, lease)) =
+                    self.hears.get(&from.place).copied().filter(|(by, _)| by.id == to)
+                {
+                    // What former incarnations have promised becomes part of the promise to this leader (clause 8).
+                    let promises = self.promises.entry(from.place).or_default();
+                    let former = promises.iter().filter(|p| p.life != from.starts).map(|p| p.until).max();
+                    promises.retain(|p| p.life == from.starts && p.to == leader);
+                    let rest = former.unwrap_or_default().saturating_sub(from.fed_slow());
+                    self.promise(from, leader, message.epoch, lease.max(rest));
+                }
+                None
+            }
+            Body::TransferReady { majority: true } => {
+                self.ready.insert((me.id, to));
+                None
+            }
+            Body::Resign { successor: Some(successor), leaving } => {
+                *self.may_request.entry(*successor).or_default() += 1;
+                let ready = *leaving || self.ready.contains(&(*successor, me.id));
+                let what =
+                    || format!("p-{} hands over to one that is not known to get a majority", from.place);
+                (!ready).then(|| (Rule::Unprepared, what()))
+            }
+            _ => None,
+        }
+    }
+
+    /// A voter votes: it must not have promised itself to another process, in this incarnation or a former one.
+    fn keeps(&self, voter: &Place, to: Instance, what: impl Fn() -> String) -> Option<Broken> {
+        let stands = |promise: &&Promise| promise.to != to && voter.fed_slow() < promise.until;
+        let promise =
+            self.promises.get(&voter.place)?.iter().find(stands).filter(|_| !self.freed_by_evidence)?;
+        let text = || format!("{}, and has promised another not to, in epoch {}", what(), promise.epoch);
+        Some((Rule::PromiseBroken, text()))
+    }
+
+    /// A promise for a lease, from the beginning of the voter's turn; never for less long than before. It takes the place
+    /// of this incarnation's promise to another process: that one's lease is over, or its epoch is.
+    fn promise(&mut self, voter: &Place, to: Instance, epoch: Epoch, lease: Ns) {
+        let until = voter.fed_slow() + lease;
+        let promises = self.promises.entry(voter.place).or_default();
+        let before = promises.iter().find(|p| p.life == voter.starts && p.to == to).map(|p| p.until);
+        promises.retain(|p| p.life != voter.starts);
+        promises.push(Promise {
+            to,
+            epoch,
+            until: until.max(before.unwrap_or_default()),
+            life: voter.starts,
+        });
+    }
+
+    fn free(&mut self, voter: usize, which: impl Fn(&Promise) -> bool) {
+        if let Some(promises) = self.promises.get_mut(&voter) {
+            promises.retain(|promise| !which(promise));
+        }
+    }
+
+    /// A voter takes in a message, which may free its promise (clause 9).
+    pub(super) fn heard(&mut self, voter: &Place, from: Instance, message: &Message) {
+        let lease_ms = match &message.body {
+            Body::VoteRequest(request) => request.ballot.lease_ms,
+            Body::Renew { lease_ms, .. } => *lease_ms,
+            _ => 0,
+        };
+        self.hears.insert(voter.place, (from, Ns::from(lease_ms) * MS));
+        if let Body::Resign { .. } = message.body {
+            let life = voter.starts;
+            self.free(voter.place, |promise| {
+                promise.life == life && promise.epoch <= message.epoch && promise.to == from
+            });
+        }
+    }
+
+    /// A record becomes durable. A configuration is first written by the leader that makes it.
+    pub(super) fn durable(&mut self, place: &Place, record: &Record) -> Option<Broken> {
+        let config = &record.vote.as_ref().filter(|vote| !vote.founding)?.config;
+        let version = config.version;
+        self.stored.entry(version).or_default().insert(place.place);
+        let broken = |how: &str| {
+            let what = format!(
+                "p-{} writes configuration {}.{}, {how}",
+                place.place, version.epoch, version.version
+            );
+            Some((Rule::ConfigChange, what))
+        };
+        if let Some(known) = self.configs.get(&version) {
+            let first_start = version == ConfigVersion::default();
+            return if known == config || first_start { None } else { broken("which is another's") };
+        }
+        self.configs.insert(version, config.clone());
+        let before = ConfigVersion { version: version.version.checked_sub(1)?, ..version };
+        let Some(former) = self.configs.get(&before) else {
+            return broken("and no leader of that epoch has committed the one before");
+        };
+        let voters = former.voters.symmetric_difference(&config.voters).count();
+        let lease = (former.lease_ms, former.bound_ms) != (config.lease_ms, config.bound_ms);
+        if voters + usize::from(lease) != 1 {
+            return broken("in which more than one thing is new");
+        }
+        let raised = config.lease_ms > former.lease_ms && config.lease_ms > former.bound_ms;
+        let lowered = config.bound_ms < former.bound_ms && former.lease_ms > config.bound_ms;
+        if raised || lowered {
+            return broken("in which the lease is changed in one step");
+        }
+        let by: BTreeSet<usize> =
+            self.stored.range(before..).flat_map(|(_, places)| places).copied().collect();
+        let by = by.iter().filter(|place| former.voters.contains(&format!("p-{place}"))).count();
+        if 2 * by <= former.voters.len() { broken("and the one before is not committed") } else { None }
+    }
+
+    /// A leader shows another view: all the time that it counts on is promised to it by a majority.
+    pub(super) fn counts_on(
+        &mut self,
+        now: Ns,
+        places: &[Place],
+        place: usize,
+        view: &View,
+    ) -> Option<Broken> {
+        let leader = &places[place];
+        let before = leader.view.as_ref().filter(|before| before.role == Role::Leading);
+        let me = myself(leader);
+        if view.role != Role::Leading {
+            if before.is_some() {
+                // It has stopped: nothing is left to be kept.
+                self.free(place, |promise| promise.to == me);
+            }
+            return None;
+        }
+        let until = view.valid_until?;
+        if self.freed_by_evidence || before.is_some_and(|before| before.valid_until == Some(until)) {
+            return None;
+        }
+        let (asked, turned) = leader.asked(now);
+        if !view.leads(asked, turned) {
+            // Shown too late by a driver that was held up, or after a suspend: it answers no.
+            return None;
+        }
+        let ends = leader.clock.when_raw(now, ns(until.since(asked)));
+        let covered = |view: &View| {
+            let Some(config) = view.voting.as_ref().and_then(|voting| voting.config.as_ref()) else {
+                return false;
+            };
+            let holds = |voter: &&Place| {
+                let to_me = self.promises.get(&voter.place).into_iter().flatten().filter(|p| p.to == me);
+                let shown = ns(voter.time.slow_at(&voter.clock.reading(now)).0);
+                let over = |p: &Promise| voter.clock.when_raw(now, p.until.saturating_sub(shown));
+                voter.place == place || to_me.into_iter().any(|p| over(p) >= ends)
+            };
+            let held = places.iter().filter(|p| config.voters.contains(&p.name)).filter(holds).count();
+            held >= config.majority()
+        };
+        // A lease may have been extended by the configuration that was changed in the same turn.
+        let ok = covered(view) || before.is_some_and(covered);
+        let what = || format!("p-{place} counts on leading epoch {} for longer than promised", view.epoch);
+        (!ok).then(|| (Rule::NotPromised, what()))
+    }
+}

@@ -1,0 +1,429 @@
+//! The event log: the election's notes as lines for a person on call, and as counts.
+//!
+//! Notes follow from what peers do, so every kind of line has a limit of its own: no peer can flood the log.
+
+use super::escape::value;
+use super::founding::founding_refused;
+use super::metrics::Metrics;
+use crate::election::{Epoch, MEMBERS_MAX, Moment, Note, Peer, Reason, Stage};
+use crate::net::LineLimit;
+use log::Level;
+use std::time::Duration;
+
+/// How many hexadecimal digits of an id people are shown; enough to tell the members of a cluster apart.
+const ID_DIGITS: usize = 8;
+
+/// Turns notes into lines and counts, in the order in which they happened.
+pub struct EventLog {
+    metrics: Metrics,
+    /// Since when no leader is known; none while there is one.
+    leaderless_since: Option<Moment>,
+    /// Since when this process takes part in an election.
+    contesting_since: Option<Moment>,
+    limits: Limits,
+}
+
+/// The limits by kind of line. Elections come by the dozen where nobody can win, so all but the first few of them
+/// tell nothing new. A whole cluster may come or go at once, and that is worth its lines.
+struct Limits {
+    asking: LineLimit,
+    contesting: LineLimit,
+    contested: LineLimit,
+    nobody: LineLimit,
+    leader: LineLimit,
+    member: LineLimit,
+    refused: LineLimit,
+    voting: LineLimit,
+    differs: LineLimit,
+}
+
+/// A line, and which limit it falls under.
+struct Line<'a> {
+    limit: &'a mut LineLimit,
+    level: Level,
+    text: String,
+}
+
+impl EventLog {
+    /// One that counts in these metrics.
+    pub fn new(metrics: Metrics) -> EventLog {
+        let minute = Duration::from_secs(60);
+        let limits = Limits {
+            asking: LineLimit::new(5, minute),
+            contesting: LineLimit::new(3, minute),
+            contested: LineLimit::new(3, minute),
+            nobody: LineLimit::new(3, minute),
+            leader: LineLimit::new(20, minute / 5),
+            member: LineLimit::new(64, minute / 30),
+            refused: LineLimit::new(5, minute),
+            voting: LineLimit::new(10, minute / 5),
+            differs: LineLimit::new(5, minute),
+        };
+        EventLog { metrics, leaderless_since: None, contesting_since: None, limits }
+    }
+
+    /// Takes down what happened at `now`: one line at most, and the counts.
+    pub fn note(&mut self, note: &Note, now: Moment) {
+        if let Some((level, text)) = self.line(note, now) {
+            log::log!(level, "{text}");
+        }
+    }
+
+    /// Counts, and says what is to be logged.
+    fn line(&mut self, note: &Note, now: Moment) -> Option<(Level, String)> {
+        let line = self.told(note, now);
+        let held_back = line.limit.allow(now)?;
+        let (level, mut text) = (line.level, line.text);
+        if held_back > 0 {
+            text += &format!(" not_shown={held_back}");
+        }
+        if matches!(note, Note::Leader { .. } | Note::Leaderless { .. }) {
+            // Elections after a change are news again. The change was admitted, so this cannot lift their limit.
+            self.limits.contesting.reset();
+            self.limits.contested.reset();
+            self.limits.nobody.reset();
+        }
+        Some((level, text))
+    }
+
+    fn told(&mut self, note: &Note, now: Moment) -> Line<'_> {
+        let limits = &mut self.limits;
+        let (limit, level, text) = match note {
+            Note::Asking { paused: None, expect } => {
+                // This is where the look-out for a leader begins.
+                self.leaderless_since.get_or_insert(now);
+                self.metrics.leaderless(now, Some(true));
+                let wait = if *expect > 1 { format!(" waits_for={expect}") } else { String::new() };
+                (&mut limits.asking, Level::Info, format!("asking the peers who leads{wait}"))
+            }
+            Note::Asking { paused: Some(paused), .. } => {
+                self.metrics.pause();
+                let text = format!(
+                    "this process did not run for a while, and asks the peers who leads before it answers again \
+                     paused={}",
+                    took(*paused)
+                );
+                (&mut limits.asking, Level::Warn, text)
+            }
+            Note::Contesting { reason } => {
+                self.contesting_since.get_or_insert(now);
+                let text = format!("election begins reason={}", reason.name());
+                (&mut limits.contesting, Level::Info, text)
+            }
+            Note::Contested { outcome } => {
+                let lasted = self.contesting_since.take().map(|since| now.since(since));
+                self.metrics.election(*outcome, lasted);
+                let lasted = lasted.map_or_else(String::new, |lasted| format!(" duration={}", took(lasted)));
+                let text = format!("election ends outcome={}{lasted}", outcome.name());
+                (&mut limits.contested, Level::Info, text)
+            }
+            Note::NobodyEligible => {
+                let text =
+                    "nobody can lead: every live member has priority 0; give one of them another --priority";
+                (&mut limits.nobody, Level::Warn, text.to_owned())
+            }
+            Note::Leader { peer, epoch, reason, me } => {
+                let gap = self.leaderless_since.take().map(|since| now.since(since));
+                self.metrics.leaderless(now, Some(false));
+                self.metrics.leader_change(*reason);
+                let text = leader_line(peer, *epoch, *reason, *me, gap);
+                (&mut limits.leader, Level::Info, text)
+            }
+            Note::Leaderless { former, epoch, reason, me, since } => {
+                self.leaderless_since.get_or_insert(*since);
+                self.metrics.leaderless(*since, Some(true));
+                let planned =
+                    matches!(reason, Reason::Resign | Reason::Handover | Reason::Superseded | Reason::Start);
+                let (level, what) = match (me, planned) {
+                    (true, true) => (Level::Info, "this process leads no longer"),
+                    (true, false) => (Level::Warn, "this process leads no longer"),
+                    (false, true) => (Level::Info, "the leader has stepped down"),
+                    (false, false) => (Level::Warn, "the leader is lost"),
+                };
+                let text = format!("{what} {} epoch={epoch} reason={}", who(former), reason.name());
+                (&mut limits.leader, level, text)
+            }
+            Note::MemberUp(peer) => (
+                &mut limits.member,
+                Level::Info,
+                format!("member is up {} priority={}", who(peer), peer.priority.0),
+            ),
+            Note::MemberFailed { peer, reason } => {
+                let reason = reason.map_or("told_by_the_leader", Reason::name);
+                let text = format!("member failed {} reason={reason}", who(peer));
+                (&mut limits.member, Level::Warn, text)
+            }
+            Note::MemberGone(peer) => {
+                (&mut limits.member, Level::Info, format!("member is gone {}", who(peer)))
+            }
+            Note::SameName { known, other } => {
+                let text = format!(
+                    "two live processes have one name, and people cannot tell them apart; give one of them another \
+                     --name {} other_id={} other_address={}",
+                    who(known),
+                    id(other),
+                    other.address
+                );
+                (&mut limits.refused, Level::Warn, text)
+            }
+            Note::LeadsAlone { others } => {
+                let text = format!(
+                    "this process leads alone: nobody has answered at the other addresses where peers may be \
+                     others={others}"
+                );
+                (&mut limits.leader, Level::Warn, text)
+            }
+            Note::TooManyMembers(peer) => {
+                let text = format!(
+                    "the cluster is full, and a peer is not taken in most={MEMBERS_MAX} {}",
+                    who(peer)
+                );
+                (&mut limits.refused, Level::Warn, text)
+            }
+            Note::Resigning { successor, reason } => {
+                let what = match reason {
+                    Reason::Handover => "handing over to a member of higher priority",
+                    _ if successor.is_some() => "told to stop, and handing over",
+                    _ => "told to stop, with nobody to hand over to",
+                };
+                let text =
+                    successor.as_ref().map_or_else(|| what.to_owned(), |s| format!("{what} {}", who(s)));
+                (&mut limits.leader, Level::Info, text)
+            }
+            Note::Recovering => {
+                let text = "this voter has no vote yet: it asks the other voters what it may have forgotten";
+                (&mut limits.voting, Level::Warn, text.to_owned())
+            }
+            Note::Recovered(epoch) => {
+                (&mut limits.voting, Level::Info, format!("this voter votes from now on epoch={epoch}"))
+            }
+            Note::FoundingRefused(founding) => {
+                (&mut limits.voting, Level::Error, founding_refused(*founding))
+            }
+            Note::RestartGrace(wait) => {
+                let text = format!(
+                    "this voter was restarted and may have forgotten a promise: it votes for no process before that is \
+                     over, or before it hears from a leader wait={}",
+                    took(*wait)
+                );
+                (&mut limits.voting, Level::Info, text)
+            }
+            Note::Denied { voter, stage, denial } => {
+                let asked = match stage {
+                    Stage::PreVote => "pre-vote",
+                    Stage::Vote => "vote",
+                };
+                let text = format!("vote denied {} asked={asked} denial={}", who(voter), denial.name());
+                (&mut limits.contesting, Level::Debug, text)
+            }
+            Note::VotersChanged(config) => {
+                let names: Vec<&str> = config.voters.iter().map(String::as_str).collect();
+                let text = format!(
+                    "voters={} config_epoch={} config_version={}",
+                    names.join(","),
+                    config.version.epoch,
+                    config.version.version
+                );
+                (&mut limits.voting, Level::Info, text)
+            }
+            Note::LeaseInUse { lease_ms, bound_ms, given_ms } => {
+                let values = format!("lease={lease_ms}ms bound={bound_ms}ms given={given_ms}ms");
+                if lease_ms == given_ms {
+                    (&mut limits.voting, Level::Info, format!("the voters' lease {values}"))
+                } else {
+                    let text = format!(
+                        "this process was started with another --lease than the voters use; the lease changes when a \
+                         majority of them has the same other one {values}"
+                    );
+                    (&mut limits.differs, Level::Warn, text)
+                }
+            }
+            Note::VotersDiffer(peer) => {
+                let text = format!(
+                    "a peer was started with other --voters; the voters change when a majority of them agrees {}",
+                    who(peer)
+                );
+                (&mut limits.differs, Level::Warn, text)
+            }
+        };
+        Line { limit, level, text }
+    }
+}
+
+fn leader_line(peer: &Peer, epoch: Epoch, reason: Reason, me: bool, gap: Option<Duration>) -> String {
+    let what = if me { "this process leads now" } else { "there is a leader" };
+    let gap = gap.map_or_else(String::new, |gap| format!(" leaderless={}", took(gap)));
+    format!("{what} {} epoch={epoch} reason={}{gap}", who(peer), reason.name())
+}
+
+/// A peer as key-value pairs.
+fn who(peer: &Peer) -> String {
+    format!("name={} id={} address={}", value(&peer.name), id(peer), peer.address)
+}
+
+/// The beginning of its id.
+fn id(peer: &Peer) -> String {
+    peer.id.to_string().chars().take(ID_DIGITS).collect()
+}
+
+/// A duration with the digits that tell something: failovers take milliseconds, outages seconds.
+fn took(duration: Duration) -> String {
+    if duration < Duration::from_secs(1) {
+        format!("{:.1}ms", duration.as_secs_f64() * 1000.0)
+    } else {
+        format!("{:.3}s", duration.as_secs_f64())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::election::{Incarnation, Outcome, Priority, ProcessId, Role, View};
+
+    fn at(ms: u64) -> Moment {
+        Moment(Duration::from_millis(ms))
+    }
+
+    fn peer(name: &str) -> Peer {
+        Peer {
+            id: ProcessId(uuid::Uuid::from_u128(0xabcdef01_0000_4000_8000_000000000000)),
+            incarnation: Incarnation(1),
+            name: name.to_owned(),
+            address: "10.0.0.2:4041".parse().unwrap(),
+            priority: Priority(100),
+            revision: String::new(),
+        }
+    }
+
+    fn leader(name: &str, reason: Reason) -> Note {
+        Note::Leader { peer: peer(name), epoch: Epoch(8), reason, me: false }
+    }
+
+    fn lost(name: &str) -> Note {
+        Note::Leaderless {
+            former: peer(name),
+            epoch: Epoch(7),
+            reason: Reason::Crash,
+            me: false,
+            since: Moment(Duration::from_secs(1)),
+        }
+    }
+
+    fn event_log() -> EventLog {
+        EventLog::new(Metrics::new("web"))
+    }
+
+    #[test]
+    fn tells_a_failover() {
+        let mut event_log = event_log();
+        let mut tell = |note: &Note, ms: u64| event_log.line(note, at(ms)).unwrap();
+        let who = "name=web-2 id=abcdef01 address=10.0.0.2:4041";
+        assert_eq!(
+            tell(&leader("web-2", Reason::Start), 0),
+            (Level::Info, format!("there is a leader {who} epoch=8 reason=start"))
+        );
+        assert_eq!(
+            tell(&lost("web-2"), 1000),
+            (Level::Warn, format!("the leader is lost {who} epoch=7 reason=crash"))
+        );
+        assert_eq!(tell(&Note::Contesting { reason: Reason::Crash }, 1001).1, "election begins reason=crash");
+        assert_eq!(
+            tell(&Note::Contested { outcome: Outcome::Won }, 1013).1,
+            "election ends outcome=won duration=12.0ms"
+        );
+        let won = Note::Leader { peer: peer("web-1"), epoch: Epoch(8), reason: Reason::Crash, me: true };
+        assert_eq!(
+            tell(&won, 1014).1,
+            "this process leads now name=web-1 id=abcdef01 address=10.0.0.2:4041 epoch=8 reason=crash \
+             leaderless=14.0ms"
+        );
+    }
+
+    #[test]
+    fn a_name_cannot_pass_for_more() {
+        let (_, line) = event_log().line(&Note::MemberUp(peer("a epoch=9\nERROR")), at(0)).unwrap();
+        assert!(line.starts_with(r#"member is up name="a epoch=9\nERROR" id="#), "{line}");
+    }
+
+    #[test]
+    fn counts_what_it_tells() {
+        let mut event_log = event_log();
+        for (note, ms) in [
+            (Note::Asking { paused: None, expect: 0 }, 1000),
+            (Note::Contesting { reason: Reason::Start }, 2000),
+            (Note::Contested { outcome: Outcome::Unfinished }, 3000),
+            (Note::Contested { outcome: Outcome::Lost }, 3500),
+            (leader("web-2", Reason::Start), 4000),
+            (Note::Asking { paused: Some(Duration::from_secs(9)), expect: 0 }, 5000),
+        ] {
+            event_log.line(&note, at(ms)).unwrap();
+        }
+        let view = View {
+            cluster: "web".to_owned(),
+            me: peer("web-0"),
+            role: Role::Following,
+            epoch: Epoch(8),
+            leader: None,
+            members: Vec::new(),
+            valid_until: None,
+            voting: None,
+            stands_for: Duration::from_secs(1),
+        };
+        let text = event_log.metrics.encode(&view, at(6000), at(6000));
+        for line in [
+            "bellwether_leaderless_seconds_total 3",
+            r#"bellwether_leader_changes_total{reason="start"} 1"#,
+            r#"bellwether_elections_total{outcome="unfinished"} 1"#,
+            r#"bellwether_elections_total{outcome="lost"} 1"#,
+            "bellwether_election_duration_seconds_count 1",
+            "bellwether_election_duration_seconds_sum 1",
+            "bellwether_pauses_total 1",
+        ] {
+            assert!(text.lines().any(|l| l == line), "{line} is not in\n{text}");
+        }
+    }
+
+    #[test]
+    fn elections_that_nobody_wins_are_told_a_few_times_and_then_once_a_minute() {
+        let mut event_log = event_log();
+        let again = Note::Contesting { reason: Reason::Silence };
+        let told = |event_log: &mut EventLog, from_s: u64| -> Vec<String> {
+            (from_s..from_s + 90)
+                .filter_map(|s| event_log.line(&again, at(s * 1000)))
+                .map(|line| line.1)
+                .collect()
+        };
+        let first = told(&mut event_log, 0);
+        assert_eq!(first.len(), 4);
+        assert_eq!(first[3], "election begins reason=silence not_shown=57");
+        event_log.line(&leader("web-2", Reason::Silence), at(90_000)).unwrap();
+        assert_eq!(told(&mut event_log, 91).len(), 4);
+    }
+
+    #[test]
+    fn no_note_floods_the_log() {
+        let notes = [
+            Note::Asking { paused: None, expect: 0 },
+            Note::Asking { paused: Some(Duration::from_secs(2)), expect: 0 },
+            Note::Contesting { reason: Reason::Crash },
+            Note::Contested { outcome: Outcome::Unfinished },
+            Note::NobodyEligible,
+            leader("a", Reason::Superseded),
+            lost("a"),
+            Note::MemberUp(peer("a")),
+            Note::MemberFailed { peer: peer("a"), reason: Some(Reason::Crash) },
+            Note::MemberGone(peer("a")),
+            Note::SameName { known: peer("a"), other: peer("a") },
+            Note::TooManyMembers(peer("a")),
+            Note::Resigning { successor: None, reason: Reason::Resign },
+        ];
+        // All of them, ten times a second, for an hour.
+        let mut event_log = event_log();
+        let lines = (0..36_000u64)
+            .flat_map(|i| notes.iter().map(move |note| (note, i * 100)))
+            .filter(|(note, ms)| event_log.line(note, at(*ms)).is_some())
+            .count();
+        let a_minute = lines / 60;
+        assert!(a_minute < 120, "{a_minute} lines a minute");
+    }
+}

@@ -1,0 +1,99 @@
+//! Links that are sought, and links that a message waits for.
+
+use super::dial::{Answer, dial};
+use super::duplicate_identity::{find_duplicate, refusal, say_bye};
+use super::link_table::Dialled;
+use super::session::hand_over;
+use super::{Inner, Report};
+use crate::election::ProcessId;
+use crate::net::boottime;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+/// How long the seeking thread sleeps at most.
+const SEEK_EVERY: Duration = Duration::from_secs(1);
+
+/// Dials what is sought, until the transport is closed.
+pub(super) fn seek(inner: &Arc<Inner>) {
+    loop {
+        let mut table = inner.table();
+        if table.closed() {
+            return;
+        }
+        let now = boottime();
+        let (due, next) = table.due(now);
+        if due.is_empty() {
+            let wait = next.map_or(SEEK_EVERY, |next| next.since(now)).min(SEEK_EVERY);
+            drop(
+                inner
+                    .seek_changed
+                    .wait_timeout(table, wait.max(Duration::from_millis(1)))
+                    .unwrap_or_else(PoisonError::into_inner),
+            );
+            continue;
+        }
+        drop(table);
+        for address in due {
+            begin(inner, address);
+        }
+    }
+}
+
+/// Dials an address, already marked as being dialled, on a thread of the pool.
+pub(super) fn begin(inner: &Arc<Inner>, address: SocketAddr) {
+    let job = Arc::clone(inner);
+    let begun = inner.dials.run(move || {
+        let outcome = match dial(&job, address) {
+            Ok(Answer::Peer { peer, stream, rest }) => match find_duplicate(&job, &peer) {
+                None => hand_over(&job, *peer, stream, rest),
+                Some(known) => {
+                    job.warn(format_args!("{}", refusal(&known, &peer).1));
+                    say_bye(&stream);
+                    Dialled::Hopeless
+                }
+            },
+            Ok(Answer::Self_) => {
+                job.report(Report::ReachedSelf(address));
+                Dialled::Hopeless
+            }
+            Ok(Answer::Refused(why)) => {
+                job.warn(format_args!("{why}"));
+                Dialled::Hopeless
+            }
+            Err(error) => {
+                if error.kind() == ErrorKind::ConnectionRefused {
+                    job.report(Report::Refused(address));
+                }
+                Dialled::Failed
+            }
+        };
+        job.dial_over(address, outcome);
+    });
+    if begun.is_err() {
+        inner.dial_over(address, Dialled::Failed);
+    }
+}
+
+impl Inner {
+    /// Keeps the frame and dials for it, unless a dial is under way.
+    pub(super) fn send_by_dialling(self: &Arc<Inner>, to: ProcessId, address: SocketAddr, frame: Vec<u8>) {
+        if self.table().wait(to, address, frame) {
+            begin(self, address);
+        } else {
+            // A link may have come up between the look for one and now; its own hand-over of what waits was then too
+            // early for this frame. Each line takes the lock anew: it must not be held by the one before.
+            let linked = !self.table().links(to).is_empty();
+            let waiting = if linked { self.table().take_waiting(to) } else { Vec::new() };
+            for frame in waiting {
+                self.write(to, &frame);
+            }
+        }
+    }
+
+    pub(super) fn dial_over(&self, address: SocketAddr, outcome: Dialled) {
+        self.table().dialled(address, outcome, boottime());
+        self.seek_changed.notify_one();
+    }
+}

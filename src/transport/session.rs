@@ -1,0 +1,117 @@
+//! The life of a link, from the handshake to what its end says about the peer.
+
+use super::dial::{Answer, dial_through};
+use super::link::{End, LOOK_EVERY, Link, read};
+use super::link_table::Dialled;
+use super::{Inner, Report};
+use crate::election::Peer;
+use crate::wire;
+use std::io::ErrorKind;
+use std::net::TcpStream;
+use std::sync::Arc;
+
+/// Takes a checked connection into the table and reads it to its end, on a thread of the link pool. `received` holds
+/// bytes that came after the peer's Hello.
+pub(super) fn serve(inner: &Arc<Inner>, peer: Peer, stream: TcpStream, received: Vec<u8>) {
+    let (id, incarnation, address) = (peer.id, peer.incarnation, peer.address);
+    if prepare(inner, &stream).is_err() {
+        return;
+    }
+    let link = Arc::new(Link::new(peer.clone(), stream));
+    let (former, waiting) = {
+        let mut table = inner.table();
+        (table.former(id, incarnation), table.add(&link))
+    };
+    let Some(waiting) = waiting else {
+        if !inner.table().closed() {
+            let name = &peer.name;
+            inner.warn(format_args!(
+                "a connection with {name:?} ({id}, {address}) was given up: too many are open"
+            ));
+        }
+        return link.say_bye();
+    };
+    // Another incarnation has come: the one before is gone, and that is this link's doing to report, in order. Where votes are
+    // counted that proves nothing: this thread may have been held up, and it is the former life that comes late.
+    let crashed = inner.settings.safety != wire::Level::Majority;
+    for old in former {
+        old.cut();
+        inner.report(Report::Closed { id, incarnation: old.peer.incarnation, crashed });
+    }
+    inner.report(Report::Opened(peer));
+    for frame in waiting {
+        link.write(&frame);
+    }
+    let end = read(inner, &link, received);
+    let deliberate = link.closing() || matches!(end, End::Deliberate);
+    inner.table().remove(&link);
+    link.cut();
+    let crashed = match end {
+        End::Protocol(what) => {
+            inner.warn(format_args!(
+                "the connection with {:?} ({id}, {address}) was closed: {what}",
+                link.peer.name
+            ));
+            false
+        }
+        _ if deliberate => false,
+        _ => evidence(inner, &link.peer),
+    };
+    inner.report(Report::Closed { id, incarnation, crashed });
+    if crashed {
+        // Its other links are over too. Were they kept, and the evidence wrong (something on the path refuses in its
+        // name), nobody would ever seek a link with it again.
+        for other in inner.table().links(id).iter().filter(|other| other.peer.incarnation == incarnation) {
+            other.cut();
+        }
+    }
+    inner.seek_changed.notify_one();
+}
+
+/// Deadlines and limits of a socket that will be a link.
+fn prepare(inner: &Inner, stream: &TcpStream) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(LOOK_EVERY))?;
+    let socket = socket2::SockRef::from(stream);
+    // Room for a whole membership list besides what is under way, so that a write never has to wait.
+    socket.set_send_buffer_size(2 * wire::FRAME_BYTES_MAX)?;
+    // Without this, a link over a cut network lives for a quarter of an hour and is slow for minutes after.
+    socket.set_tcp_user_timeout(Some(inner.settings.unacknowledged_max))
+}
+
+/// Gives a checked connection to a thread that reads it.
+pub(super) fn hand_over(inner: &Arc<Inner>, peer: Peer, stream: TcpStream, rest: Vec<u8>) -> Dialled {
+    let job = Arc::clone(inner);
+    let id = peer.id;
+    match inner.links.run(move || serve(&job, peer, stream, rest)) {
+        Ok(()) => Dialled::Linked(id),
+        Err(saturated) => {
+            inner.warn(format_args!("a connection was given up: {saturated}"));
+            Dialled::Failed
+        }
+    }
+}
+
+/// Gathers evidence about a peer whose link ended unannounced: whether it crashed. A fresh dial at once tells: 150 ms
+/// later, in a pod that is being deleted, nothing would be left to refuse it.
+///
+/// Refused: it is gone. Answered by another incarnation: it is gone, and that is a new link. Answered by the same one:
+/// a blip, and a new link. Silence: nothing is known.
+pub(super) fn evidence(inner: &Arc<Inner>, peer: &Peer) -> bool {
+    if !inner.table().probe(peer.id, peer.incarnation) {
+        return false;
+    }
+    let crashed = match dial_through(inner, peer.address) {
+        Ok(Answer::Peer { peer: found, stream, rest }) => {
+            let same_life = found.id == peer.id && found.incarnation == peer.incarnation;
+            hand_over(inner, *found, stream, rest);
+            !same_life
+        }
+        // The address is this process's own by now, or was never that peer's from here.
+        Ok(Answer::Self_) => false,
+        Ok(Answer::Refused(_)) => false,
+        Err(error) => error.kind() == ErrorKind::ConnectionRefused,
+    };
+    inner.table().probed(peer.id, peer.incarnation);
+    crashed
+}

@@ -1,0 +1,25 @@
+//! What has to hold for real processes, on loopback and with the program as it is built.
+//!
+//! `cargo test --test processes` runs what takes a minute; `-- --ignored` the same for longer, and what needs root.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod bad_input;
+mod clocks;
+mod clusters;
+mod demo;
+mod ending;
+mod failover;
+mod harness;
+mod hostile;
+mod majority;
+mod pauses;
+mod resources;
+mod rollout;
+mod rollout_majority;
+mod rounds;
+mod state;
+mod usage;
+mod voters;
+#[path = "../support/wait.rs"]
+mod wait;

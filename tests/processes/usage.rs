@@ -1,0 +1,91 @@
+//! What processes use of memory and processor time, from `/proc`. Shared by the tests and the benchmark.
+
+use bellwether::demo::process_cluster::ProcessCluster;
+use std::time::{Duration, Instant};
+
+/// The unit of processor time in `/proc`: a hundredth of a second, on every architecture that matters here.
+const TICK: Duration = Duration::from_millis(10);
+
+/// One process at one moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usage {
+    /// Resident memory, the program's own pages and those of its file.
+    pub resident_kib: u64,
+    /// Of it, what is no file's.
+    pub anonymous_kib: u64,
+    /// The most that it ever was.
+    pub resident_peak_kib: u64,
+    pub threads: u64,
+    /// Processor time so far.
+    pub cpu: Duration,
+}
+
+impl Usage {
+    /// What the kernel says of a process.
+    pub fn of(pid: u32) -> Result<Usage, String> {
+        let read = |file: &str| {
+            std::fs::read_to_string(format!("/proc/{pid}/{file}"))
+                .map_err(|e| format!("{file} of {pid}: {e}"))
+        };
+        let status = read("status")?;
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let number = line.and_then(|l| l.trim_start_matches(':').split_whitespace().next());
+            number.and_then(|n| n.parse().ok()).ok_or_else(|| format!("/proc/{pid}/status has no {name}"))
+        };
+        // After the program's name in brackets: state is the first, utime the 12th, stime the 13th.
+        let stat = read("stat")?;
+        let after = stat.rsplit_once(") ").map(|(_, after)| after).unwrap_or_default();
+        let ticks: u64 =
+            after.split_whitespace().skip(11).take(2).filter_map(|n| n.parse::<u64>().ok()).sum();
+        Ok(Usage {
+            resident_kib: field("VmRSS")?,
+            anonymous_kib: field("RssAnon")?,
+            resident_peak_kib: field("VmHWM")?,
+            threads: field("Threads")?,
+            cpu: TICK * u32::try_from(ticks).unwrap_or(u32::MAX),
+        })
+    }
+}
+
+/// What the processes of a cluster used while nobody asked them anything.
+pub struct Idle {
+    watched: Duration,
+    before: Vec<Usage>,
+    after: Vec<Usage>,
+}
+
+/// Leaves a cluster alone for a while.
+pub fn idle(processes: &ProcessCluster, watched: Duration) -> Result<Idle, String> {
+    let all = || processes.running().into_iter().filter_map(|p| processes.pid(p)).map(Usage::of).collect();
+    processes.ask_every(None);
+    let began = Instant::now();
+    let before: Result<Vec<Usage>, String> = all();
+    std::thread::sleep(watched);
+    let after: Result<Vec<Usage>, String> = all();
+    Ok(Idle { watched: began.elapsed(), before: before?, after: after? })
+}
+
+impl Idle {
+    pub fn resident_kib_max(&self) -> u64 {
+        self.after.iter().map(|u| u.resident_kib).max().unwrap_or_default()
+    }
+
+    pub fn resident_peak_kib_max(&self) -> u64 {
+        self.after.iter().map(|u| u.resident_peak_kib).max().unwrap_or_default()
+    }
+
+    pub fn anonymous_kib_max(&self) -> u64 {
+        self.after.iter().map(|u| u.anonymous_kib).max().unwrap_or_default()
+    }
+
+    pub fn threads_max(&self) -> u64 {
+        self.after.iter().map(|u| u.threads).max().unwrap_or_default()
+    }
+
+    /// The share of a core of the busiest process.
+    pub fn cpu_percent_max(&self) -> f64 {
+        let spent = self.before.iter().zip(&self.after).map(|(b, a)| a.cpu.saturating_sub(b.cpu));
+        100.0 * spent.max().unwrap_or_default().as_secs_f64() / self.watched.as_secs_f64()
+    }
+}

@@ -1,0 +1,567 @@
+//! Rules of one machine that is fed by hand: membership, heartbeats, starts, and leaders that meet.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use bellwether::election::{
+    Action, Body, Entry, Epoch, Event, Founding, Incarnation, Incumbent, KnownPeers, MEMBERS_MAX, Machine,
+    MembershipVersion, Message, Moment, Now, Peer, Priority, Role, Safety, Settings, State, Timer,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use support::world::{address, id, number, peer};
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+/// One process, driven by hand; what it sends is what comes back.
+struct Alone {
+    machine: Machine,
+    now: Duration,
+    /// What was last armed, from when it was.
+    timers: BTreeMap<Timer, Duration>,
+    /// When these are due.
+    due: BTreeMap<Timer, Duration>,
+    /// How often it has written its record.
+    records: usize,
+    /// Where its peers were, as it was last kept.
+    known: Option<KnownPeers>,
+}
+
+impl Alone {
+    fn new(k: usize) -> Alone {
+        Alone::started(Machine::new(Settings::default(), "test".to_string(), peer(k), None))
+    }
+
+    fn started(machine: Machine) -> Alone {
+        let (timers, due) = (BTreeMap::new(), BTreeMap::new());
+        let mut alone = Alone { machine, now: ms(0), timers, due, records: 0, known: None };
+        alone.feed(Event::Start);
+        alone
+    }
+
+    /// Lets time pass, in steps in which no timer is late.
+    fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        while self.now < end {
+            let first = self.due.iter().map(|(timer, due)| (*due, *timer)).min();
+            let turn = self.now + ms(100);
+            match first {
+                Some((due, timer)) if due <= turn.min(end) => {
+                    self.now = self.now.max(due);
+                    self.due.remove(&timer);
+                    self.feed(Event::Timer(timer));
+                }
+                _ => {
+                    self.now = turn.min(end);
+                    self.feed(Event::Turn);
+                }
+            }
+        }
+    }
+
+    /// p1, which follows p3 in epoch 1.
+    fn following() -> Alone {
+        let mut alone = Alone::new(1);
+        alone.feed(Event::LinkUp(peer(3)));
+        alone.hear(3, 1, Body::Coordinator { elected_at_ms: 0 });
+        alone
+    }
+
+    fn feed(&mut self, event: Event) -> Vec<(usize, Body)> {
+        let actions = self.machine.handle(Now::at(Moment(self.now)), event);
+        let mut sends = Vec::new();
+        for action in actions {
+            match action {
+                Action::Send { to, message, .. } => sends.push((number(to), message.body)),
+                Action::Arm { timer, after } => {
+                    self.timers.insert(timer, after);
+                    self.due.insert(timer, self.now + after);
+                }
+                Action::Disarm(timer) => {
+                    self.timers.remove(&timer);
+                    self.due.remove(&timer);
+                }
+                Action::Persist(_) => self.records += 1,
+                Action::Remember(known) => self.known = Some(known),
+                _ => {}
+            }
+        }
+        sends
+    }
+
+    fn armed(&self, timer: Timer) -> Option<Duration> {
+        self.timers.get(&timer).copied()
+    }
+
+    fn hear(&mut self, from: usize, epoch: u64, body: Body) -> Vec<(usize, Body)> {
+        self.feed(Event::Received { from: id(from), message: Message { epoch: Epoch(epoch), body } })
+    }
+
+    /// p3, the leader, sends its list.
+    fn list(&mut self, number: u32, members: &[(Peer, State)]) {
+        let entries = members.iter().cloned().map(|(peer, state)| Entry { peer, state });
+        let body = Body::Membership { version: version(number), entries: entries.collect() };
+        self.hear(3, 1, body);
+    }
+
+    /// Which list it says that it has, when p3 beats.
+    fn acknowledged(&mut self) -> MembershipVersion {
+        let beat = Body::Heartbeat { sequence: 9, membership: MembershipVersion::default() };
+        match self.hear(3, 1, beat)[..] {
+            [(3, Body::HeartbeatAck { membership, .. })] => membership,
+            ref other => panic!("{other:?}"),
+        }
+    }
+
+    fn members(&self) -> Vec<usize> {
+        let mut members: Vec<usize> = self.machine.view().members.iter().map(|m| number(m.peer.id)).collect();
+        members.sort_unstable();
+        members
+    }
+}
+
+fn version(version: u32) -> MembershipVersion {
+    MembershipVersion { epoch: Epoch(1), version }
+}
+
+/// A leader's heartbeats wait for the record, so a disk that stalls while members come would cost it its lease.
+#[test]
+fn members_come_and_go_without_a_write_of_the_record() {
+    let safety = Safety::Majority { voters: [peer(1).name].into() };
+    let settings = Settings { safety, founding: Founding::Yes, ..Settings::default() };
+    let mut leader = Alone::started(Machine::new(settings, "test".to_string(), peer(1), None));
+    leader.feed(Event::Candidates { addresses: BTreeSet::new(), complete: true });
+    leader.pass(ms(10_000));
+    assert_eq!(leader.machine.view().role, Role::Leading);
+    let known = |alone: &Alone| -> Vec<usize> {
+        let known = alone.known.as_ref().unwrap();
+        known.members.iter().map(|member| number(member.peer.id)).collect()
+    };
+    let records = leader.records;
+    leader.feed(Event::LinkUp(peer(2)));
+    leader.feed(Event::LinkUp(peer(3)));
+    assert_eq!(known(&leader), [2, 3]);
+    leader.hear(2, 1, Body::Leave { version: None, id: id(2) });
+    assert_eq!(known(&leader), [3]);
+    leader.pass(ms(10_000));
+    assert_eq!(leader.machine.view().role, Role::Leading);
+    assert_eq!(leader.records, records);
+    assert_eq!(leader.known.unwrap().leader, Some(peer(1)));
+
+    let mut follower = Alone::following();
+    let records = follower.records;
+    follower.list(1, &[(peer(2), State::Alive), (peer(4), State::Alive)]);
+    assert_eq!(known(&follower), [2, 3, 4]);
+    follower.list(2, &[(peer(2), State::Alive)]);
+    assert_eq!(known(&follower), [2, 3]);
+    assert_eq!(follower.records, records);
+    assert_eq!(follower.known.unwrap().leader, Some(peer(3)));
+}
+
+/// It asks where it knew its peers, and a leader that it hears of replaces what it knew.
+#[test]
+fn known_peers_are_sought_while_it_asks() {
+    let mut machine = Machine::new(Settings::default(), "test".to_string(), peer(1), None);
+    let entry = |k| Entry { peer: peer(k), state: State::Failed };
+    machine.ask_first(&KnownPeers {
+        cluster: "test".to_string(),
+        leader: Some(peer(3)),
+        members: vec![entry(2), entry(3)],
+    });
+    let actions = machine.handle(Now::at(Moment(ms(0))), Event::Start);
+    assert!(actions.contains(&Action::Seek([address(2), address(3)].into())), "{actions:?}");
+    let members: Vec<usize> = machine.view().members.iter().map(|m| number(m.peer.id)).collect();
+    assert_eq!(members, [1], "they are not believed to be there");
+}
+
+/// Where there is nothing to look up, the margin is enough; where nobody has answered, or only its own name did, it is
+/// not, also after a pause.
+#[test]
+fn only_who_knows_that_it_is_alone_leads_after_the_margin() {
+    let found = |addresses: &[usize], complete| {
+        let addresses = addresses.iter().map(|k| address(*k)).collect();
+        Event::Candidates { addresses, complete }
+    };
+    let cases = [
+        (vec![found(&[], true)], Role::Leading),
+        (vec![found(&[1], true)], Role::Leading),
+        (vec![found(&[1, 2], false)], Role::Leading),
+        (vec![], Role::Asking),
+        (vec![found(&[1], false)], Role::Asking),
+        (vec![Event::Turn], Role::Asking),
+    ];
+    for (events, role) in cases {
+        let mut alone = Alone::new(1);
+        for event in events {
+            if matches!(event, Event::Turn) {
+                alone.now += Settings::default().failure_timeout * 2;
+            }
+            alone.feed(event);
+        }
+        alone.now += alone.armed(Timer::Margin).unwrap();
+        alone.feed(Event::Timer(Timer::Margin));
+        assert_eq!(alone.machine.view().role, role);
+    }
+}
+
+/// Where there is nothing to look up, nobody is missing from the answer.
+#[test]
+fn an_answer_that_names_nobody_removes_nobody() {
+    let nobody = || Event::Candidates { addresses: BTreeSet::new(), complete: true };
+    let mut alone = Alone::new(2);
+    alone.feed(nobody());
+    alone.feed(Event::LinkUp(peer(1)));
+    alone.hear(1, 0, Body::Tell { leader: None, entries: Vec::new() });
+    alone.feed(Event::Timer(Timer::Margin));
+    assert_eq!(alone.machine.view().role, Role::Leading);
+    alone.feed(nobody());
+    for _ in 0..2 * Settings::default().forget_after.as_secs() {
+        alone.now += ms(1000);
+        alone.hear(1, 1, Body::HeartbeatAck { sequence: 0, membership: MembershipVersion::default() });
+    }
+    alone.feed(Event::Crashed { id: id(1), incarnation: Incarnation(1) });
+    alone.feed(nobody());
+    assert_eq!((alone.machine.view().role, alone.members()), (Role::Leading, vec![1, 2]));
+}
+
+/// A leader may not know yet that an address is another's now. Its list does not make a process forget whom it is
+/// connected with: it would drop every message of it from then on.
+#[test]
+fn a_stale_list_evicts_nobody_who_is_connected() {
+    let mut alone = Alone::following();
+    let newcomer = Peer { address: address(2), ..peer(7) };
+    alone.feed(Event::LinkUp(newcomer.clone()));
+    alone.list(4, &[peer(1), peer(2), newcomer].map(|peer| (peer, State::Alive)));
+    assert_eq!(alone.members(), [1, 3, 7]);
+    // And it says that its list is not the leader's, so that it gets that again.
+    assert_eq!(alone.acknowledged(), MembershipVersion::default());
+}
+
+/// p1, which follows p3 and is connected with p7, whose address p2 had before. p7 is said to be in this state.
+fn follower_with_a_newcomer(state: State) -> (Alone, Peer) {
+    let mut alone = Alone::following();
+    let newcomer = Peer { address: address(2), ..peer(7) };
+    alone.feed(Event::LinkUp(newcomer.clone()));
+    for _ in 0..2 {
+        alone.now += Settings::default().failure_timeout;
+        alone.acknowledged();
+    }
+    alone.list(4, &[(newcomer.clone(), state)]);
+    (alone, newcomer)
+}
+
+/// Whoever is connected stays a member while it counts as failed, too. There is no second connection that would make it
+/// one again, and what it says would be dropped for good.
+#[test]
+fn who_is_connected_stays_a_member_though_it_counts_as_failed() {
+    for former in [State::Alive, State::Failed] {
+        let (mut alone, _) = follower_with_a_newcomer(State::Failed);
+        alone.list(5, &[(peer(2), former)]);
+        let told = alone.hear(7, 0, Body::Ask);
+        assert!(matches!(told[..], [(7, Body::Tell { .. })]), "of a {former:?} one: {told:?}");
+    }
+}
+
+/// A full table makes room for a live member by giving up a failed one, but none that is connected.
+#[test]
+fn a_full_table_gives_up_nobody_who_is_connected() {
+    for (state, room) in [(State::Alive, false), (State::Failed, true)] {
+        let (mut alone, newcomer) = follower_with_a_newcomer(State::Failed);
+        let mut list: Vec<_> = (1001..1000 + MEMBERS_MAX - 3).map(|k| (peer(k), State::Alive)).collect();
+        list.extend([(newcomer, State::Failed), (peer(1000), state)]);
+        alone.list(5, &list);
+        assert_eq!(alone.members().len(), MEMBERS_MAX);
+        list.push((peer(2000), State::Alive));
+        alone.list(6, &list);
+        let members = alone.members();
+        assert_eq!((members.len(), members.contains(&7)), (MEMBERS_MAX, true));
+        assert_eq!((members.contains(&1000), members.contains(&2000)), (!room, room));
+    }
+}
+
+/// A process that had crashed is in the leader's list beside the one that has its address now, until it is forgotten:
+/// that one is a member all the same.
+#[test]
+fn a_dead_process_does_not_displace_the_one_that_has_its_address() {
+    let mut alone = Alone::following();
+    let successor = Peer { address: address(7), ..peer(2) };
+    alone.list(4, &[(successor, State::Alive), (peer(7), State::Failed)]);
+    assert_eq!(alone.members(), [1, 2, 3]);
+}
+
+/// A leader that hears from a member knows better than an old silence here.
+#[test]
+fn who_counted_as_failed_lives_when_the_leader_says_so() {
+    let (mut alone, newcomer) = follower_with_a_newcomer(State::Failed);
+    alone.list(5, &[(newcomer, State::Alive)]);
+    let member = alone.machine.view().members.into_iter().find(|m| m.peer.id == id(7)).unwrap();
+    assert_eq!(member.state, State::Alive);
+}
+
+/// A follower that has changed its list by itself, or went by a connection that is gone now, asks for the leader's: that
+/// may hold otherwise, and would never say it again.
+#[test]
+fn the_leaders_list_is_asked_for_after_a_change_of_ones_own() {
+    let (id, incarnation) = (id(7), Incarnation(1));
+    let says = |body| Event::Received { from: id, message: Message { epoch: Epoch(1), body } };
+    let changes = [
+        Event::LinkDown { id, incarnation },
+        Event::Refused(address(5)),
+        Event::LinkUp(Peer { address: address(5), ..peer(6) }),
+        says(Body::Leave { version: None, id }),
+        says(Body::Resign { successor: None, leaving: true }),
+    ];
+    for change in changes {
+        let (mut alone, newcomer) = follower_with_a_newcomer(State::Alive);
+        let list = [(newcomer, State::Alive), (peer(5), State::Alive)];
+        alone.list(5, &list);
+        assert_eq!(alone.acknowledged(), version(5));
+        alone.feed(change.clone());
+        assert_eq!(alone.acknowledged(), MembershipVersion::default(), "after {change:?}");
+        alone.list(5, &list[..1]);
+        assert_eq!(alone.acknowledged(), version(5), "after {change:?}");
+    }
+}
+
+/// Versions of two leaders of one epoch may have one number, and one may be followed again after others have been believed.
+#[test]
+fn the_leaders_list_is_asked_for_when_one_is_followed_anew() {
+    let mut alone = Alone::new(1);
+    alone.feed(Event::LinkUp(peer(2)));
+    alone.feed(Event::LinkUp(peer(3)));
+    alone.hear(2, 1, Body::Coordinator { elected_at_ms: 0 });
+    alone.hear(2, 1, Body::Membership { version: version(3), entries: Vec::new() });
+    let beat = Body::Heartbeat { sequence: 9, membership: version(3) };
+    let ack = Body::HeartbeatAck { sequence: 9, membership: MembershipVersion::default() };
+    assert_eq!(alone.hear(3, 1, beat), [(3, Body::Ask), (3, ack)]);
+}
+
+/// A follower acknowledges the heartbeats of the leader that it follows, and no others.
+#[test]
+fn a_heartbeat_of_another_process_is_not_acknowledged() {
+    let mut alone = Alone::new(2);
+    alone.feed(Event::LinkUp(peer(1)));
+    alone.feed(Event::LinkUp(peer(3)));
+    alone.hear(3, 1, Body::Coordinator { elected_at_ms: 0 });
+    let beat = Body::Heartbeat { sequence: 9, membership: MembershipVersion::default() };
+    let acknowledges =
+        |sent: Vec<(usize, Body)>| sent.iter().any(|(_, body)| matches!(body, Body::HeartbeatAck { .. }));
+    assert!(!acknowledges(alone.hear(1, 1, beat.clone())));
+    assert!(acknowledges(alone.hear(3, 1, beat)));
+}
+
+/// A leader forgets a dead member once DNS has not named its address for a minute, or names it for another process.
+#[test]
+fn a_dead_member_stays_while_dns_names_its_address() {
+    for (named, taken_over, stays) in [(true, false, true), (false, false, false), (true, true, false)] {
+        let mut leader = Alone::new(9);
+        let answer: BTreeSet<_> = named.then(|| address(1)).into_iter().chain([address(2)]).collect();
+        leader.feed(Event::Candidates { addresses: answer.clone(), complete: true });
+        leader.pass(ms(5_000));
+        leader.feed(Event::LinkUp(peer(1)));
+        leader.feed(Event::LinkUp(peer(2)));
+        leader.feed(Event::Crashed { id: id(1), incarnation: Incarnation(1) });
+        if taken_over {
+            leader.feed(Event::LinkUp(Peer { address: address(1), ..peer(7) }));
+        }
+        for _ in 0..2 * Settings::default().forget_after.as_secs() {
+            leader.now += ms(1000);
+            let membership = MembershipVersion::default();
+            leader.hear(2, 1, Body::HeartbeatAck { sequence: 0, membership });
+            leader.feed(Event::Candidates { addresses: answer.clone(), complete: true });
+        }
+        assert_eq!(leader.members().contains(&1), stays, "named: {named}, taken over: {taken_over}");
+    }
+}
+
+/// The successor leads in a higher epoch. Another leader of the same one is none.
+#[test]
+fn a_leader_that_leaves_waits_for_a_higher_epoch() {
+    let mut leader = Alone::new(3);
+    leader.feed(Event::Candidates { addresses: BTreeSet::new(), complete: true });
+    leader.pass(ms(5_000));
+    leader.feed(Event::LinkUp(peer(1)));
+    leader.feed(Event::Stop);
+    let mut ends = |epoch| {
+        let body = Body::Coordinator { elected_at_ms: 0 };
+        let event = Event::Received { from: id(1), message: Message { epoch: Epoch(epoch), body } };
+        let actions = leader.machine.handle(Now::at(Moment(leader.now)), event);
+        actions.contains(&Action::Exit)
+    };
+    assert_eq!((ends(1), ends(2)), (false, true));
+}
+
+/// A member speaks for itself, and only the leader for others.
+#[test]
+fn a_member_that_does_not_lead_removes_no_other() {
+    let mut alone = Alone::following();
+    alone.list(4, &[(peer(2), State::Alive), (peer(4), State::Alive)]);
+    alone.feed(Event::LinkUp(peer(2)));
+    alone.hear(2, 1, Body::Leave { version: None, id: id(4) });
+    alone.hear(2, 1, Body::Leave { version: Some(version(5)), id: id(4) });
+    assert_eq!(alone.members(), [1, 2, 3, 4]);
+    alone.hear(3, 1, Body::Leave { version: Some(version(5)), id: id(4) });
+    assert_eq!(alone.members(), [1, 2, 3]);
+}
+
+/// A follower that has missed a change keeps its version, so that the leader sends the whole list.
+#[test]
+fn a_change_that_is_out_of_step_is_not_taken() {
+    let joined = |k| Entry { peer: peer(k), state: State::Alive };
+    for missed in [4, 6] {
+        let mut alone = Alone::following();
+        alone.list(4, &[(peer(2), State::Alive)]);
+        alone.hear(3, 1, Body::Join { version: version(missed), entry: joined(5) });
+        alone.hear(3, 1, Body::Leave { version: Some(version(missed)), id: id(2) });
+        assert_eq!((alone.members(), alone.acknowledged()), (vec![1, 2, 3], version(4)));
+        alone.hear(3, 1, Body::Join { version: version(5), entry: joined(5) });
+        assert_eq!((alone.members(), alone.acknowledged()), (vec![1, 2, 3, 5], version(5)));
+    }
+}
+
+/// A peer may remember a later term of the leader than the leader does, which has lost its disk.
+#[test]
+fn a_leader_that_is_told_of_a_later_term_of_its_own_leads_above_it() {
+    let mut leader = Alone::new(3);
+    leader.feed(Event::Candidates { addresses: BTreeSet::new(), complete: true });
+    leader.pass(ms(5_000));
+    leader.feed(Event::LinkUp(peer(1)));
+    let incumbent = Incumbent { peer: peer(3), elected_at_ms: 0 };
+    leader.hear(1, 7, Body::Tell { leader: Some(incumbent), entries: Vec::new() });
+    assert_eq!((leader.machine.view().role, leader.machine.epoch()), (Role::Leading, Epoch(8)));
+}
+
+/// Two leaders have met: the lower one asks the higher one, and the higher one goes on above the newer epoch.
+#[test]
+fn of_two_leaders_the_higher_one_goes_on() {
+    for (other, role) in [(5, Role::Asking), (2, Role::Leading)] {
+        let mut leader = Alone::new(3);
+        leader.feed(Event::Candidates { addresses: BTreeSet::new(), complete: true });
+        leader.pass(ms(5_000));
+        leader.feed(Event::LinkUp(peer(1)));
+        let incumbent = Incumbent { peer: peer(other), elected_at_ms: 0 };
+        let sent = leader.hear(1, 7, Body::Tell { leader: Some(incumbent), entries: Vec::new() });
+        assert_eq!(leader.machine.view().role, role);
+        assert_eq!(sent.contains(&(other, Body::Ask)), role == Role::Asking, "{sent:?}");
+    }
+}
+
+/// Only a lease ends by itself.
+#[test]
+fn a_leader_of_classic_has_no_last_moment() {
+    assert_eq!(Alone::following().machine.view().valid_until, None);
+}
+
+/// A member that acknowledges from a later epoch may follow another leader: the leader asks it. One that acknowledges
+/// from an earlier epoch hears of this one.
+#[test]
+fn a_leader_answers_an_acknowledgement_of_another_epoch() {
+    let mut leader = Alone::new(3);
+    leader.feed(Event::LinkUp(peer(1)));
+    leader.hear(1, 1, Body::Tell { leader: None, entries: Vec::new() });
+    leader.feed(Event::Timer(Timer::Margin));
+    assert_eq!((leader.machine.view().role, leader.machine.epoch()), (Role::Leading, Epoch(2)));
+    let acknowledge = || Body::HeartbeatAck { sequence: 0, membership: MembershipVersion::default() };
+    assert_eq!(leader.hear(1, 3, acknowledge()), [(1, Body::Ask)]);
+    assert_eq!(leader.hear(1, 1, acknowledge()), [(1, Body::Coordinator { elected_at_ms: 0 })]);
+}
+
+/// An acknowledgement is measured from the heartbeat that it names, also when later ones are on their way.
+#[test]
+fn a_round_trip_is_that_of_the_heartbeat_that_is_acknowledged() {
+    let mut leader = Alone::new(3);
+    leader.feed(Event::Candidates { addresses: BTreeSet::new(), complete: true });
+    leader.pass(ms(5_000));
+    leader.feed(Event::LinkUp(peer(1)));
+    let mut beats = Vec::new();
+    for _ in 0..2 {
+        leader.now = leader.due[&Timer::Heartbeat];
+        for (_, body) in leader.feed(Event::Timer(Timer::Heartbeat)) {
+            if let Body::Heartbeat { sequence, .. } = body {
+                beats.push((sequence, leader.now));
+            }
+        }
+    }
+    leader.now += ms(10);
+    for (sequence, sent) in beats.clone() {
+        leader.hear(1, 1, Body::HeartbeatAck { sequence, membership: MembershipVersion::default() });
+        assert_eq!(leader.machine.round_trip(id(1)), Some(leader.now - sent));
+    }
+    assert_eq!(beats.len(), 2);
+}
+
+/// A new life of the leader, and a new process at its address, both show that the leader has gone.
+#[test]
+fn a_leader_with_a_successor_in_its_place_is_lost() {
+    let former = peer(3);
+    let new_life = Peer { incarnation: Incarnation(former.incarnation.0 + 1), ..former.clone() };
+    let new_tenant = Peer { address: former.address, ..peer(7) };
+    for successor in [new_life, new_tenant] {
+        let mut alone = Alone::new(2);
+        alone.feed(Event::LinkUp(former.clone()));
+        alone.hear(3, 1, Body::Coordinator { elected_at_ms: 0 });
+        assert!(alone.machine.view().leader.is_some());
+        alone.feed(Event::LinkUp(successor.clone()));
+        assert!(alone.machine.view().leader.is_none(), "after {successor:?}");
+    }
+}
+
+/// So it is after a list that this process does not agree with, though it be the one that it had.
+#[test]
+fn a_list_that_is_not_agreed_with_is_asked_for_again() {
+    let (mut alone, newcomer) = follower_with_a_newcomer(State::Failed);
+    assert_eq!(alone.acknowledged(), version(4));
+    alone.hear(7, 1, Body::Ask);
+    alone.list(4, &[(newcomer.clone(), State::Failed)]);
+    assert_eq!(alone.acknowledged(), MembershipVersion::default());
+    alone.list(5, &[(newcomer, State::Alive)]);
+    assert_eq!(alone.acknowledged(), version(5));
+}
+
+/// A handover after which the incumbent leads again has failed, however it came to lead again: the next attempt waits for
+/// twice the delay.
+#[test]
+fn a_handover_that_ends_in_another_election_has_failed() {
+    let mut alone = Alone::new(2);
+    alone.feed(Event::LinkUp(peer(1)));
+    alone.feed(Event::LinkUp(Peer { priority: Priority(200), ..peer(3) }));
+    alone.hear(1, 0, Body::Tell { leader: None, entries: Vec::new() });
+    alone.hear(3, 0, Body::Tell { leader: None, entries: Vec::new() });
+    alone.feed(Event::Crashed { id: id(3), incarnation: Incarnation(1) });
+    alone.feed(Event::Timer(Timer::Margin));
+    alone.feed(Event::LinkUp(Peer { priority: Priority(200), ..peer(3) }));
+    for second in 1..=5 {
+        alone.now = ms(1000) * second;
+        alone.feed(Event::Turn);
+    }
+    let farewell = alone.feed(Event::Timer(Timer::Preempt));
+    assert_eq!(farewell[0], (3, Body::Resign { successor: Some(id(3)), leaving: false }));
+    // p3 does not lead, and p1 has lost its patience first.
+    alone.now = ms(5100);
+    alone.hear(1, 2, Body::Election);
+    alone.now = ms(5400);
+    alone.feed(Event::Timer(Timer::Answer));
+    assert_eq!(alone.machine.view().role, Role::Leading);
+    alone.hear(3, 2, Body::Ask);
+    assert_eq!(alone.armed(Timer::Preempt), Some(ms(10_000)));
+}
+
+/// Messages come over connections only: who is heard from is connected, and gets the leader's heartbeats.
+#[test]
+fn a_leader_beats_to_everybody_it_hears_from() {
+    let mut alone = Alone::new(3);
+    alone.feed(Event::LinkUp(peer(1)));
+    let entries = vec![Entry { peer: peer(2), state: State::Alive }];
+    alone.hear(1, 0, Body::Tell { leader: None, entries });
+    alone.now = ms(1000);
+    alone.feed(Event::Timer(Timer::Margin));
+    alone.hear(2, 1, Body::Ask);
+    alone.now = ms(1250);
+    let beats = alone.feed(Event::Timer(Timer::Heartbeat));
+    let to: Vec<usize> =
+        beats.iter().filter(|(_, b)| matches!(b, Body::Heartbeat { .. })).map(|(to, _)| *to).collect();
+    assert_eq!(to, [1, 2]);
+}
