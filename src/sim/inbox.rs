@@ -12,7 +12,8 @@ impl World {
             return;
         }
         if process.held_up() {
-            if process.inbox.len() < INBOX_MAX {
+            // That a link opened or ended is told when there is room again, however long that takes.
+            if process.inbox.len() < INBOX_MAX || matches!(input, Input::Event(_)) {
                 process.inbox.push_back(input);
             }
             return;

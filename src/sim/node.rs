@@ -16,8 +16,8 @@ use uuid::Uuid;
 /// The most places of a run.
 pub(super) const PLACES_MAX: usize = 32;
 
-/// The most inputs that wait for a process that is paused or busy; further ones are lost, as a full queue stops the
-/// transport's threads.
+/// The most inputs that wait for a process that is paused or busy. Further messages are lost, as on connections that end
+/// because a full queue stops the transport's threads.
 pub(super) const INBOX_MAX: usize = 1024;
 
 const PEER_PORT: u16 = 4041;
