@@ -1,7 +1,7 @@
 //! The status API: who leads, over HTTP, as a pure function of a snapshot.
 //!
-//! A [`net::Listener`](crate::net::Listener) owns the connections, and [`head`] reads requests with httparse;
-//! [`routes`] turns a request and a [`Source`] into a response; `reply` has tiny_http encode it. tiny_http never sees a
+//! A [`net::Listener`](crate::net::Listener) owns the connections, and [`request`] reads requests with httparse;
+//! [`routes`] turns a request and a [`Source`] into a response; `response` has tiny_http encode it. tiny_http never sees a
 //! connection: its own listener can be brought down by one request. No request here has a body or changes anything.
 
 mod json;

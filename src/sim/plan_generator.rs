@@ -1,4 +1,4 @@
-//! Draws a plan from a seed: the cluster, and when which faults come. `mix` draws single faults.
+//! Draws a plan from a seed: the cluster, and when which faults come. `fault_generator` draws single faults.
 
 use super::clock::{MS, Ns, RATE_PPM_MAX, ns};
 use super::fault_generator::{FaultMix, rate, some};
