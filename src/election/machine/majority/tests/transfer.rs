@@ -38,6 +38,18 @@ fn a_leader_resigns_only_after_its_successor_has_won_a_pre_vote() {
 }
 
 #[test]
+fn always_hands_over_to_a_better_voter_at_once() {
+    let settings = Settings { preempt: Preempt::Always, ..given(&[1, 2, 3], 1500) };
+    let record = record(1, config(4, &[1, 2, 3]));
+    let mut voter = Voter::start(peer(1), settings, Some(&record), &[2], None);
+    voter.wait_for_grace();
+    voter.ask_for_votes();
+    voter.answered(2, GRANTED);
+    let sent = voter.feed(Event::LinkUp(Peer { priority: Priority(200), ..peer(3) }));
+    assert_eq!(armed(&sent, Timer::Preempt), Some(Duration::ZERO));
+}
+
+#[test]
 fn a_successor_without_a_majority_does_not_unseat_the_leader() {
     let (mut voter, _) = handing_over(None);
     let sent = voter.hear(3, 5, Body::TransferReady { majority: false });
@@ -80,7 +92,9 @@ fn the_successor_asks_for_pre_votes_in_which_the_promise_to_the_leader_does_not_
     for held in [None, Some(denied(Denial::Grace { for_ms: 900 }))] {
         let mut voter = follower();
         voter.hear(2, 5, Body::ProposeTransfer);
-        held.into_iter().for_each(|outcome| drop(voter.answered(3, outcome)));
+        for outcome in held {
+            assert_eq!(armed(&voter.answered(3, outcome), Timer::Retry), None);
+        }
         voter.timer(Timer::Answer);
         assert_eq!(ready(&voter.timer(Timer::Answer)), Some(false), "{held:?}");
         assert_eq!(voter.machine.phase, Phase::Following);
