@@ -205,8 +205,9 @@ impl Machine {
                 return self.ask_missing();
             }
             Stage::PreVote if campaign.incumbent.is_none() => {
-                // It asks the voters that are held again, once they are not.
+                // It asks the voters that are held again, once they are not. They may follow a leader that it does not see.
                 if let Some(wait) = tally.wait(majority) {
+                    self.fruitless = true;
                     return self.arm(Timer::Retry, wait);
                 }
                 m.contender = tally.may_win(majority) || without(Mutation::ContenderForGood);

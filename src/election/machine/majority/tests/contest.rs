@@ -95,3 +95,22 @@ fn a_candidate_waits_for_an_answer_timeout_after_a_better_one_has_asked() {
     let wait = Settings::default().answer_timeout - Duration::from_millis(100);
     assert_eq!(armed(&sent, Timer::Retry), Some(wait + Duration::from_millis(1)));
 }
+
+/// p2 follows p3 and is held by its promise for as long as p3 leads. p1 has lost sight of p3.
+#[test]
+fn a_candidate_whose_voters_are_held_seeks_all_addresses() {
+    let record = record(1, config(4, &[1, 2, 3]));
+    let mut voter = Voter::start(peer(1), given(&[1, 2, 3], 1500), Some(&record), &[2], None);
+    voter.feed(Event::Candidates { addresses: [2, 3].map(|k| peer(k).address).into(), complete: true });
+    voter.wait_for_grace();
+    voter.stand();
+    voter.answered(2, promised(1500));
+    voter.timer(Timer::Answer);
+    let sent = voter.timer(Timer::Answer);
+    let sought = sent.iter().find_map(|action| match action {
+        Action::Seek(addresses) => Some(addresses.contains(&peer(3).address)),
+        _ => None,
+    });
+    assert_eq!(sought, Some(true));
+    assert!(armed(&sent, Timer::Retry).is_some(), "it asks p2 again when it is free");
+}
