@@ -92,7 +92,7 @@ fn the_successor_asks_for_pre_votes_in_which_the_promise_to_the_leader_does_not_
     for held in [None, Some(denied(Denial::Grace { for_ms: 900 }))] {
         let mut voter = follower();
         voter.hear(2, 5, Body::ProposeTransfer);
-        for outcome in held {
+        if let Some(outcome) = held {
             assert_eq!(armed(&voter.answered(3, outcome), Timer::Retry), None);
         }
         voter.timer(Timer::Answer);
