@@ -56,7 +56,7 @@ impl Source for Leads {
             members: vec![MemberView { peer: me, state: State::Alive, last_heard: None, round_trip: None }],
             valid_until: None,
             voting: None,
-            stands_for: Duration::from_millis(1500),
+            answer_ttl: Duration::from_millis(1500),
         };
         Snapshot { view: Arc::new(view), now, turned: now, health: Ok(()) }
     }

@@ -41,7 +41,7 @@ const IMPURE: [(&str, &str); 16] = [
     ("std::env", "the environment"),
     ("env!", "the environment"),
     ("std::process", "other processes"),
-    ("log::", "a log; Action::Note says what is worth a line"),
+    ("log::", "a log; Action::Notification says what is worth a line"),
     ("print!", "a terminal"),
     ("println!", "a terminal"),
     ("rand", "randomness"),

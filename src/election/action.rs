@@ -18,27 +18,27 @@ pub enum Action {
     /// Send, without waiting: over the link if there is one, else over one dialled to `address` for it. A message that
     /// cannot be delivered within the dial timeout is dropped; the machine never counts on delivery.
     Send {
-        /// To whom.
+        /// The receiver.
         to: ProcessId,
-        /// Where it listens.
+        /// Where the receiver listens.
         address: SocketAddr,
-        /// What.
+        /// What this process says.
         message: Message,
     },
-    /// Keep trying to have a link with whoever listens at each of these addresses, until the next `Seek`, which
-    /// replaces this one. Links that nobody seeks or uses may be closed, announced as deliberate.
+    /// Keep trying to have a link with the process at each of these addresses. The next `Seek` replaces this one. The
+    /// driver may close a link that neither side seeks or uses, and announces that as deliberate.
     Seek(BTreeSet<SocketAddr>),
     /// Deliver [`Event::Timer`](super::Event::Timer) once, this long from now; an armed timer starts anew.
     Arm {
-        /// Which.
+        /// The machine has at most one of each kind.
         timer: Timer,
-        /// From now.
+        /// From the moment of the event that is handled, on the fast clock.
         after: Duration,
     },
-    /// Don't.
+    /// Deliver no event of this timer until it is armed again.
     Disarm(Timer),
     /// Something a person, a log or a metric wants to know. It changes nothing.
-    Note(Note),
+    Notification(Notification),
     /// The farewell is over: close the links, announced as deliberate, and end with exit code 0.
     Exit,
 }
@@ -74,7 +74,7 @@ pub struct KnownPeers {
 pub enum Reason {
     /// There was none: this process has just started.
     Start,
-    /// Its connection closed and nobody listens there, or another incarnation does.
+    /// Its connection closed, and no process listens there, or another incarnation does.
     Crash,
     /// It was silent for the failure timeout.
     Silence,
@@ -125,7 +125,7 @@ pub enum Outcome {
     Won,
     /// Another leads.
     Lost,
-    /// Nobody announced in time; it begins again.
+    /// No process announced in time; this one begins again.
     Unfinished,
 }
 
@@ -145,12 +145,12 @@ impl Outcome {
 
 /// A state change worth a line in the log or a count in a metric.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Note {
-    /// It asks its peers who leads before it contests anything: at a start, or after a pause this long.
+pub enum Notification {
+    /// This process asks its peers for the leader before it contests anything: at a start, or after a pause this long.
     Asking {
         /// How long the process had not turned, after a pause.
         paused: Option<Duration>,
-        /// How many members it waits for, this process included, and for how long at most; 0: for nobody.
+        /// How many members it waits for, this process included, and for how long at most; 0: for none.
         expect: usize,
     },
     /// It takes part in an election.
@@ -160,16 +160,16 @@ pub enum Note {
     },
     /// The election is over for it.
     Contested {
-        /// How.
+        /// Won, lost, or to be repeated.
         outcome: Outcome,
     },
-    /// Nobody who may lead is alive (every priority is 0).
-    NobodyEligible,
+    /// No live process may lead (every priority is 0).
+    NoCandidate,
     /// It knows a leader, itself perhaps, that it did not know before, or in another epoch.
     Leader {
-        /// Who.
+        /// The new leader.
         peer: Peer,
-        /// In which epoch.
+        /// Its epoch.
         epoch: Epoch,
         /// Why there was a change.
         reason: Reason,
@@ -178,11 +178,11 @@ pub enum Note {
     },
     /// It knows no leader any more.
     Leaderless {
-        /// Who led.
+        /// The process that led.
         former: Peer,
-        /// In which epoch.
+        /// The epoch that it led.
         epoch: Epoch,
-        /// Why no longer.
+        /// Why it leads no longer.
         reason: Reason,
         /// Whether it was this process.
         me: bool,
@@ -198,7 +198,7 @@ pub enum Note {
     MemberUp(Peer),
     /// A member failed.
     MemberFailed {
-        /// Who.
+        /// The member.
         peer: Peer,
         /// How that is known: by [`Reason::Crash`], by [`Reason::Silence`], or else from the leader.
         reason: Option<Reason>,
@@ -207,9 +207,9 @@ pub enum Note {
     MemberGone(Peer),
     /// Two live processes use one name, which ought to be unique in the cluster.
     SameName {
-        /// Who was known.
+        /// The member that this process knew.
         known: Peer,
-        /// Who came.
+        /// The process that came later.
         other: Peer,
     },
     /// The cluster is full: this peer is not taken in.
@@ -224,7 +224,7 @@ pub enum Note {
     RestartGrace(Duration),
     /// `majority`: a voter did not vote for this process.
     Denied {
-        /// Which voter.
+        /// The voter that denied.
         voter: Peer,
         /// Whether it was asked for a pre-vote or a vote.
         stage: Stage,
@@ -246,7 +246,7 @@ pub enum Note {
     VotersDiffer(Peer),
     /// The leader hands over.
     Resigning {
-        /// To whom.
+        /// The process that leads next; none: an election decides.
         successor: Option<Peer>,
         /// Why: [`Reason::Resign`] or [`Reason::Handover`].
         reason: Reason,

@@ -1,4 +1,4 @@
-//! Who a process is and what it counts for: id, priority, rank, incarnation.
+//! The identity of a process, and what it counts for: id, priority, rank, incarnation.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -56,7 +56,7 @@ impl Rank {
     }
 
     /// Whether a process of this rank bullies one of `other`: it may lead, and ranks higher. A process that never
-    /// leads outranks nobody, or an election that it wins by rank would end with no leader.
+    /// leads outranks none, or an election that it wins by rank would end with no leader.
     pub fn outranks(self, other: Rank) -> bool {
         self.eligible() && self > other
     }

@@ -25,7 +25,7 @@ pub struct Peer {
     /// For people; at most [`NAME_BYTES_MAX`] bytes.
     pub name: String,
     /// Where its peer port is reached. The unspecified address (`0.0.0.0` or `::`) says "not known to itself yet":
-    /// who receives it over a connection puts that connection's remote address in its place.
+    /// the receiver puts the remote address of the connection in its place.
     pub address: SocketAddr,
     /// The first part of its rank.
     pub priority: Priority,
@@ -53,9 +53,9 @@ pub enum State {
 /// A line of the membership list as it is broadcast and kept durably.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Entry {
-    /// Who.
+    /// The member.
     pub peer: Peer,
-    /// Whether it is alive, for the one who wrote the entry.
+    /// Whether it is alive, for the process that wrote the entry.
     pub state: State,
 }
 

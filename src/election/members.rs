@@ -13,7 +13,7 @@ pub(super) struct Members {
     pub(super) version: MembershipVersion,
     /// Whether it may differ from that all the same: this process has changed it by itself, or held on to what it knew from
     /// a connection, since the leader sent the whole list.
-    pub(super) amended: bool,
+    pub(super) list_stale: bool,
 }
 
 /// What taking in a peer changed.
@@ -30,7 +30,7 @@ pub(super) enum Taken {
 impl Members {
     /// What a follower acknowledges: no version where the list may differ, so that it is sent the whole list.
     pub(super) fn held(&self) -> MembershipVersion {
-        if self.amended { MembershipVersion::default() } else { self.version }
+        if self.list_stale { MembershipVersion::default() } else { self.version }
     }
 
     pub(super) fn get(&self, id: ProcessId) -> Option<&Member> {

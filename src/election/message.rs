@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// The leader of an epoch, as one process tells another.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Incumbent {
-    /// Who leads.
+    /// The leader.
     pub peer: Peer,
     /// Since when, on the leader's wall clock, in milliseconds since 1970. Shown to people only.
     pub elected_at_ms: u64,
@@ -62,31 +62,31 @@ pub enum Body {
         /// The list's version with this change. A follower whose list is not the one before it asks for all of it
         /// with its next acknowledgement.
         version: MembershipVersion,
-        /// Who.
+        /// The member, and whether the leader holds it alive.
         entry: Entry,
     },
-    /// One member is gone (seed note 7): from the leader with the list's new version, or from the one who goes, to
-    /// everybody that it is connected with, without one.
+    /// One member is gone (seed note 7). The leader says so with the list's new version. The member that goes says so
+    /// without one, to every process that it is connected with.
     Leave {
         /// The list's version with this change, from a leader.
         version: Option<MembershipVersion>,
-        /// Who.
+        /// The member.
         id: ProcessId,
     },
     /// A leader's farewell: it has stopped leading, durably, before this left.
     Resign {
-        /// Who shall lead next: it announces at once, without an election.
+        /// The next leader: it announces at once, without an election.
         successor: Option<ProcessId>,
         /// Whether the sender also leaves the cluster.
         leaving: bool,
     },
-    /// Who leads, and what is your epoch? ("Returning processes ask first.")
+    /// Asks for the receiver's leader and epoch ("Returning processes ask first.").
     Ask,
     /// The reply to [`Body::Ask`], and to any message of a lower epoch.
     Tell {
-        /// Whom the sender follows, or itself.
+        /// The leader that the sender follows, or the sender itself.
         leader: Option<Incumbent>,
-        /// Whom the sender knows, at most [`MEMBERS_MAX`](super::MEMBERS_MAX).
+        /// The members that the sender knows, at most [`MEMBERS_MAX`](super::MEMBERS_MAX).
         entries: Vec<Entry>,
     },
     /// `majority`: a candidate asks a voter.

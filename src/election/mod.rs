@@ -26,7 +26,7 @@ mod validate;
 mod view;
 mod voters;
 
-pub use action::{Action, KnownPeers, Note, Outcome, Reason, Record};
+pub use action::{Action, KnownPeers, Notification, Outcome, Reason, Record};
 pub use epoch::Epoch;
 pub use event::Event;
 pub use identity::{Incarnation, Priority, ProcessId, Rank};

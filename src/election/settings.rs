@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Which form of the algorithm runs (`--variant`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Variant {
-    /// The article's "modified Bully": the failure detector says who is alive, so the highest live process announces
+    /// The article's "modified Bully": the failure detector says which processes live, so the highest one announces
     /// at once and the others only wait for it. They fall back to the paper's procedure.
     Detector,
     /// Garcia-Molina's, to the letter (`tests/bully-readme.txt`).
@@ -99,7 +99,7 @@ pub struct Settings {
     pub stable_margin: Duration,
     /// At a start: how long to wait for the expected members, and for stability, at most.
     pub start_timeout: Duration,
-    /// Members to wait for at a start, this process included; 0 or 1: nobody.
+    /// Members to wait for at a start, this process included; 0 or 1: none.
     pub expect: usize,
     /// How long a failed member may be missing from discovery before it is forgotten.
     pub forget_after: Duration,

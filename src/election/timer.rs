@@ -9,9 +9,9 @@ pub enum Timer {
     Start,
     /// The process that ranks highest, or the successor, has not announced itself.
     Announcement,
-    /// Nobody has answered this process's Election.
+    /// No process has answered this one's Election.
     Answer,
-    /// Who answered has not announced a coordinator.
+    /// A process that answered has not announced a coordinator.
     Coordinator,
     /// The leader has been silent for the failure timeout.
     Silence,

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// What this process is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// It asks its peers who leads, before it contests anything.
+    /// It asks its peers for the leader before it contests anything.
     Asking,
     /// It takes part in an election.
     Contesting,
@@ -35,7 +35,7 @@ impl Role {
 /// One line of `/members`.
 #[derive(Clone, Debug)]
 pub struct MemberView {
-    /// Who.
+    /// The member.
     pub peer: Peer,
     /// What the failure detector holds of it; this process holds itself alive.
     pub state: State,
@@ -90,35 +90,35 @@ pub struct View {
     pub role: Role,
     /// Its epoch.
     pub epoch: Epoch,
-    /// Whom it follows, or itself.
+    /// The leader that it follows, or itself.
     pub leader: Option<Incumbent>,
     /// All members, this process included, by rank, the highest first.
     pub members: Vec<MemberView>,
     /// `majority`: until when its answer holds: for the leader its lease, for a follower what it promised to the leader.
     /// None where it knows no leader.
     pub valid_until: Option<Moment>,
-    /// `majority`: who votes, and whether this process does. None in `classic`.
+    /// `majority`: the voters, and whether this process votes. None in `classic`.
     pub voting: Option<Voting>,
     /// How long an answer about leadership stands without a turn of the driver: the failure timeout.
-    pub stands_for: Duration,
+    pub answer_ttl: Duration,
 }
 
 impl View {
     /// Whether the answers of this view still stand at `now`, when the driver last turned at `turned`. In `classic`
     /// there is no lease, so this is what a paused or starved process goes by (spec, "Safety levels").
-    pub fn stands(&self, now: Moment, turned: Moment) -> bool {
+    pub fn is_fresh(&self, now: Moment, turned: Moment) -> bool {
         let leased = self.voting.is_none() || self.valid_until.is_some_and(|until| now < until);
-        now.since(turned) <= self.stands_for && leased
+        now.since(turned) <= self.answer_ttl && leased
     }
 
     /// Whether this process leads at `now`. In `majority` its lease says so, which ends by itself.
     pub fn leads(&self, now: Moment, turned: Moment) -> bool {
-        self.role == Role::Leading && self.stands(now, turned)
+        self.role == Role::Leading && self.is_fresh(now, turned)
     }
 
-    /// Whom this process holds to be the leader at `now`.
+    /// The process that this one holds to be the leader at `now`.
     pub fn leader(&self, now: Moment, turned: Moment) -> Option<&Incumbent> {
-        self.leader.as_ref().filter(|_| self.stands(now, turned))
+        self.leader.as_ref().filter(|_| self.is_fresh(now, turned))
     }
 
     /// Whether it takes part and knows a leader at `now` (`/readyz`).

@@ -7,12 +7,12 @@ use crate::election::{NotReady, Role, State, View, Voting};
 pub(super) fn why_not_ready(snapshot: &Snapshot) -> String {
     let view = &snapshot.view;
     let silent = snapshot.now.since(snapshot.turned);
-    if silent > view.stands_for {
+    if silent > view.answer_ttl {
         return format!(
             "the driver has not turned for {} ms (at most {} ms): this process was paused or gets no CPU time, and asks \
              its peers before it answers",
             silent.as_millis(),
-            view.stands_for.as_millis(),
+            view.answer_ttl.as_millis(),
         );
     }
     if view.role == Role::Leaving {

@@ -192,7 +192,8 @@ impl Driver {
         let changes =
             actions.peek().is_some() && !quiet || now.at.since(self.published) >= self.publish_every;
         let rest: Vec<Action> = actions.collect();
-        let told = |a: &Action| matches!(a, Action::Note(_) | Action::Arm { timer: Timer::Lease, .. });
+        let told =
+            |a: &Action| matches!(a, Action::Notification(_) | Action::Arm { timer: Timer::Lease, .. });
         let view = (changes || rest.iter().any(told)).then(|| self.machine.view());
         if view.is_some() {
             self.published = now.at;
@@ -229,7 +230,7 @@ impl Driver {
             Action::Seek(addresses) => self.transport.seek(addresses),
             Action::Arm { timer, after } => self.timers.arm(timer, now, after),
             Action::Disarm(timer) => self.timers.disarm(timer),
-            Action::Note(note) => self.event_log.note(&note, now),
+            Action::Notification(note) => self.event_log.note(&note, now),
             Action::Exit => return Ok(true),
         }
         Ok(false)

@@ -2,7 +2,7 @@
 
 use super::node::place_of;
 use crate::election::{
-    Body, Entry, Incumbent, Message, NotReady, Note, Peer, RecoveredState, Stage, State, VoteOutcome,
+    Body, Entry, Incumbent, Message, NotReady, Notification, Peer, RecoveredState, Stage, State, VoteOutcome,
     VoteRequest, VoterConfig,
 };
 
@@ -108,47 +108,53 @@ fn name(peer: &Peer) -> String {
 }
 
 /// A note.
-pub(super) fn told(note: &Note) -> String {
+pub(super) fn told(note: &Notification) -> String {
     match note {
-        Note::Asking { paused: None, .. } => "asks who leads".to_owned(),
-        Note::Asking { paused: Some(gap), .. } => {
+        Notification::Asking { paused: None, .. } => "asks who leads".to_owned(),
+        Notification::Asking { paused: Some(gap), .. } => {
             format!("asks who leads, after a pause of {} ms", gap.as_millis())
         }
-        Note::Contesting { reason } => format!("contests ({})", reason.name()),
-        Note::Contested { outcome } => format!("contest {}", outcome.name()),
-        Note::NobodyEligible => "nobody may lead".to_owned(),
-        Note::Leader { epoch, reason, me: true, .. } => format!("LEADS epoch {epoch} ({})", reason.name()),
-        Note::Leader { peer, epoch, reason, .. } => {
+        Notification::Contesting { reason } => format!("contests ({})", reason.name()),
+        Notification::Contested { outcome } => format!("contest {}", outcome.name()),
+        Notification::NoCandidate => "nobody may lead".to_owned(),
+        Notification::Leader { epoch, reason, me: true, .. } => {
+            format!("LEADS epoch {epoch} ({})", reason.name())
+        }
+        Notification::Leader { peer, epoch, reason, .. } => {
             format!("follows {}, epoch {epoch} ({})", name(peer), reason.name())
         }
-        Note::Leaderless { epoch, reason, me: true, .. } => {
+        Notification::Leaderless { epoch, reason, me: true, .. } => {
             format!("LEADS NO LONGER, epoch {epoch} ({})", reason.name())
         }
-        Note::Leaderless { former, epoch, reason, .. } => {
+        Notification::Leaderless { former, epoch, reason, .. } => {
             format!("lost {}, epoch {epoch} ({})", name(former), reason.name())
         }
-        Note::LeadsAlone { others } => format!("leads alone, though there are {others} other addresses"),
-        Note::MemberUp(peer) => format!("member {} is up", name(peer)),
-        Note::MemberFailed { peer, reason } => {
+        Notification::LeadsAlone { others } => {
+            format!("leads alone, though there are {others} other addresses")
+        }
+        Notification::MemberUp(peer) => format!("member {} is up", name(peer)),
+        Notification::MemberFailed { peer, reason } => {
             format!("member {} failed ({})", name(peer), reason.map_or("told", |reason| reason.name()))
         }
-        Note::MemberGone(peer) => format!("member {} is forgotten", name(peer)),
-        Note::SameName { known, other } => format!("{} and {} have one name", name(known), name(other)),
-        Note::TooManyMembers(peer) => format!("no room for {}", name(peer)),
-        Note::Recovering => "has no record, and recovers".to_owned(),
-        Note::Recovered(epoch) => format!("votes from now on, in epoch {epoch}"),
-        Note::FoundingRefused(_) => "may not found a cluster".to_owned(),
-        Note::RestartGrace(time) => format!("votes for no process for {} ms", time.as_millis()),
-        Note::Denied { voter, stage, denial } => {
+        Notification::MemberGone(peer) => format!("member {} is forgotten", name(peer)),
+        Notification::SameName { known, other } => {
+            format!("{} and {} have one name", name(known), name(other))
+        }
+        Notification::TooManyMembers(peer) => format!("no room for {}", name(peer)),
+        Notification::Recovering => "has no record, and recovers".to_owned(),
+        Notification::Recovered(epoch) => format!("votes from now on, in epoch {epoch}"),
+        Notification::FoundingRefused(_) => "may not found a cluster".to_owned(),
+        Notification::RestartGrace(time) => format!("votes for no process for {} ms", time.as_millis()),
+        Notification::Denied { voter, stage, denial } => {
             format!("{}: {} denies it ({})", asked(*stage), name(voter), denial.name())
         }
-        Note::VotersChanged(config) => format!("uses configuration {}", votes(config)),
-        Note::LeaseInUse { lease_ms, bound_ms, given_ms } => {
+        Notification::VotersChanged(config) => format!("uses configuration {}", votes(config)),
+        Notification::LeaseInUse { lease_ms, bound_ms, given_ms } => {
             format!("uses lease {lease_ms} ms, bound {bound_ms} ms (given {given_ms} ms)")
         }
-        Note::VotersDiffer(peer) => format!("{} was given other voters", name(peer)),
-        Note::Resigning { successor: Some(to), .. } => format!("resigns to {}", name(to)),
-        Note::Resigning { successor: None, .. } => "resigns".to_owned(),
+        Notification::VotersDiffer(peer) => format!("{} was given other voters", name(peer)),
+        Notification::Resigning { successor: Some(to), .. } => format!("resigns to {}", name(to)),
+        Notification::Resigning { successor: None, .. } => "resigns".to_owned(),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::clock::{MS, Ns};
 use super::describe;
 use super::node::place_of;
-use crate::election::{Body, Event, Message, Note, ProcessId};
+use crate::election::{Body, Event, Message, Notification, ProcessId};
 
 /// The most lines that are kept; a run has some thousands.
 const LINES_MAX: usize = 200_000;
@@ -74,7 +74,7 @@ impl Trace {
         }
     }
 
-    pub(super) fn noted(&mut self, now: Ns, place: usize, note: &Note) {
+    pub(super) fn noted(&mut self, now: Ns, place: usize, note: &Notification) {
         self.line(now, &format!("p-{place}         * {}", describe::told(note)));
     }
 }

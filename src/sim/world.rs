@@ -11,7 +11,7 @@ use super::plan::Plan;
 use super::queue::{ITEMS_MAX, Item, Queue};
 use super::target::{Cue, Waiting};
 use super::trace::Trace;
-use crate::election::{Action, Body, Event, LEASE_MS_MAX, Machine, Note, Now, Role, View};
+use crate::election::{Action, Body, Event, LEASE_MS_MAX, Machine, Notification, Now, Role, View};
 use std::time::Duration;
 
 /// Between two look-ups, and while a process is alone.
@@ -233,7 +233,7 @@ impl World {
         let now = Now { at: time.fast(), slow: time.slow(), suspends: time.suspends(), wall_ms };
         let mut actions = machine.handle(now, event);
         let led = process.view.as_ref().is_some_and(|view| view.role == Role::Leading);
-        let noted = led || actions.iter().any(|action| matches!(action, Action::Note(_)));
+        let noted = led || actions.iter().any(|action| matches!(action, Action::Notification(_)));
         let view = noted.then(|| machine.view());
         let record = match actions.first() {
             Some(Action::Persist(_)) => match actions.remove(0) {
@@ -377,8 +377,8 @@ impl World {
                 Action::Seek(addresses) => self.sought(place, &addresses),
                 Action::Arm { timer, after } => self.arm(place, timer, super::clock::ns(after)),
                 Action::Disarm(timer) => self.nodes[place].timers[timer as usize] = None,
-                Action::Note(note) => {
-                    if let Note::Leader { me: true, .. } = note {
+                Action::Notification(note) => {
+                    if let Notification::Leader { me: true, .. } = note {
                         self.counts.elections += 1;
                         self.cue(Cue::Elected, place);
                     }

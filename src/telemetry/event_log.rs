@@ -5,7 +5,7 @@
 use super::escape::value;
 use super::founding::founding_refused;
 use super::metrics::Metrics;
-use crate::election::{Epoch, MEMBERS_MAX, Moment, Note, Peer, Reason, Stage};
+use crate::election::{Epoch, MEMBERS_MAX, Moment, Notification, Peer, Reason, Stage};
 use crate::net::LineLimit;
 use log::Level;
 use std::time::Duration;
@@ -63,21 +63,21 @@ impl EventLog {
     }
 
     /// Takes down what happened at `now`: one line at most, and the counts.
-    pub fn note(&mut self, note: &Note, now: Moment) {
+    pub fn note(&mut self, note: &Notification, now: Moment) {
         if let Some((level, text)) = self.line(note, now) {
             log::log!(level, "{text}");
         }
     }
 
     /// Counts, and says what is to be logged.
-    fn line(&mut self, note: &Note, now: Moment) -> Option<(Level, String)> {
+    fn line(&mut self, note: &Notification, now: Moment) -> Option<(Level, String)> {
         let line = self.told(note, now);
         let held_back = line.limit.allow(now)?;
         let (level, mut text) = (line.level, line.text);
         if held_back > 0 {
             text += &format!(" not_shown={held_back}");
         }
-        if matches!(note, Note::Leader { .. } | Note::Leaderless { .. }) {
+        if matches!(note, Notification::Leader { .. } | Notification::Leaderless { .. }) {
             // Elections after a change are news again. The change was admitted, so this cannot lift their limit.
             self.limits.contesting.reset();
             self.limits.contested.reset();
@@ -86,17 +86,17 @@ impl EventLog {
         Some((level, text))
     }
 
-    fn told(&mut self, note: &Note, now: Moment) -> Line<'_> {
+    fn told(&mut self, note: &Notification, now: Moment) -> Line<'_> {
         let limits = &mut self.limits;
         let (limit, level, text) = match note {
-            Note::Asking { paused: None, expect } => {
+            Notification::Asking { paused: None, expect } => {
                 // This is where the look-out for a leader begins.
                 self.leaderless_since.get_or_insert(now);
                 self.metrics.leaderless(now, Some(true));
                 let wait = if *expect > 1 { format!(" waits_for={expect}") } else { String::new() };
                 (&mut limits.asking, Level::Info, format!("asking the peers who leads{wait}"))
             }
-            Note::Asking { paused: Some(paused), .. } => {
+            Notification::Asking { paused: Some(paused), .. } => {
                 self.metrics.pause();
                 let text = format!(
                     "this process did not run for a while, and asks the peers who leads before it answers again \
@@ -105,31 +105,31 @@ impl EventLog {
                 );
                 (&mut limits.asking, Level::Warn, text)
             }
-            Note::Contesting { reason } => {
+            Notification::Contesting { reason } => {
                 self.contesting_since.get_or_insert(now);
                 let text = format!("election begins reason={}", reason.name());
                 (&mut limits.contesting, Level::Info, text)
             }
-            Note::Contested { outcome } => {
+            Notification::Contested { outcome } => {
                 let lasted = self.contesting_since.take().map(|since| now.since(since));
                 self.metrics.election(*outcome, lasted);
                 let lasted = lasted.map_or_else(String::new, |lasted| format!(" duration={}", took(lasted)));
                 let text = format!("election ends outcome={}{lasted}", outcome.name());
                 (&mut limits.contested, Level::Info, text)
             }
-            Note::NobodyEligible => {
+            Notification::NoCandidate => {
                 let text =
                     "nobody can lead: every live member has priority 0; give one of them another --priority";
                 (&mut limits.nobody, Level::Warn, text.to_owned())
             }
-            Note::Leader { peer, epoch, reason, me } => {
+            Notification::Leader { peer, epoch, reason, me } => {
                 let gap = self.leaderless_since.take().map(|since| now.since(since));
                 self.metrics.leaderless(now, Some(false));
                 self.metrics.leader_change(*reason);
                 let text = leader_line(peer, *epoch, *reason, *me, gap);
                 (&mut limits.leader, Level::Info, text)
             }
-            Note::Leaderless { former, epoch, reason, me, since } => {
+            Notification::Leaderless { former, epoch, reason, me, since } => {
                 self.leaderless_since.get_or_insert(*since);
                 self.metrics.leaderless(*since, Some(true));
                 let planned =
@@ -143,20 +143,20 @@ impl EventLog {
                 let text = format!("{what} {} epoch={epoch} reason={}", who(former), reason.name());
                 (&mut limits.leader, level, text)
             }
-            Note::MemberUp(peer) => (
+            Notification::MemberUp(peer) => (
                 &mut limits.member,
                 Level::Info,
                 format!("member is up {} priority={}", who(peer), peer.priority.0),
             ),
-            Note::MemberFailed { peer, reason } => {
+            Notification::MemberFailed { peer, reason } => {
                 let reason = reason.map_or("told_by_the_leader", Reason::name);
                 let text = format!("member failed {} reason={reason}", who(peer));
                 (&mut limits.member, Level::Warn, text)
             }
-            Note::MemberGone(peer) => {
+            Notification::MemberGone(peer) => {
                 (&mut limits.member, Level::Info, format!("member is gone {}", who(peer)))
             }
-            Note::SameName { known, other } => {
+            Notification::SameName { known, other } => {
                 let text = format!(
                     "two live processes have one name, and people cannot tell them apart; give one of them another \
                      --name {} other_id={} other_address={}",
@@ -166,21 +166,21 @@ impl EventLog {
                 );
                 (&mut limits.refused, Level::Warn, text)
             }
-            Note::LeadsAlone { others } => {
+            Notification::LeadsAlone { others } => {
                 let text = format!(
                     "this process leads alone: nobody has answered at the other addresses where peers may be \
                      others={others}"
                 );
                 (&mut limits.leader, Level::Warn, text)
             }
-            Note::TooManyMembers(peer) => {
+            Notification::TooManyMembers(peer) => {
                 let text = format!(
                     "the cluster is full, and a peer is not taken in most={MEMBERS_MAX} {}",
                     who(peer)
                 );
                 (&mut limits.refused, Level::Warn, text)
             }
-            Note::Resigning { successor, reason } => {
+            Notification::Resigning { successor, reason } => {
                 let what = match reason {
                     Reason::Handover => "handing over to a member of higher priority",
                     _ if successor.is_some() => "told to stop, and handing over",
@@ -190,17 +190,17 @@ impl EventLog {
                     successor.as_ref().map_or_else(|| what.to_owned(), |s| format!("{what} {}", who(s)));
                 (&mut limits.leader, Level::Info, text)
             }
-            Note::Recovering => {
+            Notification::Recovering => {
                 let text = "this voter has no vote yet: it asks the other voters what it may have forgotten";
                 (&mut limits.voting, Level::Warn, text.to_owned())
             }
-            Note::Recovered(epoch) => {
+            Notification::Recovered(epoch) => {
                 (&mut limits.voting, Level::Info, format!("this voter votes from now on epoch={epoch}"))
             }
-            Note::FoundingRefused(founding) => {
+            Notification::FoundingRefused(founding) => {
                 (&mut limits.voting, Level::Error, founding_refused(*founding))
             }
-            Note::RestartGrace(wait) => {
+            Notification::RestartGrace(wait) => {
                 let text = format!(
                     "this voter was restarted and may have forgotten a promise: it votes for no process before that is \
                      over, or before it hears from a leader wait={}",
@@ -208,7 +208,7 @@ impl EventLog {
                 );
                 (&mut limits.voting, Level::Info, text)
             }
-            Note::Denied { voter, stage, denial } => {
+            Notification::Denied { voter, stage, denial } => {
                 let asked = match stage {
                     Stage::PreVote => "pre-vote",
                     Stage::Vote => "vote",
@@ -216,7 +216,7 @@ impl EventLog {
                 let text = format!("vote denied {} asked={asked} denial={}", who(voter), denial.name());
                 (&mut limits.contesting, Level::Debug, text)
             }
-            Note::VotersChanged(config) => {
+            Notification::VotersChanged(config) => {
                 let names: Vec<&str> = config.voters.iter().map(String::as_str).collect();
                 let text = format!(
                     "voters={} config_epoch={} config_version={}",
@@ -226,7 +226,7 @@ impl EventLog {
                 );
                 (&mut limits.voting, Level::Info, text)
             }
-            Note::LeaseInUse { lease_ms, bound_ms, given_ms } => {
+            Notification::LeaseInUse { lease_ms, bound_ms, given_ms } => {
                 let values = format!("lease={lease_ms}ms bound={bound_ms}ms given={given_ms}ms");
                 if lease_ms == given_ms {
                     (&mut limits.voting, Level::Info, format!("the voters' lease {values}"))
@@ -238,7 +238,7 @@ impl EventLog {
                     (&mut limits.differs, Level::Warn, text)
                 }
             }
-            Note::VotersDiffer(peer) => {
+            Notification::VotersDiffer(peer) => {
                 let text = format!(
                     "a peer was started with other --voters; the voters change when a majority of them agrees {}",
                     who(peer)
@@ -295,12 +295,12 @@ mod tests {
         }
     }
 
-    fn leader(name: &str, reason: Reason) -> Note {
-        Note::Leader { peer: peer(name), epoch: Epoch(8), reason, me: false }
+    fn leader(name: &str, reason: Reason) -> Notification {
+        Notification::Leader { peer: peer(name), epoch: Epoch(8), reason, me: false }
     }
 
-    fn lost(name: &str) -> Note {
-        Note::Leaderless {
+    fn lost(name: &str) -> Notification {
+        Notification::Leaderless {
             former: peer(name),
             epoch: Epoch(7),
             reason: Reason::Crash,
@@ -316,7 +316,7 @@ mod tests {
     #[test]
     fn tells_a_failover() {
         let mut event_log = event_log();
-        let mut tell = |note: &Note, ms: u64| event_log.line(note, at(ms)).unwrap();
+        let mut tell = |note: &Notification, ms: u64| event_log.line(note, at(ms)).unwrap();
         let who = "name=web-2 id=abcdef01 address=10.0.0.2:4041";
         assert_eq!(
             tell(&leader("web-2", Reason::Start), 0),
@@ -326,12 +326,16 @@ mod tests {
             tell(&lost("web-2"), 1000),
             (Level::Warn, format!("the leader is lost {who} epoch=7 reason=crash"))
         );
-        assert_eq!(tell(&Note::Contesting { reason: Reason::Crash }, 1001).1, "election begins reason=crash");
         assert_eq!(
-            tell(&Note::Contested { outcome: Outcome::Won }, 1013).1,
+            tell(&Notification::Contesting { reason: Reason::Crash }, 1001).1,
+            "election begins reason=crash"
+        );
+        assert_eq!(
+            tell(&Notification::Contested { outcome: Outcome::Won }, 1013).1,
             "election ends outcome=won duration=12.0ms"
         );
-        let won = Note::Leader { peer: peer("web-1"), epoch: Epoch(8), reason: Reason::Crash, me: true };
+        let won =
+            Notification::Leader { peer: peer("web-1"), epoch: Epoch(8), reason: Reason::Crash, me: true };
         assert_eq!(
             tell(&won, 1014).1,
             "this process leads now name=web-1 id=abcdef01 address=10.0.0.2:4041 epoch=8 reason=crash \
@@ -341,7 +345,7 @@ mod tests {
 
     #[test]
     fn a_name_cannot_pass_for_more() {
-        let (_, line) = event_log().line(&Note::MemberUp(peer("a epoch=9\nERROR")), at(0)).unwrap();
+        let (_, line) = event_log().line(&Notification::MemberUp(peer("a epoch=9\nERROR")), at(0)).unwrap();
         assert!(line.starts_with(r#"member is up name="a epoch=9\nERROR" id="#), "{line}");
     }
 
@@ -349,12 +353,12 @@ mod tests {
     fn counts_what_it_tells() {
         let mut event_log = event_log();
         for (note, ms) in [
-            (Note::Asking { paused: None, expect: 0 }, 1000),
-            (Note::Contesting { reason: Reason::Start }, 2000),
-            (Note::Contested { outcome: Outcome::Unfinished }, 3000),
-            (Note::Contested { outcome: Outcome::Lost }, 3500),
+            (Notification::Asking { paused: None, expect: 0 }, 1000),
+            (Notification::Contesting { reason: Reason::Start }, 2000),
+            (Notification::Contested { outcome: Outcome::Unfinished }, 3000),
+            (Notification::Contested { outcome: Outcome::Lost }, 3500),
             (leader("web-2", Reason::Start), 4000),
-            (Note::Asking { paused: Some(Duration::from_secs(9)), expect: 0 }, 5000),
+            (Notification::Asking { paused: Some(Duration::from_secs(9)), expect: 0 }, 5000),
         ] {
             event_log.line(&note, at(ms)).unwrap();
         }
@@ -367,7 +371,7 @@ mod tests {
             members: Vec::new(),
             valid_until: None,
             voting: None,
-            stands_for: Duration::from_secs(1),
+            answer_ttl: Duration::from_secs(1),
         };
         let text = event_log.metrics.encode(&view, at(6000), at(6000));
         for line in [
@@ -386,7 +390,7 @@ mod tests {
     #[test]
     fn elections_that_nobody_wins_are_told_a_few_times_and_then_once_a_minute() {
         let mut event_log = event_log();
-        let again = Note::Contesting { reason: Reason::Silence };
+        let again = Notification::Contesting { reason: Reason::Silence };
         let told = |event_log: &mut EventLog, from_s: u64| -> Vec<String> {
             (from_s..from_s + 90)
                 .filter_map(|s| event_log.line(&again, at(s * 1000)))
@@ -403,19 +407,19 @@ mod tests {
     #[test]
     fn no_note_floods_the_log() {
         let notes = [
-            Note::Asking { paused: None, expect: 0 },
-            Note::Asking { paused: Some(Duration::from_secs(2)), expect: 0 },
-            Note::Contesting { reason: Reason::Crash },
-            Note::Contested { outcome: Outcome::Unfinished },
-            Note::NobodyEligible,
+            Notification::Asking { paused: None, expect: 0 },
+            Notification::Asking { paused: Some(Duration::from_secs(2)), expect: 0 },
+            Notification::Contesting { reason: Reason::Crash },
+            Notification::Contested { outcome: Outcome::Unfinished },
+            Notification::NoCandidate,
             leader("a", Reason::Superseded),
             lost("a"),
-            Note::MemberUp(peer("a")),
-            Note::MemberFailed { peer: peer("a"), reason: Some(Reason::Crash) },
-            Note::MemberGone(peer("a")),
-            Note::SameName { known: peer("a"), other: peer("a") },
-            Note::TooManyMembers(peer("a")),
-            Note::Resigning { successor: None, reason: Reason::Resign },
+            Notification::MemberUp(peer("a")),
+            Notification::MemberFailed { peer: peer("a"), reason: Some(Reason::Crash) },
+            Notification::MemberGone(peer("a")),
+            Notification::SameName { known: peer("a"), other: peer("a") },
+            Notification::TooManyMembers(peer("a")),
+            Notification::Resigning { successor: None, reason: Reason::Resign },
         ];
         // All of them, ten times a second, for an hour.
         let mut event_log = event_log();

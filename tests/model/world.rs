@@ -578,7 +578,7 @@ impl World {
                     return;
                 }
                 // All are connected anyway: where peers were makes no difference here.
-                Action::Seek(_) | Action::Remember(_) | Action::Note(_) => {}
+                Action::Seek(_) | Action::Remember(_) | Action::Notification(_) => {}
             }
         }
         if let Some(epoch) = begun {

@@ -1,7 +1,7 @@
 //! What happened in a world, as lines that people read.
 
 use bellwether::election::{
-    Body, Denial, Entry, Incumbent, Message, Note, Peer, ProcessId, RecoveredState, Stage, State,
+    Body, Denial, Entry, Incumbent, Message, Notification, Peer, ProcessId, RecoveredState, Stage, State,
     VoteOutcome, VoterConfig,
 };
 use std::fmt::Write as _;
@@ -44,7 +44,7 @@ impl Trace {
         self.line(now, &text);
     }
 
-    pub fn noted(&mut self, now: Duration, who: usize, note: &Note) {
+    pub fn noted(&mut self, now: Duration, who: usize, note: &Notification) {
         if self.detail != Detail::Off {
             let text = format!("p{who}        {}", told(note));
             self.line(now, &text);
@@ -154,43 +154,49 @@ fn peer(peer: &Peer) -> String {
     name(peer.id)
 }
 
-fn told(note: &Note) -> String {
+fn told(note: &Notification) -> String {
     match note {
-        Note::Asking { paused: None, .. } => "asks who leads".to_string(),
-        Note::Asking { paused: Some(gap), .. } => format!("asks who leads, after a pause of {gap:?}"),
-        Note::Contesting { reason } => format!("contests ({})", reason.name()),
-        Note::Contested { outcome } => format!("contest {}", outcome.name()),
-        Note::NobodyEligible => "nobody may lead".to_string(),
-        Note::Leader { epoch, reason, me: true, .. } => format!("LEADS epoch {epoch} ({})", reason.name()),
-        Note::Leader { peer: leader, epoch, reason, .. } => {
+        Notification::Asking { paused: None, .. } => "asks who leads".to_string(),
+        Notification::Asking { paused: Some(gap), .. } => format!("asks who leads, after a pause of {gap:?}"),
+        Notification::Contesting { reason } => format!("contests ({})", reason.name()),
+        Notification::Contested { outcome } => format!("contest {}", outcome.name()),
+        Notification::NoCandidate => "nobody may lead".to_string(),
+        Notification::Leader { epoch, reason, me: true, .. } => {
+            format!("LEADS epoch {epoch} ({})", reason.name())
+        }
+        Notification::Leader { peer: leader, epoch, reason, .. } => {
             format!("follows {}, epoch {epoch} ({})", peer(leader), reason.name())
         }
-        Note::Leaderless { former, epoch, reason, me, .. } => {
+        Notification::Leaderless { former, epoch, reason, me, .. } => {
             let whom = if *me { "LEADS NO LONGER".to_string() } else { format!("lost {}", peer(former)) };
             format!("{whom}, epoch {epoch} ({})", reason.name())
         }
-        Note::MemberUp(member) => format!("member {} is up", peer(member)),
-        Note::MemberFailed { peer: member, reason } => {
+        Notification::MemberUp(member) => format!("member {} is up", peer(member)),
+        Notification::MemberFailed { peer: member, reason } => {
             let reason = reason.map_or("told", |r| r.name());
             format!("member {} failed ({reason})", peer(member))
         }
-        Note::MemberGone(member) => format!("member {} is forgotten", peer(member)),
-        Note::SameName { known, other } => format!("{} and {} have one name", peer(known), peer(other)),
-        Note::LeadsAlone { others } => format!("leads alone, though there are {others} other addresses"),
-        Note::TooManyMembers(member) => format!("no room for {}", peer(member)),
-        Note::Recovering => "has no vote: asks the voters".to_string(),
-        Note::Recovered(epoch) => format!("votes from now on, epoch {epoch}"),
-        Note::FoundingRefused(founding) => format!("may not found the cluster ({founding:?})"),
-        Note::RestartGrace(wait) => format!("votes for no process for {wait:?}"),
-        Note::Denied { voter, stage, denial } => {
+        Notification::MemberGone(member) => format!("member {} is forgotten", peer(member)),
+        Notification::SameName { known, other } => {
+            format!("{} and {} have one name", peer(known), peer(other))
+        }
+        Notification::LeadsAlone { others } => {
+            format!("leads alone, though there are {others} other addresses")
+        }
+        Notification::TooManyMembers(member) => format!("no room for {}", peer(member)),
+        Notification::Recovering => "has no vote: asks the voters".to_string(),
+        Notification::Recovered(epoch) => format!("votes from now on, epoch {epoch}"),
+        Notification::FoundingRefused(founding) => format!("may not found the cluster ({founding:?})"),
+        Notification::RestartGrace(wait) => format!("votes for no process for {wait:?}"),
+        Notification::Denied { voter, stage, denial } => {
             format!("{} denies its {} ({})", peer(voter), asked(*stage), why(*denial))
         }
-        Note::VotersChanged(known) => format!("uses configuration {}", config(known)),
-        Note::LeaseInUse { lease_ms, bound_ms, given_ms } => {
+        Notification::VotersChanged(known) => format!("uses configuration {}", config(known)),
+        Notification::LeaseInUse { lease_ms, bound_ms, given_ms } => {
             format!("uses a lease of {lease_ms} ms, a bound of {bound_ms} ms; was given {given_ms} ms")
         }
-        Note::VotersDiffer(other) => format!("{} has other voters", peer(other)),
-        Note::Resigning { successor: Some(to), .. } => format!("resigns to {}", peer(to)),
-        Note::Resigning { successor: None, .. } => "resigns".to_string(),
+        Notification::VotersDiffer(other) => format!("{} has other voters", peer(other)),
+        Notification::Resigning { successor: Some(to), .. } => format!("resigns to {}", peer(to)),
+        Notification::Resigning { successor: None, .. } => "resigns".to_string(),
     }
 }

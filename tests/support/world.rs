@@ -450,8 +450,8 @@ impl World {
                 Action::Disarm(timer) => {
                     self.node_mut(k).timers.remove(&timer);
                 }
-                Action::Note(note) => {
-                    if let bellwether::election::Note::Leader { me: true, .. } = note {
+                Action::Notification(note) => {
+                    if let bellwether::election::Notification::Leader { me: true, .. } = note {
                         self.leader_changes += 1;
                     }
                     self.trace.noted(now, k, &note);

@@ -2,19 +2,19 @@
 
 use super::{Machine, Mutation, Phase};
 use crate::election::{
-    Action, Body, Epoch, Member, Message, Note, Now, Outcome, Preempt, ProcessId, Rank, Reason, State, Timer,
-    Variant,
+    Action, Body, Epoch, Member, Message, Notification, Now, Outcome, Preempt, ProcessId, Rank, Reason,
+    State, Timer, Variant,
 };
 
 impl Machine {
     /// Rule 1: there is no coordinator, so this process contests.
     ///
     /// `paper`: if it has the highest process id it announces itself, otherwise it sends Election to every process that
-    /// outranks it, the dead coordinator included. `detector`: every process knows from the failure detector who
-    /// is alive, so the highest live one announces at once and the others wait for it.
+    /// outranks it, the dead coordinator included. `detector`: every process knows the live ones from the
+    /// failure detector, so the highest of them announces at once and the others wait for it.
     pub(super) fn contest(&mut self, now: Now) {
         if self.majority.votes() {
-            return self.stand(now);
+            return self.start_campaign(now);
         }
         let next = self.seen.max(self.epoch).next();
         if self.settings.variant == Variant::Paper {
@@ -23,7 +23,7 @@ impl Machine {
         match self.best_live() {
             Some(best) if best == self.me.id => self.announce(now, next),
             Some(best) => self.wait_for(best),
-            None => self.nobody(),
+            None => self.no_candidate(),
         }
     }
 
@@ -40,14 +40,14 @@ impl Machine {
     }
 
     /// The paper's procedure in one epoch. Only live processes count for the detector variant, which falls back to it,
-    /// and for a process that never leads and has found nobody in its first round: it would use up an epoch in each
+    /// and for a process that never leads and has found none in its first round: it would use up an epoch in each
     /// further one for calling the dead, and it seeks them anyway.
     pub(super) fn elect(&mut self, now: Now, epoch: Epoch) {
         let me = self.rank();
-        let live_only = self.settings.variant == Variant::Detector || !me.eligible() && self.fruitless;
+        let live_only = self.settings.variant == Variant::Detector || !me.eligible() && self.round_failed;
         let higher = self.ids(|m| m.peer.rank().outranks(me) && (m.state == State::Alive || !live_only));
         if higher.is_empty() {
-            return if me.eligible() { self.announce(now, epoch) } else { self.nobody() };
+            return if me.eligible() { self.announce(now, epoch) } else { self.no_candidate() };
         }
         assert!(epoch > self.epoch, "a round has an epoch of its own");
         assert!(
@@ -62,17 +62,17 @@ impl Machine {
         self.arm(Timer::Answer, self.settings.answer_timeout);
     }
 
-    /// Nobody may lead: it looks again after a while.
-    fn nobody(&mut self) {
+    /// No live process may lead: this one looks again after a while.
+    fn no_candidate(&mut self) {
         self.lose_leader(Reason::Superseded);
-        if !self.fruitless {
-            self.note(Note::NobodyEligible);
+        if !self.round_failed {
+            self.note(Notification::NoCandidate);
         }
-        self.fruitless = true;
+        self.round_failed = true;
         self.defer();
     }
 
-    /// Rule 2: it received no Answer, so it leads. Who did not answer has failed, for all that can be known.
+    /// Rule 2: it received no Answer, so it leads. A process that did not answer has failed, for all that can be known.
     pub(super) fn unanswered(&mut self, now: Now) {
         if self.phase != Phase::Electing {
             return;
@@ -97,22 +97,22 @@ impl Machine {
         self.arm(Timer::Coordinator, self.settings.coordinator_timeout);
     }
 
-    /// Rule 3: nobody announced in time; it restarts the process at the beginning.
+    /// Rule 3: no process announced in time; this one begins again.
     pub(super) fn coordinator_missed(&mut self, now: Now) {
         if self.phase != Phase::Deferring {
             return;
         }
-        if self.fruitless && self.best_live().is_none() && !self.majority.votes() {
-            // Still nobody who may lead, and no news worth a line in the log every time.
+        if self.round_failed && self.best_live().is_none() && !self.majority.votes() {
+            // Still no process may lead, and there is no news worth a line in the log every time.
             return self.arm(Timer::Coordinator, self.settings.coordinator_timeout);
         }
         self.again(now);
     }
 
     fn again(&mut self, now: Now) {
-        self.fruitless = true;
-        self.note(Note::Contested { outcome: Outcome::Unfinished });
-        self.note(Note::Contesting { reason: self.loss });
+        self.round_failed = true;
+        self.note(Notification::Contested { outcome: Outcome::Unfinished });
+        self.note(Notification::Contesting { reason: self.loss });
         self.contest(now);
     }
 
@@ -121,7 +121,7 @@ impl Machine {
         if matches!(self.phase, Phase::Waiting(_)) {
             self.handover_failed(now);
             if self.majority.votes() {
-                return self.stand(now);
+                return self.start_campaign(now);
             }
             self.elect(now, self.seen.max(self.epoch).next());
         }
@@ -139,7 +139,7 @@ impl Machine {
                 // A newer round: the incumbent takes part in it and goes on in its epoch.
                 let epoch = self.unused(epoch);
                 self.send_answer(from, epoch);
-                return if self.letter() { self.elect(now, epoch) } else { self.announce(now, epoch) };
+                return if self.strict_paper() { self.elect(now, epoch) } else { self.announce(now, epoch) };
             }
             _ => {}
         }
@@ -147,7 +147,7 @@ impl Machine {
             self.phase == Phase::Following && self.settings.variant == Variant::Detector && !self.leads(from);
         let asks_after_pause = matches!(&self.phase, Phase::Asking(asking) if asking.after_pause);
         let round_known = epoch <= self.epoch && !self.mutant(Mutation::NoDedupe);
-        if round_known || incumbent_lives || asks_after_pause && !self.letter() {
+        if round_known || incumbent_lives || asks_after_pause && !self.strict_paper() {
             // A round that is over or that this process takes part in already; or, for the detector variant, no round
             // at all while the leader is alive: the sender may be missing just that leader. Or a message that waited
             // while this process was paused: others have had the time to elect a leader since.
@@ -177,12 +177,12 @@ impl Machine {
     }
 
     /// Whether rules are followed to the letter of the seed where that costs an incumbent its place.
-    pub(super) fn letter(&self) -> bool {
+    pub(super) fn strict_paper(&self) -> bool {
         self.settings.variant == Variant::Paper && self.settings.preempt == Preempt::Always
     }
 
-    /// Rule 5's exception: this process outranks who claims or is said to lead, and takes over by force. Apart from
-    /// `--preempt always`, only a leader does that: others let an incumbent be.
+    /// Rule 5's exception: this process outranks one that claims or is said to lead, and takes over by force. Apart
+    /// from `--preempt always`, only a leader does that: others let an incumbent be.
     pub(super) fn bullies(&self, other: Rank) -> bool {
         let contends = self.settings.preempt == Preempt::Always || self.phase.leading();
         contends && !self.majority.votes() && self.rank().outranks(other)

@@ -2,8 +2,8 @@
 
 use super::{BEATS_MAX, Machine, Phase};
 use crate::election::{
-    Body, CrashEvidence, Epoch, Incarnation, MembershipVersion, Note, Now, ProcessId, Reason, State, Timer,
-    VoterConfig,
+    Body, CrashEvidence, Epoch, Incarnation, MembershipVersion, Notification, Now, ProcessId, Reason, State,
+    Timer, VoterConfig,
 };
 use core::net::SocketAddr;
 use std::time::Duration;
@@ -30,12 +30,12 @@ impl Machine {
         member.state = State::Alive;
         member.alive_since = now.at;
         let peer = member.peer.clone();
-        self.note(Note::MemberUp(peer));
+        self.note(Notification::MemberUp(peer));
         self.broadcast_entry(id);
         self.watch_for_better(now);
     }
 
-    /// The leader's round of heartbeats, and its look at who has been silent.
+    /// The leader's round of heartbeats, and its look at members that have been silent.
     pub(super) fn beat(&mut self, now: Now) {
         if !self.phase.leading() {
             return;
@@ -141,7 +141,7 @@ impl Machine {
         }
     }
 
-    /// Nobody listens at an address any more: its member, unless it is connected all the same, is gone. Whose life that was the
+    /// No process listens at an address any more: its member, unless it is connected all the same, is gone. Whose life that was the
     /// refusal does not say, so it frees no promise: the address may be another's by now, or the same one's next life.
     pub(super) fn refused(&mut self, now: Now, address: SocketAddr) {
         if self.settings.crash_evidence == CrashEvidence::Off {
@@ -152,10 +152,10 @@ impl Machine {
         }
     }
 
-    /// A member is known to have crashed. Its leader's crash calls an election at once; who waited for it does not wait
-    /// any longer.
+    /// A member is known to have crashed. Its leader's crash calls an election at once. A process that waited for it does
+    /// not wait any longer.
     pub(super) fn gone(&mut self, now: Now, id: ProcessId) {
-        self.members.amended = true;
+        self.members.list_stale = true;
         self.fail(id, Reason::Crash);
         self.not_asked_any_more(now, id);
         if self.leads(id) {
@@ -167,7 +167,7 @@ impl Machine {
         }
     }
 
-    /// Holds a member failed. A leader tells the others, who must know who is alive when it dies itself.
+    /// Holds a member failed. A leader tells the others: they must know the live members when it dies itself.
     pub(super) fn fail(&mut self, id: ProcessId, reason: Reason) {
         let Some(member) = self.members.get_mut(id).filter(|m| m.state == State::Alive) else {
             return;
@@ -175,7 +175,7 @@ impl Machine {
         member.state = State::Failed;
         member.round_trip = None;
         let peer = member.peer.clone();
-        self.note(Note::MemberFailed { peer, reason: Some(reason) });
+        self.note(Notification::MemberFailed { peer, reason: Some(reason) });
         // That it has asked for votes a moment ago keeps no other from standing (clause 25).
         self.majority.contenders.forget(id);
         self.broadcast_entry(id);

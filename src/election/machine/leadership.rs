@@ -1,8 +1,9 @@
-//! Who leads: rule 5, and how leadership begins, ends and is handed over.
+//! Leadership: rule 5, and how it begins, ends and is handed over.
 
 use super::{Machine, Phase};
 use crate::election::{
-    Action, Body, Epoch, Incumbent, Member, Moment, Note, Now, Preempt, ProcessId, Reason, State, Timer,
+    Action, Body, Epoch, Incumbent, Member, Moment, Notification, Now, Preempt, ProcessId, Reason, State,
+    Timer,
 };
 use std::time::Duration;
 
@@ -31,21 +32,21 @@ impl Machine {
         self.leader = Some(Incumbent { peer: self.me.clone(), elected_at_ms: now.wall_ms });
         self.peers_changed = true;
         self.enter(Phase::Leading(epoch));
-        self.fruitless = false;
+        self.round_failed = false;
         self.remembered.clear();
         self.members.version = crate::election::MembershipVersion { epoch, version: 1 };
         self.beats.clear();
         self.lists.clear();
-        self.note(Note::Leader { peer: self.me.clone(), epoch, reason, me: true });
+        self.note(Notification::Leader { peer: self.me.clone(), epoch, reason, me: true });
         let others = self.candidates.difference(&self.own_addresses).count();
         if self.alone() && others > 0 {
-            self.note(Note::LeadsAlone { others });
+            self.note(Notification::LeadsAlone { others });
         }
         for id in self.ids(|m| m.state == State::Alive) {
             self.send_claim(id);
         }
         // With the list at once, what changes it from here on is in step with what they hold: this leader may die before
-        // its first heartbeat. Whoever is not linked yet gets it with the link.
+        // its first heartbeat. A member that is not linked yet gets it with the link.
         for id in self.ids(|m| m.linked && m.state == State::Alive) {
             self.send_list(id);
         }
@@ -103,7 +104,7 @@ impl Machine {
                 return;
             }
             let next = self.seen.next();
-            return if self.phase.leading() && !self.letter() {
+            return if self.phase.leading() && !self.strict_paper() {
                 self.announce(now, next)
             } else {
                 self.contest(now)
@@ -141,14 +142,14 @@ impl Machine {
             }
             self.set_epoch(epoch);
             // It may have followed another one meanwhile, or taken in what others told of members.
-            self.members.amended = true;
-            self.fruitless = false;
+            self.members.list_stale = true;
+            self.round_failed = false;
             self.remembered.clear();
             let elected_or_heard_ms = elected_at_ms.unwrap_or(now.wall_ms);
             self.leader = Some(Incumbent { peer: leader.clone(), elected_at_ms: elected_or_heard_ms });
             self.peers_changed = true;
             self.enter(Phase::Following);
-            self.note(Note::Leader { peer: leader.clone(), epoch, reason, me: false });
+            self.note(Notification::Leader { peer: leader.clone(), epoch, reason, me: false });
             if elected_at_ms.is_none() {
                 // A heartbeat does not say when it was elected; its answer will.
                 self.send(leader.id, Body::Ask);
@@ -176,7 +177,7 @@ impl Machine {
             self.disarm(Timer::Lease);
             self.stopped_leading();
         }
-        self.note(Note::Leaderless { former: former.peer, epoch: self.epoch, reason, me, since });
+        self.note(Notification::Leaderless { former: former.peer, epoch: self.epoch, reason, me, since });
     }
 
     pub(super) fn set_epoch(&mut self, epoch: Epoch) {
@@ -186,8 +187,8 @@ impl Machine {
         self.seen = self.seen.max(epoch);
     }
 
-    /// The leader's farewell. The successor it names announces at once and is outranked by nobody; the others wait
-    /// for it.
+    /// The leader's farewell. The successor that it names announces at once, and no process outranks it. The others
+    /// wait for it.
     pub(super) fn resigned(
         &mut self,
         now: Now,
@@ -208,7 +209,7 @@ impl Machine {
         self.on_resign(from, epoch);
         if current && !self.phase.leading() && self.epoch == epoch {
             match successor {
-                // The one who leaves hears it too: it waits for just that.
+                // The process that leaves hears it too: it waits for just that.
                 Some(id) if id == self.me.id && self.rank().eligible() && self.majority.votes() => {
                     self.request_votes(now);
                 }
@@ -227,7 +228,7 @@ impl Machine {
 
     fn forget_leaver(&mut self, id: ProcessId, leaving: bool) {
         if leaving {
-            self.members.amended = true;
+            self.members.list_stale = true;
             self.forget(id);
         }
     }
@@ -255,14 +256,14 @@ impl Machine {
     pub(super) fn resign(&mut self, successor: Option<ProcessId>, leaving: bool) {
         let peer = successor.and_then(|id| self.members.get(id)).map(|m| m.peer.clone());
         let reason = if leaving { Reason::Resign } else { Reason::Handover };
-        self.note(Note::Resigning { successor: peer, reason });
+        self.note(Notification::Resigning { successor: peer, reason });
         self.lose_leader(reason);
         // The successor hears it first: it is the one that acts.
         let others = self.ids(|m| m.linked && Some(m.peer.id) != successor);
         self.send_each(successor.into_iter().chain(others), &Body::Resign { successor, leaving });
     }
 
-    /// Who should lead next: the best-ranked live member, preferring one that was made from something else than this
+    /// The process that should lead next: the best-ranked live member, preferring one that was made from something else than this
     /// process, since that one has already been restarted in the rollout under way.
     fn successor(&self) -> Option<ProcessId> {
         let by_rank_alone = self.settings.preempt == Preempt::Always;
@@ -295,7 +296,7 @@ impl Machine {
     fn preempt_delay(&self) -> Option<Duration> {
         match self.settings.preempt {
             Preempt::After(delay) => Some(delay),
-            // Nobody takes over by force where voters decide: it is handed over to at once.
+            // Where voters decide, no process takes over by force: the leader hands over at once.
             Preempt::Always if self.majority.votes() => Some(Duration::ZERO),
             Preempt::Always | Preempt::Never => None,
         }

@@ -1,9 +1,10 @@
-//! Who is a member: links, discovery, and the broadcast list (seed note 7).
+//! The members: links, discovery, and the broadcast list (seed note 7).
 
 use super::{Machine, Phase};
 use crate::election::members::Taken;
 use crate::election::{
-    Body, Entry, Epoch, Incarnation, Member, MembershipVersion, Note, Now, Peer, ProcessId, Reason, State,
+    Body, Entry, Epoch, Incarnation, Member, MembershipVersion, Notification, Now, Peer, ProcessId, Reason,
+    State,
 };
 use core::net::SocketAddr;
 use std::collections::BTreeSet;
@@ -28,12 +29,12 @@ impl Machine {
         });
         let own_name = (self.me.name == peer.name).then(|| self.me.clone());
         if let Some(known) = own_name.or(namesake.map(|(_, known)| known.clone())) {
-            self.note(Note::SameName { known, other: peer.clone() });
+            self.note(Notification::SameName { known, other: peer.clone() });
         }
         let was_alive = self.members.get(id).is_some_and(|m| m.state == State::Alive);
         let taken = self.members.take(peer.clone(), State::Alive, now.at);
         if taken == Taken::Full {
-            return self.note(Note::TooManyMembers(peer));
+            return self.note(Notification::TooManyMembers(peer));
         }
         let new = taken == Taken::New || !was_alive;
         if let Some(member) = self.members.get_mut(id) {
@@ -42,7 +43,7 @@ impl Machine {
         }
         if new {
             self.peers_changed = true;
-            self.note(Note::MemberUp(peer));
+            self.note(Notification::MemberUp(peer));
             self.broadcast_entry(id);
         }
         if self.phase.leading() {
@@ -67,13 +68,13 @@ impl Machine {
         if leader_gone || waited_for_gone {
             self.contest(now);
         }
-        self.settle(now);
+        self.elect_if_ready(now);
     }
 
     /// A member's address is another's now. One that is still connected may be alive all the same, where two processes
     /// advertise one address by mistake: it counts as failed until it is heard of again.
     fn evict(&mut self, id: ProcessId) {
-        self.members.amended = true;
+        self.members.list_stale = true;
         if self.members.get(id).is_some_and(|m| m.linked) {
             self.fail(id, Reason::Crash);
         } else {
@@ -92,7 +93,7 @@ impl Machine {
                 self.forget(id);
             }
             // While it was there the leader's word on that member did not always count.
-            self.members.amended = true;
+            self.members.list_stale = true;
         }
     }
 
@@ -115,8 +116,8 @@ impl Machine {
             Taken::Full => return,
         }
         match state {
-            State::Alive if !was_alive => self.note(Note::MemberUp(peer)),
-            State::Failed if was_alive => self.note(Note::MemberFailed { peer, reason: None }),
+            State::Alive if !was_alive => self.note(Notification::MemberUp(peer)),
+            State::Failed if was_alive => self.note(Notification::MemberFailed { peer, reason: None }),
             _ => {}
         }
     }
@@ -145,7 +146,7 @@ impl Machine {
         if agreed {
             self.members.version = version;
         }
-        self.members.amended = !agreed;
+        self.members.list_stale = !agreed;
     }
 
     /// The leader's word on a member; false where this process holds otherwise and the leader has to say it again.
@@ -159,14 +160,14 @@ impl Machine {
         }
         if let Some(tenant) = self.members.at(peer.address, peer.id).and_then(|id| self.members.get(id)) {
             match (tenant.linked, tenant.state, state) {
-                // The leader has not heard yet who listens there now.
+                // The leader has not heard yet which process listens there now.
                 (true, State::Alive, State::Alive) => return false,
                 // Nothing is left of one whose address is another's.
                 (true, _, State::Failed) | (_, State::Alive, State::Failed) => {
                     self.forget(peer.id);
                     return true;
                 }
-                // Whoever is connected stays a member, though it counts as failed: messages of others are dropped, and no
+                // A connected process stays a member, though it counts as failed: messages of others are dropped, and no
                 // second connection would make it one again.
                 (true, State::Failed, State::Alive) => {}
                 (false, ..) => self.forget(tenant.peer.id),
@@ -234,7 +235,7 @@ impl Machine {
                 if led {
                     self.lose_leader(Reason::Resign);
                 }
-                self.members.amended = true;
+                self.members.list_stale = true;
                 self.forget(id);
                 self.not_asked_any_more(now, id);
                 if led || waited_for {
@@ -268,7 +269,7 @@ impl Machine {
         self.peers_changed = true;
         self.lists.remove(&id);
         self.forget_voter(id, &member.peer.name);
-        self.note(Note::MemberGone(member.peer));
+        self.note(Notification::MemberGone(member.peer));
         if self.phase.leading() {
             self.bump_version();
             let leave = Body::Leave { version: Some(self.members.version), id };
@@ -296,21 +297,21 @@ impl Machine {
     }
 
     /// Discovery works and names these addresses, or there is nothing that it could name. A leader forgets failed members
-    /// that it has not named for long: an answer that names nobody removes nobody.
+    /// that it has not named for long: an answer that names none removes none.
     pub(super) fn listed(&mut self, now: Now, addresses: BTreeSet<SocketAddr>, complete: bool) {
-        let lost = self.lost();
+        let lost = self.awaits_discovery();
         self.discovered |= complete;
         if !addresses.is_empty() {
             self.unlist(now, &addresses);
             self.own_addresses.retain(|a| *a == self.me.address || addresses.contains(a));
             self.candidates = addresses;
         }
-        if lost && !self.lost() {
+        if lost && !self.awaits_discovery() {
             self.begin_margin();
         }
     }
 
-    /// Notes who is not listed any more.
+    /// Notes which members discovery does not list any more.
     fn unlist(&mut self, now: Now, addresses: &BTreeSet<SocketAddr>) {
         let alive = self.members.iter().filter(|m| m.state == State::Alive);
         let inhabited: BTreeSet<SocketAddr> = alive.map(|m| m.peer.address).collect();

@@ -4,7 +4,7 @@
 //! out the actions of each call, in order, before the next. [`Machine::view`] is what may be told to others in
 //! between. The rules are spread over this folder by what they are about: `start` (ask first), `contest` (the seed's
 //! rules 1 to 4), `leadership` (rule 5, farewell, handover), `detector` (heartbeats, silence, crash evidence),
-//! `membership`, and `majority` (who leads under `--safety majority`).
+//! `membership`, and `majority` (the leader under `--safety majority`).
 //!
 //! Every rule is stated where it is carried out. Invariants are asserted in release builds: a process that breaks one
 //! must end (fail-stop), not go on.
@@ -22,8 +22,8 @@ mod status;
 use super::members::Members;
 use super::mutation::Mutation;
 use super::{
-    Action, Body, Epoch, Event, Incumbent, Message, Moment, Note, Now, Outcome, Peer, ProcessId, Rank,
-    Reason, Record, Settings, State, Timer,
+    Action, Body, Epoch, Event, Incumbent, Message, Moment, Notification, Now, Outcome, Peer, ProcessId,
+    Rank, Reason, Record, Settings, State, Timer,
 };
 use core::net::SocketAddr;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -32,13 +32,13 @@ use std::time::Duration;
 /// What this process is in the middle of.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Phase {
-    /// It asks its peers who leads ("returning processes ask first").
+    /// It asks its peers for the leader ("returning processes ask first").
     Asking(start::Asking),
     /// It waits for this process to announce itself: the highest live one, or a successor.
     Waiting(ProcessId),
-    /// It has sent Elections in its epoch, and nobody has answered yet.
+    /// It has sent Elections in its epoch, and no process has answered yet.
     Electing,
-    /// Somebody answered, or nobody may lead: it waits for a Coordinator.
+    /// A process answered, or none may lead: it waits for a Coordinator.
     Deferring,
     /// It leads in the epoch it was elected with.
     Leading(Epoch),
@@ -73,8 +73,8 @@ pub struct Machine {
     leader: Option<Incumbent>,
     /// Why there is or was no leader: the reason of the next change.
     loss: Reason,
-    /// Whether a round since the last leader has ended with nobody announced.
-    fruitless: bool,
+    /// Whether a round since the last leader has ended without a leader.
+    round_failed: bool,
     members: Members,
     /// Where discovery says that peers may be.
     candidates: BTreeSet<SocketAddr>,
@@ -138,7 +138,7 @@ impl Machine {
             round: None,
             leader: None,
             loss: Reason::Start,
-            fruitless: false,
+            round_failed: false,
             members: Members::default(),
             candidates: BTreeSet::new(),
             discovered: false,
@@ -260,7 +260,7 @@ impl Machine {
         }
     }
 
-    /// Whom this process is.
+    /// This process, as it introduces itself.
     pub fn me(&self) -> &Peer {
         &self.me
     }
@@ -270,7 +270,7 @@ impl Machine {
         self.epoch
     }
 
-    /// Whether it knows nobody else alive: discovery should then look more often.
+    /// Whether it knows no other live process: discovery should then look more often.
     pub fn alone(&self) -> bool {
         !self.members.iter().any(|m| m.state == State::Alive)
     }
@@ -313,9 +313,9 @@ impl Machine {
         let mut wanted: Vec<SocketAddr> = match &self.phase {
             Phase::Leaving => Vec::new(),
             Phase::Following => self.leader.iter().map(|l| l.peer.address).collect(),
-            Phase::Waiting(id) if !self.fruitless => address(*id).into_iter().collect(),
-            Phase::Electing | Phase::Deferring if !self.fruitless => Vec::new(),
-            // A leader looks for everybody (members that failed, leaders beyond a partition that healed), and so does
+            Phase::Waiting(id) if !self.round_failed => address(*id).into_iter().collect(),
+            Phase::Electing | Phase::Deferring if !self.round_failed => Vec::new(),
+            // A leader looks for all (members that failed, leaders beyond a partition that healed), and so does
             // a process that has found no leader the short way.
             _ => self.members.iter().map(|m| m.peer.address).chain(self.candidates.iter().copied()).collect(),
         };
@@ -340,8 +340,8 @@ impl Machine {
         self.actions.push(action);
     }
 
-    fn note(&mut self, note: Note) {
-        self.act(Action::Note(note));
+    fn note(&mut self, note: Notification) {
+        self.act(Action::Notification(note));
     }
 
     fn send(&mut self, to: ProcessId, body: Body) {
@@ -388,7 +388,7 @@ impl Machine {
         }
         self.disarm_all();
         if !self.phase.contesting() && phase.contesting() {
-            self.note(Note::Contesting { reason: self.loss });
+            self.note(Notification::Contesting { reason: self.loss });
         }
         if self.phase.contesting() && !phase.contesting() {
             let outcome = match phase {
@@ -396,7 +396,7 @@ impl Machine {
                 Phase::Following => Outcome::Lost,
                 _ => Outcome::Unfinished,
             };
-            self.note(Note::Contested { outcome });
+            self.note(Notification::Contested { outcome });
         }
         self.phase = phase;
     }

@@ -4,7 +4,7 @@ use super::Machine;
 use crate::election::KnownPeers;
 
 impl Machine {
-    /// Makes the machine seek these peers while it asks who leads at its start, besides those that discovery names. To be
+    /// Makes the machine seek these peers while it asks for the leader at its start, besides those that discovery names. To be
     /// called before [`Event::Start`](crate::election::Event::Start).
     pub fn ask_first(&mut self, known: &KnownPeers) {
         assert!(!self.started, "known peers are for the start");

@@ -2,7 +2,9 @@
 //! it contests anything.
 
 use super::{Machine, Phase};
-use crate::election::{Body, Entry, Epoch, Incumbent, Moment, Note, Now, ProcessId, Reason, State, Timer};
+use crate::election::{
+    Body, Entry, Epoch, Incumbent, Moment, Notification, Now, ProcessId, Reason, State, Timer,
+};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -11,9 +13,9 @@ use std::time::Duration;
 pub(super) struct Asking {
     /// How many members to wait for, this process included; 0 after a pause.
     expect: usize,
-    /// Who has been asked and has not replied.
+    /// The peers that have been asked and have not replied.
     unanswered: BTreeSet<ProcessId>,
-    /// Whom a peer follows: asked in its turn, and not contested before that has come to nothing.
+    /// The leader that a peer follows: asked in its turn, and not contested before that has come to nothing.
     named: Option<ProcessId>,
     /// Whether the start timeout has passed.
     overdue: bool,
@@ -26,7 +28,7 @@ pub(super) struct Asking {
 impl Machine {
     pub(super) fn start(&mut self, now: Now) {
         self.started = true;
-        self.note(Note::Asking { paused: None, expect: self.settings.expect });
+        self.note(Notification::Asking { paused: None, expect: self.settings.expect });
         self.ask_all(Asking { expect: self.settings.expect, starting: true, ..Asking::default() });
         self.start_majority(now);
     }
@@ -51,7 +53,7 @@ impl Machine {
         let starting = matches!(&self.phase, Phase::Asking(asking) if asking.starting);
         let before = Moment(self.last_turn.0.saturating_sub(gap));
         self.lose_leader_since(Reason::Pause, before);
-        self.note(Note::Asking { paused: Some(gap), expect: 0 });
+        self.note(Notification::Asking { paused: Some(gap), expect: 0 });
         self.ask_all(Asking { after_pause: true, starting, ..Asking::default() });
     }
 
@@ -65,7 +67,7 @@ impl Machine {
         }
     }
 
-    /// Asks one peer who leads.
+    /// Asks one peer for the leader.
     pub(super) fn ask(&mut self, id: ProcessId) {
         if let Phase::Asking(asking) = &mut self.phase {
             asking.unanswered.insert(id);
@@ -91,26 +93,26 @@ impl Machine {
             self.new_term(now);
         }
         if self.leads(from) && epoch >= self.epoch {
-            // Who leads does not ask: it was paused, and has stopped leading. A question from before its election says
+            // A leader does not ask: it was paused, and has stopped leading. A question from before its election says
             // nothing of that: it was slower than the Coordinator, over another connection.
             self.lose_leader(Reason::Pause);
             self.contest(now);
         }
         if self.phase.leading() {
-            // It may have missed that: it follows nobody who is no voter of its own view.
+            // It may have missed that: it follows no process that is no voter of its own configuration.
             self.tell_config_to(from);
         }
         self.tell(from);
     }
 
-    /// Who leads, as far as this process knows.
+    /// Tells a peer the leader, as far as this process knows it.
     pub(super) fn tell(&mut self, to: ProcessId) {
         let leader = self.incumbent();
         let entries = self.members.entries();
         self.send(to, Body::Tell { leader, entries });
     }
 
-    /// A peer says who leads, of its own accord or asked.
+    /// A peer names the leader, of its own accord or asked.
     pub(super) fn told(
         &mut self,
         now: Now,
@@ -158,10 +160,10 @@ impl Machine {
                 self.ask(peer.id);
             }
         }
-        self.settle(now);
+        self.elect_if_ready(now);
     }
 
-    /// A leader hears of a newer epoch. With nobody leading there it announces itself above it; otherwise two leaders
+    /// A leader hears of a newer epoch. Without a leader there it announces itself above it; otherwise two leaders
     /// have met, and the one that outranks the other goes on, in a new epoch.
     fn told_of_newer(&mut self, now: Now, leader: Option<Incumbent>) {
         match leader.map(|l| l.peer).filter(|p| p.id != self.me.id && !self.majority.votes()) {
@@ -178,26 +180,26 @@ impl Machine {
     /// A higher epoch is about: this leader goes on in one above it.
     fn new_term(&mut self, now: Now) {
         if self.majority.votes() {
-            self.stand_for_higher_epoch(now);
+            self.campaign_for_higher_epoch(now);
         } else {
             self.announce(now, self.seen.next());
         }
     }
 
-    /// Whoever is gone does not reply.
+    /// A peer that is gone does not reply.
     pub(super) fn not_asked_any_more(&mut self, now: Now, id: ProcessId) {
         if let Phase::Asking(asking) = &mut self.phase {
             asking.unanswered.remove(&id);
             if asking.named == Some(id) {
                 asking.named = None;
             }
-            self.settle(now);
+            self.elect_if_ready(now);
         }
     }
 
-    /// Contests as soon as everybody expected is there and nobody knows a leader; without a number to expect, the
+    /// Contests as soon as all expected members are there and none knows a leader. Without a number to expect, the
     /// margin decides.
-    pub(super) fn settle(&mut self, now: Now) {
+    pub(super) fn elect_if_ready(&mut self, now: Now) {
         let Phase::Asking(asking) = &self.phase else {
             return;
         };
@@ -214,9 +216,9 @@ impl Machine {
         asking.overdue || self.ids(|m| m.linked).len() + 1 >= asking.expect
     }
 
-    /// Whether nobody has said where peers may be, and nobody has come: the name server is down, or does not know of a pod
-    /// that has just been made. That is no reason to think that there are no others. (With majority nobody leads alone.)
-    pub(super) fn lost(&self) -> bool {
+    /// Whether no name server has said where peers may be, and no peer has come: the server is down, or does not know of a
+    /// pod that has just been made. That is no reason to think that there are no others. (In `majority` no process leads alone.)
+    pub(super) fn awaits_discovery(&self) -> bool {
         !self.majority.votes()
             && !self.discovered
             && self.candidates.is_subset(&self.own_addresses)
@@ -232,7 +234,7 @@ impl Machine {
 
     /// The set of peers has been stable for the margin.
     pub(super) fn margin_over(&mut self, now: Now) {
-        let lost = self.lost();
+        let lost = self.awaits_discovery();
         let Phase::Asking(asking) = &mut self.phase else {
             return;
         };
@@ -241,7 +243,7 @@ impl Machine {
             return self.begin_margin();
         }
         if asking.named.is_some() && !asking.overdue {
-            // A live peer follows somebody who has not replied to us. Contesting that leader because of our own link
+            // A live peer follows a process that has not replied to us. Contesting that leader because of our own link
             // would unseat it for all others: ask again, until the start timeout.
             asking.named = None;
             asking.unanswered.clear();

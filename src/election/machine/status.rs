@@ -35,11 +35,11 @@ impl Machine {
             members,
             valid_until: self.valid_until(),
             voting: self.voting(),
-            stands_for: self.settings.failure_timeout,
+            answer_ttl: self.settings.failure_timeout,
         }
     }
 
-    /// Who leads, as it is told to others: of itself, what is known now, since its address may have been found out since
+    /// The leader, as it is told to others: of itself, what is known now, since its address may have been found out since
     /// its election.
     pub(super) fn incumbent(&self) -> Option<Incumbent> {
         let mut leader = self.leader.clone()?;

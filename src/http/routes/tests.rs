@@ -62,7 +62,7 @@ fn source(role: Role) -> Fixed {
         ],
         valid_until: None,
         voting: None,
-        stands_for: STANDS_FOR,
+        answer_ttl: STANDS_FOR,
     };
     Fixed(Snapshot { view: Arc::new(view), now, turned: now, health: Ok(()) })
 }

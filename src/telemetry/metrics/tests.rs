@@ -30,7 +30,7 @@ fn view(role: Role) -> View {
         members: vec![member(State::Alive), member(State::Alive), member(State::Failed)],
         valid_until: None,
         voting: None,
-        stands_for: Duration::from_millis(1500),
+        answer_ttl: Duration::from_millis(1500),
         me,
     }
 }

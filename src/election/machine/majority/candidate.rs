@@ -6,8 +6,8 @@ use crate::election::campaign::Campaign;
 use crate::election::machine::{Mutation, Phase};
 use crate::election::term::Term;
 use crate::election::{
-    Ballot, Body, Denial, Note, Now, Outcome, ProcessId, Reason, Stage, Timer, VoteOutcome, VoteRequest,
-    VoterConfig,
+    Ballot, Body, Denial, Notification, Now, Outcome, ProcessId, Reason, Stage, Timer, VoteOutcome,
+    VoteRequest, VoterConfig,
 };
 use std::time::Duration;
 
@@ -23,9 +23,9 @@ const JITTER_MS_MAX: u64 = 30;
 impl Machine {
     /// There is no leader. The best live voter stands at once, each other one a share of the answer timeout later. A
     /// promise to another process comes to its end first (clause 25).
-    pub(in crate::election::machine) fn stand(&mut self, now: Now) {
+    pub(in crate::election::machine) fn start_campaign(&mut self, now: Now) {
         self.lose_leader(Reason::Silence);
-        if !self.may_stand() {
+        if !self.may_campaign() {
             return self.defer();
         }
         self.enter(Phase::Deferring);
@@ -49,7 +49,7 @@ impl Machine {
     /// Asks all voters whether they would vote for it (clause 24). It waits instead where its own promise or a better
     /// contender is in the way.
     pub(super) fn pre_vote(&mut self, now: Now) {
-        if self.majority.campaign.is_some() || !self.may_stand() {
+        if self.majority.campaign.is_some() || !self.may_campaign() {
             return;
         }
         if let Some(wait) = self.held_for(now).or(self.yields_for(now)) {
@@ -73,8 +73,8 @@ impl Machine {
 
     /// Asks all voters for their votes, if it may.
     pub(in crate::election::machine) fn request_votes(&mut self, now: Now) {
-        if !self.may_stand() {
-            return self.stand(now);
+        if !self.may_campaign() {
+            return self.start_campaign(now);
         }
         self.enter(Phase::Electing);
         self.campaign(now, Stage::Vote, None);
@@ -124,7 +124,7 @@ impl Machine {
         };
         let incumbent = campaign.incumbent;
         if let (VoteOutcome::Denied(denial), Some(member)) = (said, self.members.get(from)) {
-            self.note(Note::Denied { voter: member.peer.clone(), stage: ballot.stage, denial });
+            self.note(Notification::Denied { voter: member.peer.clone(), stage: ballot.stage, denial });
         }
         if ballot.stage == Stage::PreVote {
             // Epochs and versions only rise, so this ends (clause 24).
@@ -207,7 +207,7 @@ impl Machine {
             Stage::PreVote if campaign.incumbent.is_none() => {
                 // It asks the voters that are held again, once they are not. They may follow a leader that it does not see.
                 if let Some(wait) = tally.wait(majority) {
-                    self.fruitless = true;
+                    self.round_failed = true;
                     return self.arm(Timer::Retry, wait);
                 }
                 m.contender = tally.may_win(majority) || without(Mutation::ContenderForGood);
@@ -232,8 +232,8 @@ impl Machine {
         let attempt = self.last_turn.0.as_nanos() as u64;
         let spread = (self.me.incarnation.0 ^ attempt).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let jitter = Duration::from_millis(1 + spread % JITTER_MS_MAX);
-        self.fruitless = true;
-        self.note(Note::Contested { outcome: Outcome::Unfinished });
+        self.round_failed = true;
+        self.note(Notification::Contested { outcome: Outcome::Unfinished });
         self.enter(Phase::Deferring);
         self.arm(Timer::Retry, self.settings.answer_timeout + jitter);
     }
@@ -259,7 +259,7 @@ impl Machine {
 
     /// A leader hears that a voter has a higher epoch than its own: that voter cannot follow it. It stands for an epoch
     /// above that, once a coordinator timeout at most, and leads on until it votes for itself (clause 27).
-    pub(in crate::election::machine) fn stand_for_higher_epoch(&mut self, now: Now) {
+    pub(in crate::election::machine) fn campaign_for_higher_epoch(&mut self, now: Now) {
         let ignored = self.mutant(Mutation::HigherEpochIgnored) || self.majority.campaign.is_some();
         let Some(term) = &mut self.majority.term else { return };
         if !ignored && term.stood.is_none_or(|at| now.at.since(at) >= self.settings.coordinator_timeout) {

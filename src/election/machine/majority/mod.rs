@@ -29,7 +29,8 @@ use crate::election::recovery::Recovery;
 use crate::election::term::Term;
 use crate::election::voters::{fingerprint, milliseconds};
 use crate::election::{
-    Body, Epoch, Flags, Instance, Moment, Note, Now, ProcessId, Record, RecoveredState, Settings, VoterConfig,
+    Body, Epoch, Flags, Instance, Moment, Notification, Now, ProcessId, Record, RecoveredState, Settings,
+    VoterConfig,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use voter::Promise;
@@ -146,7 +147,7 @@ impl Machine {
     }
 
     /// Whether this process may vote and lead at all: it has a vote, a configuration that names it, and a rank.
-    fn may_stand(&self) -> bool {
+    fn may_campaign(&self) -> bool {
         self.rank().eligible()
             && self.majority.config().is_some_and(|config| config.voters.contains(&self.me.name))
     }
@@ -156,7 +157,7 @@ impl Machine {
         let Some(peer) = self.members.get(from).map(|m| m.peer.clone()) else { return };
         let before = self.majority.flags.insert(from, flags).map(|before| before.voters);
         if flags.voters != self.majority.given.voters && before != Some(flags.voters) {
-            self.note(Note::VotersDiffer(peer));
+            self.note(Notification::VotersDiffer(peer));
         }
     }
 

@@ -4,7 +4,7 @@ use super::Machine;
 use crate::election::machine::Mutation;
 use crate::election::reconfiguration::Committed;
 use crate::election::{
-    Body, ConfigVersion, Epoch, Note, Now, ProcessId, RecoveredState, Stage, State, VoterConfig,
+    Body, ConfigVersion, Epoch, Notification, Now, ProcessId, RecoveredState, Stage, State, VoterConfig,
 };
 
 impl Machine {
@@ -34,7 +34,7 @@ impl Machine {
         self.dirty = true;
         let (Some(config), before) = (state.founded(), before.founded()) else { return };
         if before.is_none_or(|before| before.voters != config.voters) {
-            self.note(Note::VotersChanged(config.clone()));
+            self.note(Notification::VotersChanged(config.clone()));
         }
         if before.is_none_or(|before| before.lease_ms != config.lease_ms) {
             self.note_lease();
@@ -45,7 +45,7 @@ impl Machine {
     pub(super) fn note_lease(&mut self) {
         let given_ms = self.majority.given.lease_ms;
         if let Some(&VoterConfig { lease_ms, bound_ms, .. }) = self.majority.config() {
-            self.note(Note::LeaseInUse { lease_ms, bound_ms, given_ms });
+            self.note(Notification::LeaseInUse { lease_ms, bound_ms, given_ms });
         }
     }
 

@@ -4,7 +4,7 @@ use super::{Heard, Machine, Majority};
 use crate::election::machine::{Mutation, Phase};
 use crate::election::recovery::Recovery;
 use crate::election::{
-    Body, Epoch, Flags, Incarnation, Note, Now, ProcessId, Reason, RecoveredState, Timer, VoterConfig,
+    Body, Epoch, Flags, Incarnation, Notification, Now, ProcessId, Reason, RecoveredState, Timer, VoterConfig,
 };
 
 impl Majority {
@@ -17,7 +17,7 @@ impl Majority {
 impl Machine {
     /// Begins to ask what this process has to know before it may vote.
     pub(super) fn begin_recovery(&mut self, now: Now) {
-        self.note(Note::Recovering);
+        self.note(Notification::Recovering);
         self.majority.recovery = Some(Recovery::new(now.slow));
         self.ask_to_recover(now);
     }
@@ -106,7 +106,7 @@ impl Machine {
         }
         let said = m.recovery.as_mut().is_none_or(|recovery| std::mem::replace(&mut recovery.refused, true));
         if !said {
-            self.note(Note::FoundingRefused(self.settings.founding));
+            self.note(Notification::FoundingRefused(self.settings.founding));
         }
     }
 
@@ -119,7 +119,7 @@ impl Machine {
             self.lose_leader(Reason::Superseded);
             self.set_epoch(epoch);
         }
-        self.note(Note::Recovered(self.epoch));
+        self.note(Notification::Recovered(self.epoch));
         if self.leader.is_none() && !matches!(self.phase, Phase::Asking(_) | Phase::Leaving) {
             self.contest(now);
         }

@@ -5,7 +5,7 @@ use crate::election::machine::{Machine, Mutation};
 use crate::election::voters::fingerprint;
 use crate::election::{
     Action, Ballot, Body, ConfigVersion, CrashEvidence, Denial, Epoch, Event, Flags, Incarnation,
-    MembershipVersion, Message, Moment, Note, Now, Peer, Preempt, Priority, ProcessId, Record,
+    MembershipVersion, Message, Moment, Notification, Now, Peer, Preempt, Priority, ProcessId, Record,
     RecoveredState, Safety, Settings, Stage, Timer, VoteOutcome, VoteRecord, VoteRequest, VoterConfig,
 };
 use std::collections::BTreeSet;
@@ -245,14 +245,14 @@ impl Voter {
     }
 
     /// It asks for pre-votes.
-    fn stand(&mut self) -> Vec<Action> {
+    fn start_campaign(&mut self) -> Vec<Action> {
         let sent = self.timer(Timer::Margin);
         if requests(&sent).is_empty() { self.timer(Timer::Retry) } else { sent }
     }
 
     /// It wins p2's pre-vote and asks for votes.
     fn ask_for_votes(&mut self) -> Vec<Action> {
-        self.stand();
+        self.start_campaign();
         self.answered(2, GRANTED)
     }
 

@@ -32,7 +32,7 @@ impl Machine {
         let Heard { now, from, epoch } = by;
         let follows = self.phase == Phase::Following && self.leads(from) && self.epoch == epoch;
         let busy = self.majority.campaign.is_some() || self.majority.grace_until.is_some();
-        if !follows || busy || !self.may_stand() {
+        if !follows || busy || !self.may_campaign() {
             return self.send(from, Body::TransferReady { majority: false });
         }
         self.campaign(now, Stage::PreVote, Some(from));

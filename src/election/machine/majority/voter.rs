@@ -4,8 +4,8 @@ use super::{Heard, Machine};
 use crate::election::machine::{Mutation, Phase};
 use crate::election::voters::{duration, milliseconds};
 use crate::election::{
-    Action, Body, ConfigVersion, CrashEvidence, Denial, Epoch, Incarnation, Instance, Moment, Note, Now,
-    ProcessId, Reason, Stage, Timer, VoteRequest,
+    Action, Body, ConfigVersion, CrashEvidence, Denial, Epoch, Incarnation, Instance, Moment, Notification,
+    Now, ProcessId, Reason, Stage, Timer, VoteRequest,
 };
 use std::time::Duration;
 
@@ -175,7 +175,7 @@ impl Machine {
     /// This incarnation votes for no process for one bound: a former one may have promised so much.
     pub(super) fn begin_grace(&mut self, now: Now, bound: Duration) {
         self.majority.grace_until = Some(now.slow.plus(bound));
-        self.note(Note::RestartGrace(bound));
+        self.note(Notification::RestartGrace(bound));
         self.arm(Timer::Grace, bound);
     }
 
@@ -207,7 +207,7 @@ impl Machine {
         // A process that was paused knows of no contest before its peers have answered.
         let paused = matches!(&self.phase, Phase::Asking(asking) if asking.after_pause);
         let busy = paused || matches!(self.phase, Phase::Leading(_) | Phase::Following | Phase::Leaving);
-        outranks && !busy && self.majority.contender && self.may_stand()
+        outranks && !busy && self.majority.contender && self.may_campaign()
     }
 
     /// A pre-vote says whether its sender may still win.

@@ -52,7 +52,7 @@ fn a_candidate_waits_until_a_majority_can_be_had() {
 fn a_candidate_asks_for_pre_votes_first() {
     for (leaves_out, stage) in [(None, Stage::PreVote), (Some(Mutation::NoPreVote), Stage::Vote)] {
         let mut voter = Voter::settled(leaves_out);
-        assert_eq!(requests(&voter.stand()), [(stage, 5)], "{leaves_out:?}");
+        assert_eq!(requests(&voter.start_campaign()), [(stage, 5)], "{leaves_out:?}");
         assert_eq!(
             voter.machine.epoch() == Epoch(4),
             leaves_out.is_none(),
@@ -67,7 +67,7 @@ fn a_majority_of_the_configuration_that_the_request_names_elects() {
     let all = [2, 3, 4, 5, 6];
     let mut voter = Voter::start(peer(1), given(&[1, 2, 3, 4, 5], 1500), Some(&record(1, five)), &all, None);
     voter.wait_for_grace();
-    voter.stand();
+    voter.start_campaign();
     for stage in [Stage::PreVote, Stage::Vote] {
         assert_eq!(voter.asked.as_ref().unwrap().ballot.stage, stage);
         [2, 2, 6].into_iter().for_each(|from| drop(voter.answered(from, GRANTED)));
@@ -84,7 +84,7 @@ fn of_two_live_processes_of_one_name_the_one_known_longer_votes() {
     let mut voter = Voter::settled(None);
     voter.hear(2, 4, Body::Ask);
     voter.feed(Event::LinkUp(double.clone()));
-    voter.stand();
+    voter.start_campaign();
     voter.answered(9, GRANTED);
     assert_eq!(voter.asked.as_ref().unwrap().ballot.stage, Stage::PreVote);
     voter.feed(Event::LinkDown { id: peer(2).id, incarnation: peer(2).incarnation });
@@ -95,7 +95,7 @@ fn of_two_live_processes_of_one_name_the_one_known_longer_votes() {
 #[test]
 fn only_an_answer_to_this_very_request_counts() {
     let mut voter = Voter::settled(None);
-    voter.stand();
+    voter.start_campaign();
     let ballot = voter.asked.as_ref().unwrap().ballot;
     for other in [
         Ballot { epoch: Epoch(4), ..ballot },
@@ -187,7 +187,7 @@ fn a_candidate_takes_the_later_configuration_that_a_voter_has() {
         [(None, 6, vec![(Stage::PreVote, 5)]), (Some(Mutation::LaterConfigNotTaken), 4, Vec::new())]
     {
         let mut voter = Voter::settled(leaves_out);
-        voter.stand();
+        voter.start_campaign();
         let (ballot, later) = (voter.asked.as_ref().unwrap().ballot, config(6, &[1, 2, 3, 4]));
         voter.pass(10);
         let outcome = denied(Denial::OlderConfig);
@@ -200,7 +200,7 @@ fn a_candidate_takes_the_later_configuration_that_a_voter_has() {
 #[test]
 fn a_candidate_takes_the_higher_epoch_that_a_voter_has() {
     let mut voter = Voter::settled(None);
-    voter.stand();
+    voter.start_campaign();
     let ballot = voter.asked.as_ref().unwrap().ballot;
     let sent = voter.hear(2, 9, Body::Vote { ballot, outcome: denied(Denial::Stale), config: None });
     assert_eq!(requests(&sent), [(Stage::PreVote, 10)]);
@@ -253,11 +253,11 @@ fn a_candidate_waits_for_a_better_contender_that_has_asked() {
     for (leaves_out, stands) in [(None, false), (Some(Mutation::NoRanks), true)] {
         let mut voter = Voter::settled(leaves_out);
         voter.pre_vote_for(3, 5);
-        assert_eq!(!requests(&voter.stand()).is_empty(), stands, "{leaves_out:?}");
+        assert_eq!(!requests(&voter.start_campaign()).is_empty(), stands, "{leaves_out:?}");
     }
     let mut voter = Voter::settled(None);
     voter.pre_vote_for(3, 5);
-    voter.stand();
+    voter.start_campaign();
     voter.pass(301);
     assert_eq!(requests(&voter.timer(Timer::Retry)), [(Stage::PreVote, 5)]);
 }
@@ -290,7 +290,7 @@ fn a_candidate_that_too_few_voters_answer_refuses_no_lower_rank() {
         (Some(Mutation::ContenderForGood), None, OUTRANKED),
     ] {
         let mut voter = best(leaves_out);
-        voter.stand();
+        voter.start_campaign();
         if let Some(answer) = answer {
             voter.answered(2, answer);
         }
@@ -305,7 +305,7 @@ fn a_candidate_that_too_few_voters_answer_refuses_no_lower_rank() {
 fn a_later_pre_vote_or_a_leader_restores_a_contender() {
     let no_contender = || {
         let mut voter = best(None);
-        voter.stand();
+        voter.start_campaign();
         [Timer::Answer, Timer::Answer].into_iter().for_each(|timer| drop(voter.timer(timer)));
         voter.timer(Timer::Retry);
         assert!(!voter.asked.as_ref().unwrap().contender, "it says so in each pre-vote");
@@ -344,7 +344,7 @@ fn a_voter_that_is_held_by_a_promise_is_asked_again_when_it_is_over() {
     let record = record(1, five);
     let mut voter = Voter::start(peer(1), given(&[1, 2, 3, 4, 5], 1500), Some(&record), &[2, 3, 4], None);
     voter.wait_for_grace();
-    voter.stand();
+    voter.start_campaign();
     voter.answered(2, GRANTED);
     let sent = voter.answered(3, promised(700));
     assert_eq!(armed(&sent, Timer::Retry), Some(ms(700)));
@@ -364,7 +364,7 @@ fn a_voter_that_is_held_by_a_promise_is_asked_again_when_it_is_over() {
 #[test]
 fn a_failed_campaign_is_tried_again_after_an_answer_timeout_and_a_little_more() {
     let mut voter = Voter::settled(None);
-    voter.stand();
+    voter.start_campaign();
     voter.timer(Timer::Answer);
     let sent = voter.timer(Timer::Answer);
     let wait = armed(&sent, Timer::Retry).unwrap();
@@ -380,7 +380,7 @@ fn rivals_do_not_stay_in_step() {
         let record = record(1, config(4, &[1, 2, 3]));
         let mut voter = Voter::start(me, given(&[1, 2, 3], 1500), Some(&record), &[2, 3], None);
         voter.wait_for_grace();
-        voter.stand();
+        voter.start_campaign();
         let mut waits = Vec::new();
         for _ in 0..4 {
             voter.pass(310);

@@ -86,7 +86,7 @@ fn configurations_are_ordered_by_the_epoch_of_their_writer_first() {
 #[test]
 fn a_leader_and_a_candidate_for_votes_store_no_configuration_of_others() {
     let mut voter = Voter::settled(None);
-    voter.stand();
+    voter.start_campaign();
     voter.hear(3, 4, Body::Configuration { config: config(5, &[1, 2, 3]) });
     assert_eq!(voter.config().version, version(5, 0), "a candidate for pre-votes does");
     let mut voter = Voter::settled(None);
@@ -341,7 +341,9 @@ fn a_follower_that_has_missed_the_configuration_is_told() {
 fn the_log_says_once_that_a_member_was_given_other_voters() {
     let mut voter = Voter::leader(None);
     let differ = |sent: Vec<Action>| {
-        sent.iter().filter(|action| matches!(action, Action::Note(Note::VotersDiffer(_)))).count()
+        sent.iter()
+            .filter(|action| matches!(action, Action::Notification(Notification::VotersDiffer(_))))
+            .count()
     };
     assert_eq!(differ(voter.stores(3, flags(&[1, 3], 1500))), 1);
     assert_eq!(differ(voter.stores(3, flags(&[1, 3], 1500))), 0);

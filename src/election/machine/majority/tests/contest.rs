@@ -29,7 +29,7 @@ fn a_voter_of_priority_zero_does_not_stand() {
     let record = record(1, config(4, &[1, 2, 3]));
     let mut voter = Voter::start(me, given(&[1, 2, 3], 1500), Some(&record), &[2, 3], None);
     voter.wait_for_grace();
-    voter.stand();
+    voter.start_campaign();
     assert_eq!(voter.asked, None);
 }
 
@@ -38,7 +38,7 @@ fn a_voter_of_priority_zero_does_not_stand() {
 fn another_process_of_the_candidates_name_has_no_vote() {
     let mut voter = Voter::settled(None);
     voter.feed(Event::LinkUp(Peer { name: "p1".to_owned(), ..peer(9) }));
-    voter.stand();
+    voter.start_campaign();
     voter.answered(9, denied(Denial::Stale));
     assert_eq!(requests(&voter.answered(2, GRANTED)), [(Stage::Vote, 5)]);
 }
@@ -46,7 +46,7 @@ fn another_process_of_the_candidates_name_has_no_vote() {
 #[test]
 fn a_candidate_does_not_begin_again_for_each_lower_rank_that_asks() {
     let mut voter = best(None);
-    voter.stand();
+    voter.start_campaign();
     voter.pass(10);
     let sent = voter.hear(2, 4, Body::VoteRequest(request(2, Stage::PreVote, 5)));
     assert_eq!(requests(&sent), []);
@@ -56,7 +56,7 @@ fn a_candidate_does_not_begin_again_for_each_lower_rank_that_asks() {
 #[test]
 fn a_candidate_begins_again_only_above_an_epoch_that_it_has_seen() {
     let mut voter = Voter::settled(None);
-    voter.stand();
+    voter.start_campaign();
     assert_eq!(requests(&voter.answered(2, denied(Denial::Stale))), []);
 }
 
@@ -75,7 +75,7 @@ fn a_voter_that_is_still_held_is_not_asked_again() {
     let record = record(1, config(4, &[1, 2, 3, 4]));
     let mut voter = Voter::start(peer(1), given(&[1, 2, 3, 4], 1500), Some(&record), &[2, 3, 4], None);
     voter.wait_for_grace();
-    voter.stand();
+    voter.start_campaign();
     voter.answered(2, promised(300));
     voter.answered(3, promised(700));
     voter.answered(4, GRANTED);
@@ -90,7 +90,7 @@ fn a_candidate_waits_for_an_answer_timeout_after_a_better_one_has_asked() {
     let mut voter = Voter::settled(None);
     voter.pre_vote_for(3, 5);
     voter.pass(100);
-    let sent = voter.stand();
+    let sent = voter.start_campaign();
     assert_eq!(requests(&sent), []);
     let wait = Settings::default().answer_timeout - Duration::from_millis(100);
     assert_eq!(armed(&sent, Timer::Retry), Some(wait + Duration::from_millis(1)));
@@ -103,7 +103,7 @@ fn a_candidate_whose_voters_are_held_seeks_all_addresses() {
     let mut voter = Voter::start(peer(1), given(&[1, 2, 3], 1500), Some(&record), &[2], None);
     voter.feed(Event::Candidates { addresses: [2, 3].map(|k| peer(k).address).into(), complete: true });
     voter.wait_for_grace();
-    voter.stand();
+    voter.start_campaign();
     voter.answered(2, promised(1500));
     voter.timer(Timer::Answer);
     let sent = voter.timer(Timer::Answer);

@@ -40,7 +40,9 @@ fn founding() -> RecoveredState {
 }
 
 fn refusals(sent: &[Action]) -> usize {
-    sent.iter().filter(|action| matches!(action, Action::Note(Note::FoundingRefused(_)))).count()
+    sent.iter()
+        .filter(|action| matches!(action, Action::Notification(Notification::FoundingRefused(_))))
+        .count()
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn fewer_than_a_majority_extend_no_lease() {
         let mut voter =
             Voter::start(peer(1), given(&[1, 2, 3, 4, 5], 1500), Some(&record), &[2, 3, 4], leaves_out);
         voter.wait_for_grace();
-        voter.stand();
+        voter.start_campaign();
         for _ in 0..2 {
             [2, 3].into_iter().for_each(|from| drop(voter.answered(from, GRANTED)));
         }

@@ -215,7 +215,7 @@ fn a_restarted_voter_does_not_vote_for_itself_either() {
 impl Voter {
     /// Its own clock says that it is time to stand, and p2 would vote for it.
     fn ask_for_votes_if_possible(&mut self) {
-        self.stand();
+        self.start_campaign();
         if self.asked.is_some() {
             self.answered(2, GRANTED);
         }
@@ -355,7 +355,7 @@ fn an_implausible_epoch_within_a_message_is_ignored() {
     assert_eq!(voter.config(), config(4, &[1, 2, 3]));
     let (incarnation, state) = (Incarnation(1), RecoveredState::Founded(config(far, &[1, 2, 3])));
     voter.hear(2, 4, Body::Recovered { round: 1, incarnation, state, flags: flags(&[1], 1500) });
-    voter.stand();
+    voter.start_campaign();
     let ballot = voter.asked.as_ref().unwrap().ballot;
     let own = Some(config(far, &[1, 2, 3]));
     voter.hear(2, 4, Body::Vote { ballot, outcome: GRANTED, config: own });
