@@ -169,7 +169,7 @@ fn transform(text: &str, args: &InjectArgs) -> Result<Outcome, Trouble> {
     if !changes.is_empty() && !reads_as(&out, &meant) {
         return Err(Trouble::Unfaithful);
     }
-    let refused = remarks.iter().any(|remark| !matches!(remark, Remark::Notification(_)));
+    let refused = remarks.iter().any(|remark| !matches!(remark, Remark::Note(_)));
     Ok(Outcome { text: out, remarks: remarks.iter().map(said).collect(), refused })
 }
 
@@ -233,6 +233,6 @@ fn said(remark: &Remark) -> String {
         Remark::Missing(only) => {
             format!("warning: --only {only}: the input has none of that name; correct the name")
         }
-        Remark::Notification(note) => format!("note: {note}"),
+        Remark::Note(note) => format!("note: {note}"),
     }
 }

@@ -34,7 +34,7 @@ pub enum Remark {
     /// `--only` names something that is not there.
     Missing(String),
     /// Nothing is wrong, and yet there is something to know or to do.
-    Notification(String),
+    Note(String),
 }
 
 /// What becomes of a stream.
@@ -174,7 +174,7 @@ impl Planner<'_> {
         let kind = object.text_at(&["kind"]).unwrap_or_default();
         let service = (namespace, format!("{name}{}", sidecar::SERVICE_SUFFIX));
         let at = if service.0.is_empty() { String::new() } else { format!(" -n {}", service.0) };
-        self.plan.remarks.push(Remark::Notification(format!(
+        self.plan.remarks.push(Remark::Note(format!(
             "{kind}/{name}: if its headless Service is in a cluster, it stays there; once the pods have been replaced: \
              kubectl delete service{at} {}",
             service.1
@@ -193,7 +193,7 @@ impl Planner<'_> {
         }
         let owner = facts.owner();
         if !sidecar::votes(workload) {
-            self.plan.remarks.push(Remark::Notification(format!(
+            self.plan.remarks.push(Remark::Note(format!(
                 "{owner}: if its pods run already, stop them all before this is applied (kubectl scale statefulset {} \
                  --replicas=0): in a rolling update the first new pod would wait for a majority of new ones, and they \
                  for it",
@@ -215,7 +215,7 @@ impl Planner<'_> {
             }
             Some(_) => return,
         };
-        self.plan.remarks.push(Remark::Notification(note));
+        self.plan.remarks.push(Remark::Note(note));
     }
 
     /// Whether the document of this object can be written anew.
