@@ -70,6 +70,15 @@ impl Alone {
         alone
     }
 
+    /// pk, which leads epoch 1, since discovery knows no peer.
+    fn leading(k: usize) -> Alone {
+        let mut alone = Alone::new(k);
+        alone.feed(Event::Candidates { addresses: BTreeSet::new(), complete: true });
+        alone.pass(ms(5_000));
+        assert_eq!((alone.machine.view().role, alone.machine.epoch()), (Role::Leading, Epoch(1)));
+        alone
+    }
+
     fn feed(&mut self, event: Event) -> Vec<(usize, Body)> {
         let actions = self.machine.handle(Now::at(Moment(self.now)), event);
         let mut sends = Vec::new();
@@ -357,10 +366,9 @@ fn a_heartbeat_of_another_process_is_not_acknowledged() {
 #[test]
 fn a_dead_member_stays_while_dns_names_its_address() {
     for (named, taken_over, stays) in [(true, false, true), (false, false, false), (true, true, false)] {
-        let mut leader = Alone::new(9);
+        let mut leader = Alone::leading(9);
         let answer: BTreeSet<_> = named.then(|| address(1)).into_iter().chain([address(2)]).collect();
         leader.feed(Event::Candidates { addresses: answer.clone(), complete: true });
-        leader.pass(ms(5_000));
         leader.feed(Event::LinkUp(peer(1)));
         leader.feed(Event::LinkUp(peer(2)));
         leader.feed(Event::Crashed { id: id(1), incarnation: Incarnation(1) });
@@ -380,9 +388,7 @@ fn a_dead_member_stays_while_dns_names_its_address() {
 /// The successor leads in a higher epoch. Another leader of the same one is none.
 #[test]
 fn a_leader_that_leaves_waits_for_a_higher_epoch() {
-    let mut leader = Alone::new(3);
-    leader.feed(Event::Candidates { addresses: BTreeSet::new(), complete: true });
-    leader.pass(ms(5_000));
+    let mut leader = Alone::leading(3);
     leader.feed(Event::LinkUp(peer(1)));
     leader.feed(Event::Stop);
     let mut ends = |epoch| {
@@ -425,9 +431,7 @@ fn a_change_that_is_out_of_step_is_not_taken() {
 /// A peer may remember a later term of the leader than the leader does, which has lost its disk.
 #[test]
 fn a_leader_that_is_told_of_a_later_term_of_its_own_leads_above_it() {
-    let mut leader = Alone::new(3);
-    leader.feed(Event::Candidates { addresses: BTreeSet::new(), complete: true });
-    leader.pass(ms(5_000));
+    let mut leader = Alone::leading(3);
     leader.feed(Event::LinkUp(peer(1)));
     let incumbent = Incumbent { peer: peer(3), elected_at_ms: 0 };
     leader.hear(1, 7, Body::Tell { leader: Some(incumbent), entries: Vec::new() });
@@ -438,9 +442,7 @@ fn a_leader_that_is_told_of_a_later_term_of_its_own_leads_above_it() {
 #[test]
 fn of_two_leaders_the_higher_one_goes_on() {
     for (other, role) in [(5, Role::Asking), (2, Role::Leading)] {
-        let mut leader = Alone::new(3);
-        leader.feed(Event::Candidates { addresses: BTreeSet::new(), complete: true });
-        leader.pass(ms(5_000));
+        let mut leader = Alone::leading(3);
         leader.feed(Event::LinkUp(peer(1)));
         let incumbent = Incumbent { peer: peer(other), elected_at_ms: 0 };
         let sent = leader.hear(1, 7, Body::Tell { leader: Some(incumbent), entries: Vec::new() });
@@ -472,9 +474,7 @@ fn a_leader_answers_an_acknowledgement_of_another_epoch() {
 /// An acknowledgement is measured from the heartbeat that it names, also when later ones are on their way.
 #[test]
 fn a_round_trip_is_that_of_the_heartbeat_that_is_acknowledged() {
-    let mut leader = Alone::new(3);
-    leader.feed(Event::Candidates { addresses: BTreeSet::new(), complete: true });
-    leader.pass(ms(5_000));
+    let mut leader = Alone::leading(3);
     leader.feed(Event::LinkUp(peer(1)));
     let mut beats = Vec::new();
     for _ in 0..2 {

@@ -6,13 +6,19 @@ use crate::sim::clock::Ns;
 use crate::sim::node::Stall;
 use crate::sim::world::World;
 
-/// A world whose leader's host has just woken from a suspend, and its driver has not turned yet.
-fn woken(seed: u64, whole_seconds: bool, lasts: Ns) -> (World, usize) {
+/// A world with a leader, at another moment of its lease for each seed.
+fn led(seed: u64, whole_seconds: bool) -> (World, usize) {
     let mut plan = peaceful(seed, 3);
     plan.whole_seconds = whole_seconds;
     let mut world = broken(plan, None, None);
     let leader = settled(&mut world);
     pass(&mut world, seed * 137 * MS);
+    (world, leader)
+}
+
+/// A world whose leader's host has just woken from a suspend, and its driver has not turned yet.
+fn woken(seed: u64, whole_seconds: bool, lasts: Ns) -> (World, usize) {
+    let (mut world, leader) = led(seed, whole_seconds);
     world.suspend(leader, lasts);
     assert!(leaders(&world).is_empty(), "seed {seed}: a suspended host answers nothing");
     // One nanosecond before it goes on.
@@ -49,11 +55,7 @@ fn a_leader_whose_host_was_suspended_does_not_lead_on() {
 #[test]
 fn a_leader_that_was_held_up_over_a_suspend_counts_on_nothing() {
     for seed in 1..=20 {
-        let mut plan = peaceful(seed, 3);
-        plan.whole_seconds = true;
-        let mut world = broken(plan, None, None);
-        let leader = settled(&mut world);
-        pass(&mut world, seed * 137 * MS);
+        let (mut world, leader) = led(seed, true);
         world.nodes[leader].stall = Some(Stall { takes: 300 * MS, before_view: true });
         while world.nodes[leader].busy.is_none() {
             pass(&mut world, MS / 10);
