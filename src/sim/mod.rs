@@ -2,7 +2,7 @@
 //!
 //! It drives [`Machine`](crate::election::Machine) unchanged, in place of the driver, the transport, the store and
 //! discovery. A seed is drawn into a plan of faults (`plan_generator`, `plan`), the plan is run (`world`, with `network`,
-//! `process`, `disk`, `dns` and `clock`), the rules are looked at all the time (`checker`), and at the end all faults
+//! `node`, `disk`, `dns` and `clock`), the rules are looked at all the time (`checker`), and at the end all faults
 //! stop and the cluster has to agree on a leader within a bound (`run`). The same seed and flags give the same run,
 //! to the byte of its trace. `sweep` runs many seeds, `shrink` makes a failing plan smaller.
 

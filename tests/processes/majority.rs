@@ -154,7 +154,7 @@ fn processes_of_two_safety_levels_form_no_cluster() {
 fn a_second_live_process_of_a_voters_name_is_refused() {
     let (real, now) = voters_started(3, &[]);
     let states = tempfile::tempdir().unwrap();
-    // It takes the place, and so the ports, of nobody: a fourth process beside the cluster.
+    // It takes the place, and so the ports, of no other: a fourth process beside the cluster.
     let taken = real.name((now.leader + 1) % 3);
     let mut fourth = processes(1, &[]);
     let voters: Vec<String> = (0..3).map(|place| real.name(place)).collect();

@@ -48,7 +48,7 @@ impl Usage {
     }
 }
 
-/// What the processes of a cluster used while nobody asked them anything.
+/// What the processes of a cluster used while no client asked them anything.
 pub struct Idle {
     watched: Duration,
     before: Vec<Usage>,
