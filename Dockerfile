@@ -16,10 +16,11 @@ WORKDIR /src
 COPY . .
 # crt-static: glibc is linked in, so that the image needs nothing. It resolves names without the shared libraries that a
 # static glibc is known to want, because the hosts file and DNS have been built into it since 2.34 (tests/dns.rs).
+# No default features: a pod needs no simulator and no `inject`.
 # --target, although it is the host: without it the flag would reach build scripts and macros, which cannot be static.
 RUN host="$(rustc -vV | sed -n 's/^host: //p')" \
  && RUSTFLAGS='-C target-feature=+crt-static' \
-    cargo build --locked --release --bin bellwether --target "$host" \
+    cargo build --locked --release --no-default-features --bin bellwether --target "$host" \
  && cp "target/$host/release/bellwether" /bellwether
 
 # What both images are besides the files.

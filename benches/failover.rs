@@ -1,11 +1,13 @@
-//! How long a failover takes, with real processes on loopback: `cargo bench --bench failover [-- --rounds 20]`.
+//! How long a failover takes, with real processes on loopback:
+//! `cargo bench --bench failover [-- --rounds 20]`.
 //!
-//! Prints a table, and fails when a round breaks what has to hold (one leader, a higher epoch, the right successor, no
-//! election when a process comes back) or a measured time is over its bound.
+//! Prints a table, and fails when a round breaks what has to hold (one leader, a higher epoch, the right
+//! successor, no election when a process comes back) or a measured time is over its bound.
 //!
-//! With `--safety majority` a failover also waits for durable records, several one after the other. What the rules cost is
-//! measured with the records in memory (/dev/shm), and once more in the folder for temporary files (TMPDIR), whose disk decides
-//! then: that is shown, with the time of one save there, and has no bound.
+//! With `--safety majority` a failover also waits for durable records, several one after the other. The bench
+//! measures the cost of the rules with the records in memory (/dev/shm). It measures once more in the folder
+//! for temporary files (TMPDIR), whose disk decides then: the table shows that with the time of one save
+//! there, and it has no bound.
 
 #[path = "../tests/processes/rounds.rs"]
 mod rounds;
@@ -24,7 +26,7 @@ use std::time::{Duration, Instant};
 
 const ROUNDS: usize = 100;
 const SIZES: [usize; 2] = [3, 5];
-/// The medians that are promised where a process says farewell, or its death is seen.
+/// The medians that are promised where a process resigns, or its death is seen.
 const FAST: Duration = Duration::from_millis(10);
 /// How many clusters share the rounds that mostly wait, and how often their processes are asked.
 const CLUSTERS: usize = 10;
@@ -108,7 +110,9 @@ fn measure(rounds: usize, logs: &Path) -> Result<bool, String> {
     );
     let mut good = true;
     for n in SIZES {
-        for (cause, what) in [(Cause::Crash, "crash (SIGKILL)"), (Cause::Handover, "handover (SIGTERM)")] {
+        for (cause, what) in
+            [(Cause::Crash, "crash (SIGKILL)"), (Cause::Resignation, "resignation (SIGTERM)")]
+        {
             let (took, back) = rounds_of(n, cause, rounds, &[], None, None, logs)?;
             good &= print(&Row { n, what, times: took, bound: Bound::Median(FAST) });
             print(&Row { n, what: "  rejoin, from the start", times: back, bound: Bound::None });
@@ -151,8 +155,8 @@ fn majority(rounds: usize, logs: &Path) -> Result<bool, String> {
     let mut good = true;
     for n in SIZES {
         let shm = Some(memory.path());
-        let (took, back) = rounds_of(n, Cause::Handover, rounds, &[], None, shm, logs)?;
-        let what = "majority, handover (SIGTERM)";
+        let (took, back) = rounds_of(n, Cause::Resignation, rounds, &[], None, shm, logs)?;
+        let what = "majority, resignation (SIGTERM)";
         good &= print(&Row { n, what, times: took, bound: Bound::Median(FAST) });
         print(&Row { n, what: "  rejoin, from the start", times: back, bound: Bound::None });
         let release = ["--crash-evidence", "release"];
@@ -173,7 +177,7 @@ fn majority(rounds: usize, logs: &Path) -> Result<bool, String> {
     );
     for n in SIZES {
         for (cause, flags, what) in [
-            (Cause::Handover, &[][..], "majority on disk, handover"),
+            (Cause::Resignation, &[][..], "majority on disk, resignation"),
             (Cause::Crash, &["--crash-evidence", "release"], "majority on disk, crash, release"),
         ] {
             let (times, _) = rounds_of(n, cause, rounds.div_ceil(5), flags, None, Some(disk.path()), logs)?;
@@ -321,7 +325,8 @@ fn idle(logs: &Path) -> Result<bool, String> {
     let (small, quiet) = (resident <= RESIDENT_KIB_MAX, percent < IDLE_PERCENT_MAX);
     println!("\none process of 5, left alone for {} s, the largest of them:", IDLE_WATCHED.as_secs());
     println!(
-        "  resident memory {:.2} MiB ({:.2} at its peak, {:.2} not backed by a file), {} threads; at most {} MiB: {}",
+        "  resident memory {:.2} MiB ({:.2} at its peak, {:.2} not backed by a file), {} threads; at most {} \
+         MiB: {}",
         mib(resident),
         mib(idle.resident_peak_kib_max()),
         mib(idle.anonymous_kib_max()),

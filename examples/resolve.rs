@@ -4,8 +4,8 @@
 //! cargo run --example resolve -- 5s app.ns.svc.cluster.local. 198.18.0.1:4041
 //! ```
 //!
-//! The refresh, the Service's name (`-` for none) and peers as `HOST:PORT`. Peers of the Service are given port 4041.
-//! `tests/dns.rs` runs it against a real name server.
+//! The refresh, the Service's name (`-` for none) and peers as `HOST:PORT`. Peers of the Service are given
+//! port 4041. `tests/dns.rs` runs it against a real name server.
 
 use bellwether::discovery::{Lookup, LookupResult, Settings, spawn};
 use std::error::Error;

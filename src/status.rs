@@ -1,6 +1,6 @@
-//! `bellwether status`: who leads and who the members are, asked of a running process over its status API.
+//! `bellwether status`: asks a running process for the leader and the members, over its status API.
 //!
-//! The answer comes from a network, so it is bounded in time and size, and what it holds is printed with every
+//! The answer comes from a network, so it is bounded in time and size. What it holds is printed with every
 //! invisible character spelled out.
 
 use crate::config::{Output, StatusArgs};
@@ -33,8 +33,8 @@ enum Trouble {
     #[error("--url {0:?} is not a plain HTTP address; write it like http://127.0.0.1:4040, without a path")]
     BadUrl(String),
     #[error(
-        "no answer from {url}: {why}; is bellwether running there? Its address is its --http; give it with --url \
-         http://HOST:PORT"
+        "no answer from {url}: {why}; is bellwether running there? Its address is its --http; give it with \
+         --url http://HOST:PORT"
     )]
     Unreachable { url: String, why: String },
     #[error(
@@ -81,7 +81,8 @@ fn answer(args: &StatusArgs, base: &str) -> Result<(String, u8), Trouble> {
     Ok((text, code))
 }
 
-/// Where to ask: what is given, else where this machine's own process answers by its environment, else the default.
+/// Where to ask: what is given, else where this machine's own process answers by its environment, else the
+/// default.
 fn base_url(given: Option<&str>) -> Result<String, Trouble> {
     let Some(given) = given else {
         let http = std::env::var("BELLWETHER_HTTP").ok();
@@ -166,7 +167,7 @@ struct Leader {
 #[derive(Deserialize)]
 struct Members {
     members: Vec<Member>,
-    /// With `--safety majority`, once it is known who votes.
+    /// With `--safety majority`, once the voters are known.
     voters: Option<Voters>,
 }
 
@@ -188,7 +189,7 @@ struct Member {
     me: bool,
     last_heard_ms: Option<u64>,
     round_trip_ms: Option<f64>,
-    /// With `--safety majority`, once it is known who votes.
+    /// With `--safety majority`, once the voters are known.
     voter: Option<bool>,
 }
 
@@ -200,7 +201,8 @@ fn merged(mut record: Map<String, Value>, members: Map<String, Value>) -> String
     format!("{value:#}\n")
 }
 
-/// JSON escapes some control characters, but not all that a terminal acts on. The depth is bounded by the parser's.
+/// JSON escapes some control characters, but not all that a terminal acts on. The depth is bounded by the
+/// parser's.
 fn make_harmless(value: &mut Value) {
     match value {
         Value::String(text) => *text = escaped(text),
@@ -218,7 +220,8 @@ fn make_harmless(value: &mut Value) {
     }
 }
 
-/// The first line says who leads; a second one who votes, where that is counted; the rest are the members.
+/// The first line names the leader; a second one the voters, where votes are counted; the rest are the
+/// members.
 fn table(record: &Record, list: &Members) -> String {
     let mut text = match &record.leader {
         Some(leader) => {

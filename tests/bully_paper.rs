@@ -1,6 +1,6 @@
-//! The text this program was asked for from (tests/bully-readme.txt), statement by statement, held by `--variant paper
-//! --preempt always`. Every test quotes what it holds; `every_statement_is_held` sees to it that none is left out, and
-//! `quote` that none is misquoted.
+//! The text this program was asked for from (tests/bully-readme.txt), statement by statement, held by
+//! `--variant paper --preempt always`. Every test quotes what it holds; `every_statement_is_held` sees to it
+//! that none is left out, and `quote` that none is misquoted.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -96,7 +96,8 @@ impl Alone {
     }
 }
 
-/// What is sent, but for the list of members that comes with a Victory (note 7): it is none of the algorithm's messages.
+/// What is sent, but for the list of members that comes with a Victory (note 7): it is none of the
+/// algorithm's messages.
 fn sends(actions: Vec<Action>) -> Vec<(usize, Body, Epoch)> {
     let sends = actions.into_iter().filter_map(|action| match action {
         Action::Send { to, message, .. } => Some((number(to), message.body, message.epoch)),
@@ -124,8 +125,9 @@ fn coordinators(to: &[usize], epoch: u64) -> Vec<(usize, Body, Epoch)> {
 
 /// > 1. The system is synchronous.
 ///
-/// Delays are bounded, and while they keep to the bound (half the answer timeout for a message and its answer), an
-/// election is over within one answer timeout and the delays of a notice, an Election and a Coordinator.
+/// Delays are bounded, and while they keep to the bound (half the answer timeout for a message and its
+/// answer), an election is over within one answer timeout and the delays of a notice, an Election and a
+/// Coordinator.
 #[test]
 fn assumption_1_synchronous() {
     quote("1. The system is synchronous.");
@@ -190,8 +192,8 @@ fn assumption_4_returns_by_restarting() {
 
 /// > 5. Message delivery between processes is reliable.
 ///
-/// The machine profits from that and does not depend on it: one lost message of any kind changes nothing for longer
-/// than the timeout that guards it.
+/// The machine profits from that and does not depend on it: one lost message of any kind changes nothing for
+/// longer than the timeout that guards it.
 #[test]
 fn assumption_5_reliable_delivery() {
     quote("5. Message delivery between processes is reliable.");
@@ -264,12 +266,13 @@ fn message_3_coordinator() {
 
 // The algorithm.
 
-/// > When a process P recovers from failure, or the failure detector indicates that the current coordinator has failed, P
-/// > performs the following actions:
+/// > When a process P recovers from failure, or the failure detector indicates that the current coordinator
+/// > has failed, P performs the following actions:
 #[test]
 fn the_two_occasions() {
     quote(
-        "When a process P recovers from failure, or the failure detector indicates that the current coordinator has failed, P performs the following actions:",
+        "When a process P recovers from failure, or the failure detector indicates that the current \
+         coordinator has failed, P performs the following actions:",
     );
     let mut world = cluster(3);
     world.crash(3);
@@ -282,12 +285,15 @@ fn the_two_occasions() {
     assert_eq!(world.agreed(), Some((3, Epoch(3))), "another's failure is no occasion");
 }
 
-/// > 1. If P has the highest process id, it sends a Victory message to all other processes and becomes the new
-/// > Coordinator. Otherwise, P broadcasts an Election message to all other processes with higher process IDs than itself.
+/// > 1. If P has the highest process id, it sends a Victory message to all other processes and becomes the
+/// > new Coordinator. Otherwise, P broadcasts an Election message to all other processes with higher process
+/// > IDs than itself.
 #[test]
 fn rule_1() {
     quote(
-        "1. If P has the highest process id, it sends a Victory message to all other processes and becomes the new Coordinator. Otherwise, P broadcasts an Election message to all other processes with higher process IDs than itself.",
+        "1. If P has the highest process id, it sends a Victory message to all other processes and becomes \
+         the new Coordinator. Otherwise, P broadcasts an Election message to all other processes with higher \
+         process IDs than itself.",
     );
     let mut highest = Alone::new(5);
     let said = highest.time_out(Timer::Margin);
@@ -315,12 +321,13 @@ fn rule_1_for_the_highest_that_recovers() {
     }
 }
 
-/// > 2. If P receives no Answer after sending an Election message, then it broadcasts a Victory message to all other
-/// > processes and becomes the Coordinator.
+/// > 2. If P receives no Answer after sending an Election message, then it broadcasts a Victory message to
+/// > all other processes and becomes the Coordinator.
 #[test]
 fn rule_2() {
     quote(
-        "2. If P receives no Answer after sending an Election message, then it broadcasts a Victory message to all other processes and becomes the Coordinator.",
+        "2. If P receives no Answer after sending an Election message, then it broadcasts a Victory message \
+         to all other processes and becomes the Coordinator.",
     );
     let mut alone = Alone::new(3);
     assert_eq!(alone.crash_of_the_leader(), elections(&[4, 5], 2));
@@ -330,13 +337,15 @@ fn rule_2() {
     assert_eq!(alone.machine.view().role, Role::Leading);
 }
 
-/// > 3. If P receives an Answer from a process with a higher ID, it sends no further messages for this election and waits
-/// > for a Victory message. (If there is no Victory message after a period of time, it restarts the process at the
-/// > beginning.)
+/// > 3. If P receives an Answer from a process with a higher ID, it sends no further messages for this
+/// > election and waits for a Victory message. (If there is no Victory message after a period of time, it
+/// > restarts the process at the beginning.)
 #[test]
 fn rule_3() {
     quote(
-        "3. If P receives an Answer from a process with a higher ID, it sends no further messages for this election and waits for a Victory message. (If there is no Victory message after a period of time, it restarts the process at the beginning.)",
+        "3. If P receives an Answer from a process with a higher ID, it sends no further messages for this \
+         election and waits for a Victory message. (If there is no Victory message after a period of time, \
+         it restarts the process at the beginning.)",
     );
     let mut alone = Alone::new(3);
     alone.crash_of_the_leader();
@@ -357,12 +366,15 @@ fn rule_3() {
     assert_eq!(bullied.time_out(Timer::Answer), coordinators(&[1, 2], 2));
 }
 
-/// > 4. If P receives an Election message from another process with a lower ID it sends an Answer message back and starts
-/// > the election process at the beginning, by sending an Election message to higher-numbered processes.
+/// > 4. If P receives an Election message from another process with a lower ID it sends an Answer message
+/// > back and starts the election process at the beginning, by sending an Election message to higher-numbered
+/// > processes.
 #[test]
 fn rule_4() {
     quote(
-        "4. If P receives an Election message from another process with a lower ID it sends an Answer message back and starts the election process at the beginning, by sending an Election message to higher-numbered processes.",
+        "4. If P receives an Election message from another process with a lower ID it sends an Answer \
+         message back and starts the election process at the beginning, by sending an Election message to \
+         higher-numbered processes.",
     );
     let mut alone = Alone::new(3);
     let mut expected = vec![(1, Body::Answer, Epoch(2))];
@@ -389,7 +401,9 @@ fn rule_5() {
     assert_eq!(view.leader.unwrap().peer, peer(4));
     // But for a stale one, which is told who leads,
     let said = alone.hear(3, 1, Body::Coordinator { elected_at_ms: 7 });
-    assert!(matches!(&said[..], [(3, Body::Tell { leader: Some(l), .. }, Epoch(2))] if l.peer == peer(4)));
+    assert!(
+        matches!(&said[..], [(3, Body::LeaderInfo { leader: Some(l), .. }, Epoch(2))] if l.peer == peer(4))
+    );
     // and one of a process that this one outranks, which it bullies with a higher epoch.
     assert_eq!(alone.hear(1, 3, Body::Coordinator { elected_at_ms: 7 }), elections(&[3, 4, 5], 4));
 }
@@ -439,11 +453,13 @@ fn note_3_the_epoch_is_stamped_on_all_members() {
     assert!(messages.all(|line| line.ends_with(", epoch 1") || line.ends_with(", epoch 2")));
 }
 
-/// > 4. From leader election to leader death, the cluster's epoch does not change. A new round bumps the cluster's epoch.
+/// > 4. From leader election to leader death, the cluster's epoch does not change. A new round bumps the
+/// > cluster's epoch.
 #[test]
 fn note_4_the_epoch_of_a_leadership() {
     quote(
-        "4. From leader election to leader death, the cluster's epoch does not change. A new round bumps the cluster's epoch.",
+        "4. From leader election to leader death, the cluster's epoch does not change. A new round bumps the \
+         cluster's epoch.",
     );
     let mut world = cluster(5);
     world.crash(1);
@@ -462,12 +478,13 @@ fn note_4_the_epoch_of_a_leadership() {
     }
 }
 
-/// > 5. For improved reliability (a stretch goal), metadata of cluster members, leadership, epochs are/can be saved in
-/// > persistent storage.
+/// > 5. For improved reliability (a stretch goal), metadata of cluster members, leadership, epochs are/can be
+/// > saved in persistent storage.
 #[test]
 fn note_5_members_leader_and_epoch_are_kept() {
     quote(
-        "5. For improved reliability (a stretch goal), metadata of cluster members, leadership, epochs are/can be saved in persistent storage.",
+        "5. For improved reliability (a stretch goal), metadata of cluster members, leadership, epochs \
+         are/can be saved in persistent storage.",
     );
     let mut world = cluster(3);
     for k in [1, 2, 3] {
@@ -477,7 +494,8 @@ fn note_5_members_leader_and_epoch_are_kept() {
     let known = world.node(1).known.clone().unwrap();
     assert_eq!((kept.epoch, known.leader.map(|p| p.id)), (Epoch(1), Some(id(3))));
     assert_eq!(known.members.iter().map(|e| e.peer.id).collect::<Vec<_>>(), [id(2), id(3)]);
-    // Discovery is silent: the two find each other by what they kept, and go on above the epoch that they kept.
+    // Discovery is silent: the two find each other by what they kept, and go on above the epoch that they
+    // kept.
     world.listed.clear();
     world.start(1, true);
     world.start(2, true);
@@ -500,12 +518,13 @@ fn note_6_tcp() {
     assert!(transport.contains("TcpStream") || transport.contains("Not written yet"));
 }
 
-/// > 7. Satisfying assumption #2,6: addition/removal of cluster members will be broadcasted to all processes participating
-/// > in leader election.
+/// > 7. Satisfying assumption #2,6: addition/removal of cluster members will be broadcasted to all processes
+/// > participating in leader election.
 #[test]
 fn note_7_membership_is_broadcast() {
     quote(
-        "7. Satisfying assumption #2,6: addition/removal of cluster members will be broadcasted to all processes participating in leader election.",
+        "7. Satisfying assumption #2,6: addition/removal of cluster members will be broadcasted to all \
+         processes participating in leader election.",
     );
     let mut world = cluster(4);
     // Nobody but the leader and the new process itself looks it up.
@@ -546,7 +565,8 @@ fn note_8_heartbeats() {
 
 /// > 9. Satisfying assumption #4: processes obey fail-stop maxim.
 ///
-/// A process that finds its own state or surroundings broken stops, here with a panic, and does nothing any more.
+/// A process that finds its own state or surroundings broken stops, here with a panic, and does nothing any
+/// more.
 #[test]
 fn note_9_fail_stop() {
     quote("9. Satisfying assumption #4: processes obey fail-stop maxim.");
@@ -578,7 +598,8 @@ fn note_10_blocking_io() {
 /// No numbered statement of the text is without a test that quotes it.
 #[test]
 fn every_statement_is_held() {
-    let tests = include_str!("bully_paper.rs");
+    // A string that goes on in the next line is one string.
+    let tests: String = include_str!("bully_paper.rs").split("\\\n").map(str::trim_start).collect();
     let numbered = |line: &&str| line.chars().next().is_some_and(|c| c.is_ascii_digit());
     let statements: Vec<&str> = TEXT.lines().filter(numbered).collect();
     assert_eq!(statements.len(), 6 + 3 + 5 + 10);

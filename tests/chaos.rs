@@ -1,8 +1,8 @@
-//! Real processes under real faults: each in a network namespace of its own, with a disk and a boot clock of its own,
-//! and asked as fast as it answers whether it leads.
+//! Real processes under real faults. Each is in a network namespace of its own, with a disk and a boot clock
+//! of its own. A sampler asks it whether it leads, as fast as it answers.
 //!
-//! `cargo test --test chaos -- --ignored --nocapture`, as root. `BELLWETHER_SEED` repeats the faults of a run,
-//! `BELLWETHER_CHAOS_SECONDS` and `BELLWETHER_CHAOS_N` make it longer and choose its size.
+//! `cargo test --test chaos -- --ignored --nocapture`, as root. `BELLWETHER_SEED` repeats the faults of a
+//! run, `BELLWETHER_CHAOS_SECONDS` and `BELLWETHER_CHAOS_N` make it longer and choose its size.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // Helpers of tests are tests.
 
 #[path = "chaos/cluster.rs"]
@@ -33,8 +33,8 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 use storm::{Outcome, Storm};
 
-/// For how long nobody may lead while a majority is connected. It takes a few seconds: a lease, the wait of restarted
-/// voters for another, and elections among processes that reach each other in part.
+/// For how long a cluster may lack a leader while a majority is connected. It takes a few seconds: a lease,
+/// the wait of restarted voters for another, and elections among processes that reach each other in part.
 const LEADERLESS_MAX: Duration = Duration::from_secs(30);
 
 /// One at a time: on two cores the answers of two would come half as often.
@@ -64,7 +64,7 @@ fn sound(observers: &[Observer]) {
 /// Faults for this long; what was seen is printed.
 fn chaos(n: usize, safety: Safety, length: Duration) -> Vec<Observer> {
     let seed = seed();
-    // Two ranks, so that there are handovers to a better one too.
+    // Two ranks, so that there are transfers to a better one too.
     let priorities = (0..n).map(|place| if place == 0 { 110 } else { 100 }).collect();
     let mut cluster = Cluster::started(Plan { n, safety, priorities, flags: vec![] }, seed);
     let outcome = Storm::new(&mut cluster, seed).rage(length);
@@ -73,11 +73,11 @@ fn chaos(n: usize, safety: Safety, length: Duration) -> Vec<Observer> {
     if safety == Safety::Majority {
         sound(&observers);
     }
-    assert!(leaderless <= LEADERLESS_MAX, "nobody led for {leaderless:?} although somebody could have");
+    assert!(leaderless <= LEADERLESS_MAX, "no process led for {leaderless:?} although one could have");
     observers
 }
 
-/// Prints what was seen. The longest time in which nobody led although somebody could have.
+/// Prints what was seen. Returns the longest time without a leader while a majority could have elected one.
 fn summary(cluster: &Cluster, observers: &[Observer], outcome: &Outcome, safety: Safety) -> Duration {
     let sum = |count: fn(&Observer) -> u64| observers.iter().map(count).sum::<u64>();
     println!("n = {}, {safety:?}, {:.0} s", cluster.n(), cluster.now() as f64 / 1e9);

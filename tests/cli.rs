@@ -117,6 +117,26 @@ fn help_shows_no_flag_that_is_not_in_the_contract() {
 }
 
 #[test]
+fn the_readme_shows_each_flag_with_its_default_and_no_other() {
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
+    let rows: Vec<&str> = readme.lines().filter(|line| line.starts_with("| `--")).collect();
+    let cell = |row: &str, column: usize| row.split('|').nth(column).unwrap_or_default().to_owned();
+    let flags = &FLAGS[..FLAGS.len() - 2];
+    for (flag, default) in flags {
+        let named = |row: &&&str| cell(row, 1).split(['`', ' ']).any(|word| word == format!("--{flag}"));
+        let row = rows.iter().find(named).unwrap_or_else(|| panic!("README.md: no row for --{flag}"));
+        let shown = cell(row, 2);
+        assert!(default.is_none_or(|default| shown.contains(default)), "README.md: --{flag} has {shown}");
+    }
+    for word in
+        rows.iter().flat_map(|row| cell(row, 1).split(['`', ' ']).map(str::to_owned).collect::<Vec<_>>())
+    {
+        let known = flags.iter().any(|(flag, _)| word == format!("--{flag}"));
+        assert!(known || !word.starts_with("--"), "README.md: there is no {word}");
+    }
+}
+
+#[test]
 fn inject_is_in_the_help_and_refuses_what_makes_no_sense() {
     assert!(
         stdout(&bellwether(&["--help"]).output().unwrap()).contains("bellwether inject [OPTIONS] [FILE]")
@@ -364,18 +384,24 @@ fn server(replies: Vec<Vec<u8>>) -> String {
 
 fn reply(status: &str, body: &str) -> Vec<u8> {
     let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: \
+         close\r\n\r\n",
         body.len()
     );
     [head.as_bytes(), body.as_bytes()].concat()
 }
 
-const LEADER: &str = r#"{"leader":{"id":"abcdef01-0000-4000-8000-000000000002","name":"web-2","address":"10.0.0.2:4041","priority":100},"is_leader":false,"epoch":7,"valid_for_ms":null,"elected_at":"2026-11-21T09:00:00Z","safety":"classic"}"#;
+const LEADER: &str = r#"{"leader":{"id":"abcdef01-0000-4000-8000-000000000002","name":"web-2",
+    "address":"10.0.0.2:4041","priority":100},"is_leader":false,"epoch":7,"valid_for_ms":null,
+    "elected_at":"2026-11-21T09:00:00Z","safety":"classic"}"#;
 const NO_LEADER: &str =
     r#"{"leader":null,"is_leader":false,"epoch":7,"valid_for_ms":null,"elected_at":null,"safety":"classic"}"#;
 const MEMBERS: &str = r#"{"members":[
-    {"id":"abcdef01-0000-4000-8000-000000000002","name":"web-2","address":"10.0.0.2:4041","priority":100,"state":"alive","leader":true,"me":false,"last_heard_ms":120,"round_trip_ms":null},
-    {"id":"abcdef00-0000-4000-8000-000000000001","name":"evil\u001b[2J\nleader: me","address":"10.0.0.1:4041","priority":50,"state":"failed","leader":false,"me":true,"last_heard_ms":null,"round_trip_ms":0.42}]}"#;
+    {"id":"abcdef01-0000-4000-8000-000000000002","name":"web-2","address":"10.0.0.2:4041","priority":100,
+    "state":"alive","leader":true,"me":false,"last_heard_ms":120,"round_trip_ms":null},
+    {"id":"abcdef00-0000-4000-8000-000000000001","name":"evil\u001b[2J\nleader: me",
+    "address":"10.0.0.1:4041","priority":50,"state":"failed","leader":false,"me":true,"last_heard_ms":null,
+    "round_trip_ms":0.42}]}"#;
 
 fn status(replies: Vec<Vec<u8>>, more: &[&str]) -> Output {
     // A proxy in the environment is not asked.
@@ -401,7 +427,7 @@ fn status_prints_the_leader_and_the_members() {
 }
 
 #[test]
-fn status_prints_who_votes() {
+fn status_prints_the_voters() {
     let leader =
         LEADER.replace(r#""valid_for_ms":null"#, r#""valid_for_ms":900"#).replace("classic", "majority");
     let members = MEMBERS
@@ -443,7 +469,7 @@ fn status_prints_one_json_object() {
 
 #[test]
 fn status_says_what_it_tried_and_how_to_mend_it() {
-    // A port that was free a moment ago: nobody listens there.
+    // A port that was free a moment ago: no process listens there.
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let output = bellwether(&["status", "--url", &format!("http://{free}")]).output().unwrap();
     let unreachable =

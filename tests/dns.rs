@@ -1,7 +1,7 @@
 //! The discovery against a real name server, dnsmasq, in a network namespace that each test makes for itself.
 //!
-//! `cargo test --test dns -- --ignored`. What is under test is `examples/resolve.rs`, one process of its own inside the
-//! namespace: its resolver reads the namespace's `/etc/resolv.conf`, as it would read a pod's.
+//! `cargo test --test dns -- --ignored`. What is under test is `examples/resolve.rs`, one process of its own
+//! inside the namespace: its resolver reads the namespace's `/etc/resolv.conf`, as it would read a pod's.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // Helpers of tests are tests.
 
 #[path = "dns/lab.rs"]
@@ -58,7 +58,7 @@ fn follows_the_name_server_and_tells_empty_from_unknown() {
     let _server = Dnsmasq::authority(&namespace, &pods(3));
     resolve.wait_for(&found(3));
 
-    // Nothing came between: no failure was ever taken for an answer, and none for "nobody is published".
+    // Nothing came between: no failure was ever taken for an answer, not for an empty one either.
     let wanted = [
         found(3),
         found(5),
@@ -85,7 +85,8 @@ fn merges_both_families_and_survives_the_failure_of_one() {
     resolve.wait_for(&merged);
     assert!(resolve.last().starts_with("found complete "), "{}", resolve.last());
     drop(server);
-    // It knows A records only, and nobody to ask for the rest: AAAA is refused. What was known of them stays.
+    // It knows A records only, and no server to ask for the rest: AAAA is refused. What was known of them
+    // stays.
     let _server = Dnsmasq::forwarder(&namespace, &pods(1));
     let kept = format!("{} [fd00::1]:4041 [fd00::2]:4041", found(1));
     resolve.wait_for(&kept);
@@ -104,8 +105,8 @@ fn asks_for_the_name_as_given() {
         names.push(name.to_owned());
         names
     };
-    // The name, and the questions for A and AAAA. The search ends at the first name that has such a record, so a
-    // question for AAAA goes all the way where there is none.
+    // The name, and the questions for A and AAAA. The search ends at the first name that has such a record,
+    // so a question for AAAA goes all the way where there is none.
     for (name, a, aaaa) in [
         (format!("{SERVICE}."), vec![service.clone()], vec![service.clone()]),
         ("app".to_owned(), vec![service.clone()], searched("app")),

@@ -1,8 +1,8 @@
-//! What has brought HTTP servers down, and tiny_http's own listener in particular, done to the status port: it must
-//! survive each, and answer a well-behaved client meanwhile.
+//! What has brought HTTP servers down, and tiny_http's own listener in particular, done to the status port.
+//! The port must survive each, and answer a well-behaved client meanwhile.
 //!
-//! What can be seen only from outside, threads, memory and descriptors, is done to a server in a process of its own:
-//! this program again, running nothing but [`serve_as_child`].
+//! What can be seen only from outside, threads, memory and descriptors, is done to a server in a process of
+//! its own: this program again, running nothing but [`serve_as_child`].
 
 // A test says what went wrong by panicking, and so do its helpers.
 #![allow(clippy::unwrap_used)]
@@ -156,9 +156,11 @@ fn until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-// --- A server in a process of its own ---------------------------------------------------------------------------
+// --- A server in a process of its own
+// ---------------------------------------------------------------------------
 
-/// Set for the child: how many descriptors it may have open beyond those that it needs, or nothing for no limit.
+/// Set for the child: how many descriptors it may have open beyond those that it needs, or nothing for no
+/// limit.
 const CHILD: &str = "HTTP_HAZARDS_CHILD_DESCRIPTORS";
 
 /// Not a test: the server of the tests that look at one from outside. It ends with its standard input.
@@ -244,7 +246,8 @@ fn raise_descriptor_limit() {
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
 }
 
-// --- The table of hazards, row by row ---------------------------------------------------------------------------
+// --- The table of hazards, row by row
+// ---------------------------------------------------------------------------
 
 #[test]
 fn a_huge_content_length_is_refused() {
@@ -322,7 +325,8 @@ fn a_flood_costs_no_well_behaved_client_its_answer() {
     let flooding = {
         let over = Arc::clone(&over);
         thread::spawn(move || {
-            // The last 500 stay open: idle, with half a request, or with a whole one whose reply nobody reads.
+            // The last 500 stay open: idle, with half a request, or with a whole one whose reply stays
+            // unread.
             let mut open = std::collections::VecDeque::new();
             let mut count = 0_u32;
             let start = Instant::now();
@@ -503,7 +507,7 @@ fn an_endless_head_is_refused() {
 }
 
 #[test]
-fn a_request_and_then_a_reset_hurt_nobody() {
+fn a_request_and_then_a_reset_hurt_no_other_client() {
     let server = serve(LIMITS, 1 << 20);
     for round in 0..300 {
         let mut stream = connect(server.local_address());
@@ -528,7 +532,8 @@ fn big_replies_are_as_quick_as_small_ones() {
     for metrics_bytes in [1_100, 10_000, 100_000] {
         let server = serve(LIMITS, metrics_bytes);
         let mut stream = BufReader::new(connect(server.local_address()));
-        // The lower quartile: what delays a reply by principle delays them all, what a busy machine does only some.
+        // The lower quartile: what delays a reply by principle delays them all, what a busy machine does only
+        // some.
         let mut quartile = |path: &str| {
             let mut times: Vec<Duration> = (0..51)
                 .map(|_| {
@@ -579,10 +584,11 @@ fn nothing_that_others_say_reaches_a_header() {
     }
 }
 
-// --- Slow clients, and the rest of HTTP -------------------------------------------------------------------------
+// --- Slow clients, and the rest of HTTP
+// -------------------------------------------------------------------------
 
 #[test]
-fn who_reads_slowly_is_given_up_and_delays_nobody() {
+fn a_slow_reader_is_given_up_and_delays_no_other_client() {
     let write_deadline = Duration::from_millis(300);
     let server = serve(Limits { write_deadline, ..LIMITS }, 1 << 20);
     let mut slow: Vec<TcpStream> = (0..8).map(|_| connect(server.local_address())).collect();

@@ -1,6 +1,6 @@
-//! `bellwether inject` on whole files, by the real binary: what comes out for each file of `tests/inject/` stands beside it,
-//! the output as `NAME.out`, what is said as `NAME.err`. `BELLWETHER_REWRITE=1 cargo test --test inject` writes them anew;
-//! read the difference.
+//! `bellwether inject` on whole files, by the real binary. What comes out for each file of `tests/inject/`
+//! stands beside it: the output as `NAME.out`, what is said as `NAME.err`. `BELLWETHER_REWRITE=1 cargo test
+//! --test inject` writes them anew; read the difference.
 
 #![allow(clippy::unwrap_used)]
 
@@ -73,8 +73,9 @@ fn a_second_run_changes_nothing() {
     }
 }
 
-/// What comes out of `--uninject` has nothing of ours, and is a fixed point of both: injected and taken out again it is
-/// the same, byte for byte. That it means what the original did is tested on trees, in src/inject/tests.rs.
+/// What comes out of `--uninject` has nothing of ours, and is a fixed point of both. Injected and taken out
+/// again it is the same, byte for byte. That it means what the original did is tested on trees, in
+/// src/inject/tests.rs.
 #[test]
 fn what_was_put_in_is_taken_out() {
     for (name, flags, _) in FILES.iter().filter(|(_, _, code)| *code == 0) {

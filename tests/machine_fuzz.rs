@@ -1,6 +1,6 @@
-//! No message that can be decoded, from any member and in any state, ends a process: a panic would, and whoever reaches
-//! the peer port could bring down a whole cluster. Random events of a small world (few ids, few addresses, epochs close to
-//! each other) meet more states than arbitrary ones would.
+//! No message that can be decoded, from any member and in any state, ends a process. Otherwise one message to
+//! the peer port could bring down a whole cluster by a panic. Random events of a small world (few ids, few
+//! addresses, epochs close to each other) meet more states than arbitrary ones would.
 //!
 //! A run follows from its seed alone; a failure prints it.
 
@@ -30,8 +30,8 @@ struct Run {
     machine: Machine,
     now: Duration,
     armed: BTreeSet<Timer>,
-    /// What it has asked the voters last, and its latest round and question of a recovery: an answer to anything else
-    /// counts for nothing.
+    /// What it has asked the voters last, and its latest round and question of a recovery: an answer to
+    /// anything else counts for nothing.
     asked: Option<Ballot>,
     sequence: u32,
     recovery_round: u32,
@@ -96,7 +96,7 @@ impl Run {
                     assert!(message.check().is_ok(), "what it sends can be decoded: {message:?}");
                     assert!(message.epoch <= self.machine.epoch(), "invariant 2: {message:?}");
                     match message.body {
-                        Body::VoteRequest(request) => self.asked = Some(request.ballot),
+                        Body::VoteRequest { request } => self.asked = Some(request.ballot),
                         Body::Renew { sequence, .. } => self.sequence = sequence,
                         Body::Recover { round, .. } => self.recovery_round = round,
                         _ => {}
@@ -230,11 +230,10 @@ impl Run {
             0 => {
                 let transfer = if self.random.bool() { Some(self.epoch()) } else { None };
                 let (ballot, contender, config) = (self.ballot(), self.random.bool(), self.config());
-                Body::VoteRequest(VoteRequest { ballot, contender, transfer, config })
+                Body::VoteRequest { request: VoteRequest { ballot, contender, transfer, config } }
             }
             1 => Body::Renew {
                 sequence: self.random.u32(0..4),
-                membership: self.version(),
                 lease_ms: self.milliseconds(),
                 config: self.config_version(),
             },
@@ -278,7 +277,7 @@ impl Run {
             0 => Body::Election,
             1 => Body::Answer,
             2 => Body::Coordinator { elected_at_ms: u64::MAX },
-            3 => Body::Heartbeat { sequence: self.random.u32(0..4), membership: self.version() },
+            3 => Body::Heartbeat { sequence: self.random.u32(0..4) },
             4 => Body::HeartbeatAck { sequence: self.random.u32(0..4), membership: self.version() },
             5 => Body::Membership { version: self.version(), entries: self.entries() },
             6 => Body::Join { version: self.version(), entry: self.entry() },
@@ -290,14 +289,14 @@ impl Run {
                 let successor = if self.random.u8(0..4) > 0 { Some(self.id()) } else { None };
                 Body::Resign { successor, leaving: self.random.bool() }
             }
-            9 => Body::Ask,
+            9 => Body::LeaderQuery,
             _ => {
                 let leader = if self.random.bool() {
                     Some(Incumbent { peer: self.peer(), elected_at_ms: 0 })
                 } else {
                     None
                 };
-                Body::Tell { leader, entries: self.entries() }
+                Body::LeaderInfo { leader, entries: self.entries() }
             }
         }
     }
@@ -353,7 +352,7 @@ fn voters() -> BTreeSet<String> {
     (1..IDS).map(|k| peer(k).name).collect()
 }
 
-/// What it kept from its last life, with a vote or without.
+/// What it kept from its last incarnation, with a vote or without.
 fn record(random: &mut fastrand::Rng, me: &Peer) -> Record {
     let version = ConfigVersion { epoch: Epoch(random.u64(0..4)), version: 1 };
     let (lease_ms, more_ms) = (random.u32(1..3000), random.u32(0..2000));
@@ -365,7 +364,7 @@ fn record(random: &mut fastrand::Rng, me: &Peer) -> Record {
     Record { cluster: "test".to_string(), id: me.id, epoch: Epoch(4), vote: random.bool().then_some(vote) }
 }
 
-/// Where its peers were in its last life.
+/// Where its peers were in its last incarnation.
 fn known_peers() -> KnownPeers {
     KnownPeers {
         cluster: "test".to_string(),

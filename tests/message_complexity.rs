@@ -1,8 +1,9 @@
-//! How many messages an election costs: exactly the numbers of the algorithm's analysis, for every cluster of 3 to 100.
+//! How many messages an election costs: exactly the numbers of the algorithm's analysis, for every cluster of
+//! 3 to 100.
 //!
-//! n processes, ranked 1 to n; the coordinator n has crashed unless a test says otherwise. Only Election, Answer and
-//! Coordinator count. Messages arrive in the order in which they were sent, and a timeout passes only when none is on
-//! its way: the system is synchronous.
+//! n processes, ranked 1 to n; the coordinator n has crashed unless a test says otherwise. Only Election,
+//! Answer and Coordinator count. Messages arrive in the order in which they were sent, and a timeout passes
+//! only when none is on its way: the system is synchronous.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -23,7 +24,7 @@ const SIZES: std::ops::RangeInclusive<usize> = 3..=100;
 struct Flock {
     machines: BTreeMap<usize, Machine>,
     queue: VecDeque<(usize, ProcessId, Message)>,
-    /// Who waits for an Answer, in the order of its Elections.
+    /// The processes that wait for an Answer, in the order of their Elections.
     unanswered: Vec<usize>,
     elections: u64,
     answers: u64,
@@ -31,8 +32,8 @@ struct Flock {
 }
 
 impl Flock {
-    /// n processes that know of each other; nobody has led yet, or all of them follow n, which is about to crash and
-    /// does nothing.
+    /// n processes that know of each other. Either none has led yet, or all of them follow n, which is about
+    /// to crash and does nothing.
     fn new(n: usize, variant: Variant, led: bool) -> Flock {
         let settings = Settings { variant, preempt: Preempt::Always, ..Settings::default() };
         let entries: Vec<Entry> = (1..=n).map(|k| Entry { peer: peer(k), state: State::Alive }).collect();
@@ -52,7 +53,7 @@ impl Flock {
             flock.feed(k, Event::Start);
             flock.feed(k, Event::LinkUp(peer(friend)));
             if !led {
-                flock.hear(k, friend, 0, Body::Tell { leader: None, entries: others });
+                flock.hear(k, friend, 0, Body::LeaderInfo { leader: None, entries: others });
             } else if k < n {
                 flock.hear(k, n, 1, Body::Coordinator { elected_at_ms: 0 });
                 let version = MembershipVersion { epoch: Epoch(1), version: 1 };
@@ -117,7 +118,7 @@ impl Flock {
         self.elections + self.answers + self.coordinators
     }
 
-    /// All who live follow process `leader`.
+    /// All live processes follow process `leader`.
     fn assert_led_by(&self, leader: usize) {
         for (k, machine) in &self.machines {
             let view = machine.view();

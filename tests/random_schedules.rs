@@ -1,9 +1,9 @@
-//! Properties of the machine over random schedules of crashes, restarts, partitions, loss, duplicates and pauses: what
-//! must always hold is asserted by `support`, and after the last fault the processes agree on one leader within a bound
-//! that the settings give, and stay so.
+//! Properties of the machine over random schedules of crashes, restarts, partitions, loss, duplicates and
+//! pauses: what must always hold is asserted by `support`, and after the last fault the processes agree on
+//! one leader within a bound that the settings give, and stay so.
 //!
-//! A schedule follows from its seed alone. A failure prints it; `BELLWETHER_SEED=<seed> cargo test --test random_schedules one`
-//! runs that one and prints its trace.
+//! A schedule follows from its seed alone. A failure prints it;
+//! `BELLWETHER_SEED=<seed> cargo test --test random_schedules one` runs that one and prints its trace.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -94,6 +94,7 @@ impl Schedule {
         let live = self.world.live();
         let awake: Vec<usize> = live.iter().copied().filter(|k| !self.world.node(*k).paused).collect();
         let paused: Vec<usize> = live.iter().copied().filter(|k| self.world.node(*k).paused).collect();
+        let dead = self.dead();
         match self.random.u8(0..26) {
             0..=2 => {
                 if let Some(k) = self.any(&live) {
@@ -106,31 +107,19 @@ impl Schedule {
                 }
             }
             4..=8 => {
-                let dead = self.dead();
                 if let Some(k) = self.any(&dead) {
                     let keeps = self.random.bool();
                     self.world.start(k, keeps);
                 }
             }
             9 => {
-                let dead = self.dead();
                 if let Some(k) = self.any(&dead) {
-                    let (new, address) = (self.newcomer, self.world.node(k).address);
-                    self.newcomer += 1;
-                    self.world.place(new, address, &self.settings);
-                    self.world.node_mut(new).priority = self.world.node(k).priority;
-                    self.world.start(new, false);
+                    self.take_over(k);
                 }
             }
             10 => {
-                let dead = self.dead();
                 if let Some(k) = self.any(&dead) {
-                    let moved = address(100 + self.newcomer);
-                    self.newcomer += 1;
-                    let old = std::mem::replace(&mut self.world.node_mut(k).address, moved);
-                    self.world.listed.remove(&old);
-                    self.world.listed.insert(moved);
-                    self.world.start(k, true);
+                    self.move_and_start(k);
                 }
             }
             11 => {
@@ -148,13 +137,7 @@ impl Schedule {
                     self.world.resume(k);
                 }
             }
-            16 | 17 => {
-                let mut groups = vec![Vec::new(), Vec::new()];
-                for k in self.world.nodes.keys() {
-                    groups[self.random.usize(..2)].push(*k);
-                }
-                self.world.partition(&groups);
-            }
+            16 | 17 => self.part(),
             18 => {
                 if let (Some(a), Some(b)) = (self.any(&live), self.any(&live))
                     && a != b
@@ -172,16 +155,49 @@ impl Schedule {
             }
             _ => {
                 if let (Some(from), Some(to)) = (self.any(&live), self.any(&live)) {
-                    let name = Body::NAMES[self.random.usize(..Body::NAMES.len())].to_string();
-                    let effect = match self.random.u8(0..3) {
-                        0 => Effect::Drop,
-                        1 => Effect::Duplicate,
-                        _ => Effect::Delay(ms(self.random.u64(0..3000))),
-                    };
-                    self.world.next(Rule { from, to, name, effect });
+                    self.meddle(from, to);
                 }
             }
         }
+    }
+
+    /// A new process starts at the address of a dead one.
+    fn take_over(&mut self, k: usize) {
+        let (new, address) = (self.newcomer, self.world.node(k).address);
+        self.newcomer += 1;
+        self.world.place(new, address, &self.settings);
+        self.world.node_mut(new).priority = self.world.node(k).priority;
+        self.world.start(new, false);
+    }
+
+    /// A dead process starts again, with its record, at another address.
+    fn move_and_start(&mut self, k: usize) {
+        let moved = address(100 + self.newcomer);
+        self.newcomer += 1;
+        let old = std::mem::replace(&mut self.world.node_mut(k).address, moved);
+        self.world.listed.remove(&old);
+        self.world.listed.insert(moved);
+        self.world.start(k, true);
+    }
+
+    /// Partitions all processes into two groups, by lot.
+    fn part(&mut self) {
+        let mut groups = vec![Vec::new(), Vec::new()];
+        for k in self.world.nodes.keys() {
+            groups[self.random.usize(..2)].push(*k);
+        }
+        self.world.partition(&groups);
+    }
+
+    /// Loses, doubles or delays the next message of some kind from one process to another.
+    fn meddle(&mut self, from: usize, to: usize) {
+        let name = Body::NAMES[self.random.usize(..Body::NAMES.len())].to_string();
+        let effect = match self.random.u8(0..3) {
+            0 => Effect::Drop,
+            1 => Effect::Duplicate,
+            _ => Effect::Delay(ms(self.random.u64(0..3000))),
+        };
+        self.world.next(Rule { from, to, name, effect });
     }
 
     /// Faults, then none.
@@ -278,7 +294,7 @@ impl Schedule {
         assert!(agreed.is_some(), "agreement within {:?}: {}", self.bound(), self.states());
         let took = self.world.now - healed;
         if let Preempt::After(delay) = self.settings.preempt {
-            // A better process takes over by and by; a handover that failed before is tried again later.
+            // A better process takes over by and by; a transfer that failed before is tried again later.
             let best = may_lead.iter().map(|k| self.world.node(*k).priority).max();
             let due = self.world.now + delay * 65 + self.bound();
             let settled = |s: &Schedule| {

@@ -118,7 +118,7 @@ impl Alone {
 
     /// Which list it says that it has, when p3 beats.
     fn acknowledged(&mut self) -> MembershipVersion {
-        let beat = Body::Heartbeat { sequence: 9, membership: MembershipVersion::default() };
+        let beat = Body::Heartbeat { sequence: 9 };
         match self.hear(3, 1, beat)[..] {
             [(3, Body::HeartbeatAck { membership, .. })] => membership,
             ref other => panic!("{other:?}"),
@@ -136,7 +136,8 @@ fn version(version: u32) -> MembershipVersion {
     MembershipVersion { epoch: Epoch(1), version }
 }
 
-/// A leader's heartbeats wait for the record, so a disk that stalls while members come would cost it its lease.
+/// A leader's heartbeats wait for the record, so a disk that stalls while members come would cost it its
+/// lease.
 #[test]
 fn members_come_and_go_without_a_write_of_the_record() {
     let safety = Safety::Majority { voters: [peer(1).name].into() };
@@ -186,10 +187,10 @@ fn known_peers_are_sought_while_it_asks() {
     assert_eq!(members, [1], "they are not believed to be there");
 }
 
-/// Where there is nothing to look up, the margin is enough; where nobody has answered, or only its own name did, it is
-/// not, also after a pause.
+/// The margin is enough where there is nothing to look up. It is not, also after a pause, while no name
+/// server has answered, or while a partial answer names only this process.
 #[test]
-fn only_who_knows_that_it_is_alone_leads_after_the_margin() {
+fn only_a_process_that_knows_it_is_alone_leads_after_the_margin() {
     let found = |addresses: &[usize], complete| {
         let addresses = addresses.iter().map(|k| address(*k)).collect();
         Event::Candidates { addresses, complete }
@@ -216,30 +217,30 @@ fn only_who_knows_that_it_is_alone_leads_after_the_margin() {
     }
 }
 
-/// Where there is nothing to look up, nobody is missing from the answer.
+/// Where there is nothing to look up, no member is missing from the answer.
 #[test]
-fn an_answer_that_names_nobody_removes_nobody() {
-    let nobody = || Event::Candidates { addresses: BTreeSet::new(), complete: true };
+fn an_empty_answer_removes_no_member() {
+    let no_peers = || Event::Candidates { addresses: BTreeSet::new(), complete: true };
     let mut alone = Alone::new(2);
-    alone.feed(nobody());
+    alone.feed(no_peers());
     alone.feed(Event::LinkUp(peer(1)));
-    alone.hear(1, 0, Body::Tell { leader: None, entries: Vec::new() });
+    alone.hear(1, 0, Body::LeaderInfo { leader: None, entries: Vec::new() });
     alone.feed(Event::Timer(Timer::Margin));
     assert_eq!(alone.machine.view().role, Role::Leading);
-    alone.feed(nobody());
+    alone.feed(no_peers());
     for _ in 0..2 * Settings::default().forget_after.as_secs() {
         alone.now += ms(1000);
         alone.hear(1, 1, Body::HeartbeatAck { sequence: 0, membership: MembershipVersion::default() });
     }
     alone.feed(Event::Crashed { id: id(1), incarnation: Incarnation(1) });
-    alone.feed(nobody());
+    alone.feed(no_peers());
     assert_eq!((alone.machine.view().role, alone.members()), (Role::Leading, vec![1, 2]));
 }
 
-/// A leader may not know yet that an address is another's now. Its list does not make a process forget whom it is
-/// connected with: it would drop every message of it from then on.
+/// A leader may not know yet that an address is another's now. Its list does not make a process forget a
+/// member that it is connected with: it would drop every message of it from then on.
 #[test]
-fn a_stale_list_evicts_nobody_who_is_connected() {
+fn a_stale_list_evicts_no_connected_member() {
     let mut alone = Alone::following();
     let newcomer = Peer { address: address(2), ..peer(7) };
     alone.feed(Event::LinkUp(newcomer.clone()));
@@ -249,7 +250,8 @@ fn a_stale_list_evicts_nobody_who_is_connected() {
     assert_eq!(alone.acknowledged(), MembershipVersion::default());
 }
 
-/// p1, which follows p3 and is connected with p7, whose address p2 had before. p7 is said to be in this state.
+/// p1, which follows p3 and is connected with p7, whose address p2 had before. p7 is said to be in this
+/// state.
 fn follower_with_a_newcomer(state: State) -> (Alone, Peer) {
     let mut alone = Alone::following();
     let newcomer = Peer { address: address(2), ..peer(7) };
@@ -262,21 +264,21 @@ fn follower_with_a_newcomer(state: State) -> (Alone, Peer) {
     (alone, newcomer)
 }
 
-/// Whoever is connected stays a member while it counts as failed, too. There is no second connection that would make it
-/// one again, and what it says would be dropped for good.
+/// A connected member stays one while it counts as failed, too. There is no second connection that would make
+/// it one again, and what it says would be dropped for good.
 #[test]
-fn who_is_connected_stays_a_member_though_it_counts_as_failed() {
+fn a_connected_process_stays_a_member_though_it_counts_as_failed() {
     for former in [State::Alive, State::Failed] {
         let (mut alone, _) = follower_with_a_newcomer(State::Failed);
         alone.list(5, &[(peer(2), former)]);
-        let told = alone.hear(7, 0, Body::Ask);
-        assert!(matches!(told[..], [(7, Body::Tell { .. })]), "of a {former:?} one: {told:?}");
+        let told = alone.hear(7, 0, Body::LeaderQuery);
+        assert!(matches!(told[..], [(7, Body::LeaderInfo { .. })]), "of a {former:?} one: {told:?}");
     }
 }
 
 /// A full table makes room for a live member by giving up a failed one, but none that is connected.
 #[test]
-fn a_full_table_gives_up_nobody_who_is_connected() {
+fn a_full_table_gives_up_no_connected_member() {
     for (state, room) in [(State::Alive, false), (State::Failed, true)] {
         let (mut alone, newcomer) = follower_with_a_newcomer(State::Failed);
         let mut list: Vec<_> = (1001..1000 + MEMBERS_MAX - 3).map(|k| (peer(k), State::Alive)).collect();
@@ -291,8 +293,8 @@ fn a_full_table_gives_up_nobody_who_is_connected() {
     }
 }
 
-/// A process that had crashed is in the leader's list beside the one that has its address now, until it is forgotten:
-/// that one is a member all the same.
+/// The leader's list holds a crashed process beside the one that has its address now, until the crashed one
+/// is forgotten. The live one is a member all the same.
 #[test]
 fn a_dead_process_does_not_displace_the_one_that_has_its_address() {
     let mut alone = Alone::following();
@@ -301,17 +303,17 @@ fn a_dead_process_does_not_displace_the_one_that_has_its_address() {
     assert_eq!(alone.members(), [1, 2, 3]);
 }
 
-/// A leader that hears from a member knows better than an old silence here.
+/// The leader that hears from a member knows better than this process, which has not heard from it for long.
 #[test]
-fn who_counted_as_failed_lives_when_the_leader_says_so() {
+fn a_failed_member_lives_again_when_the_leader_says_so() {
     let (mut alone, newcomer) = follower_with_a_newcomer(State::Failed);
     alone.list(5, &[(newcomer, State::Alive)]);
     let member = alone.machine.view().members.into_iter().find(|m| m.peer.id == id(7)).unwrap();
     assert_eq!(member.state, State::Alive);
 }
 
-/// A follower that has changed its list by itself, or went by a connection that is gone now, asks for the leader's: that
-/// may hold otherwise, and would never say it again.
+/// A follower that has changed its list by itself, or went by a connection that is gone now, asks for the
+/// leader's list. That may differ, and the leader would never send it again.
 #[test]
 fn the_leaders_list_is_asked_for_after_a_change_of_ones_own() {
     let (id, incarnation) = (id(7), Incarnation(1));
@@ -335,7 +337,8 @@ fn the_leaders_list_is_asked_for_after_a_change_of_ones_own() {
     }
 }
 
-/// Versions of two leaders of one epoch may have one number, and one may be followed again after others have been believed.
+/// Versions of two leaders of one epoch may have one number, and one may be followed again after others have
+/// been believed.
 #[test]
 fn the_leaders_list_is_asked_for_when_one_is_followed_anew() {
     let mut alone = Alone::new(1);
@@ -343,9 +346,9 @@ fn the_leaders_list_is_asked_for_when_one_is_followed_anew() {
     alone.feed(Event::LinkUp(peer(3)));
     alone.hear(2, 1, Body::Coordinator { elected_at_ms: 0 });
     alone.hear(2, 1, Body::Membership { version: version(3), entries: Vec::new() });
-    let beat = Body::Heartbeat { sequence: 9, membership: version(3) };
+    let beat = Body::Heartbeat { sequence: 9 };
     let ack = Body::HeartbeatAck { sequence: 9, membership: MembershipVersion::default() };
-    assert_eq!(alone.hear(3, 1, beat), [(3, Body::Ask), (3, ack)]);
+    assert_eq!(alone.hear(3, 1, beat), [(3, Body::LeaderQuery), (3, ack)]);
 }
 
 /// A follower acknowledges the heartbeats of the leader that it follows, and no others.
@@ -355,14 +358,15 @@ fn a_heartbeat_of_another_process_is_not_acknowledged() {
     alone.feed(Event::LinkUp(peer(1)));
     alone.feed(Event::LinkUp(peer(3)));
     alone.hear(3, 1, Body::Coordinator { elected_at_ms: 0 });
-    let beat = Body::Heartbeat { sequence: 9, membership: MembershipVersion::default() };
+    let beat = Body::Heartbeat { sequence: 9 };
     let acknowledges =
         |sent: Vec<(usize, Body)>| sent.iter().any(|(_, body)| matches!(body, Body::HeartbeatAck { .. }));
     assert!(!acknowledges(alone.hear(1, 1, beat.clone())));
     assert!(acknowledges(alone.hear(3, 1, beat)));
 }
 
-/// A leader forgets a dead member once DNS has not named its address for a minute, or names it for another process.
+/// A leader forgets a dead member once DNS has not named its address for a minute, or names it for another
+/// process.
 #[test]
 fn a_dead_member_stays_while_dns_names_its_address() {
     for (named, taken_over, stays) in [(true, false, true), (false, false, false), (true, true, false)] {
@@ -434,7 +438,7 @@ fn a_leader_that_is_told_of_a_later_term_of_its_own_leads_above_it() {
     let mut leader = Alone::leading(3);
     leader.feed(Event::LinkUp(peer(1)));
     let incumbent = Incumbent { peer: peer(3), elected_at_ms: 0 };
-    leader.hear(1, 7, Body::Tell { leader: Some(incumbent), entries: Vec::new() });
+    leader.hear(1, 7, Body::LeaderInfo { leader: Some(incumbent), entries: Vec::new() });
     assert_eq!((leader.machine.view().role, leader.machine.epoch()), (Role::Leading, Epoch(8)));
 }
 
@@ -445,9 +449,9 @@ fn of_two_leaders_the_higher_one_goes_on() {
         let mut leader = Alone::leading(3);
         leader.feed(Event::LinkUp(peer(1)));
         let incumbent = Incumbent { peer: peer(other), elected_at_ms: 0 };
-        let sent = leader.hear(1, 7, Body::Tell { leader: Some(incumbent), entries: Vec::new() });
+        let sent = leader.hear(1, 7, Body::LeaderInfo { leader: Some(incumbent), entries: Vec::new() });
         assert_eq!(leader.machine.view().role, role);
-        assert_eq!(sent.contains(&(other, Body::Ask)), role == Role::Asking, "{sent:?}");
+        assert_eq!(sent.contains(&(other, Body::LeaderQuery)), role == Role::Asking, "{sent:?}");
     }
 }
 
@@ -457,17 +461,17 @@ fn a_leader_of_classic_has_no_last_moment() {
     assert_eq!(Alone::following().machine.view().valid_until, None);
 }
 
-/// A member that acknowledges from a later epoch may follow another leader: the leader asks it. One that acknowledges
-/// from an earlier epoch hears of this one.
+/// A member that acknowledges from a later epoch may follow another leader: the leader asks it. One that
+/// acknowledges from an earlier epoch hears of this one.
 #[test]
 fn a_leader_answers_an_acknowledgement_of_another_epoch() {
     let mut leader = Alone::new(3);
     leader.feed(Event::LinkUp(peer(1)));
-    leader.hear(1, 1, Body::Tell { leader: None, entries: Vec::new() });
+    leader.hear(1, 1, Body::LeaderInfo { leader: None, entries: Vec::new() });
     leader.feed(Event::Timer(Timer::Margin));
     assert_eq!((leader.machine.view().role, leader.machine.epoch()), (Role::Leading, Epoch(2)));
     let acknowledge = || Body::HeartbeatAck { sequence: 0, membership: MembershipVersion::default() };
-    assert_eq!(leader.hear(1, 3, acknowledge()), [(1, Body::Ask)]);
+    assert_eq!(leader.hear(1, 3, acknowledge()), [(1, Body::LeaderQuery)]);
     assert_eq!(leader.hear(1, 1, acknowledge()), [(1, Body::Coordinator { elected_at_ms: 0 })]);
 }
 
@@ -493,13 +497,13 @@ fn a_round_trip_is_that_of_the_heartbeat_that_is_acknowledged() {
     assert_eq!(beats.len(), 2);
 }
 
-/// A new life of the leader, and a new process at its address, both show that the leader has gone.
+/// A new incarnation of the leader, and a new process at its address, both show that the leader has gone.
 #[test]
 fn a_leader_with_a_successor_in_its_place_is_lost() {
     let former = peer(3);
-    let new_life = Peer { incarnation: Incarnation(former.incarnation.0 + 1), ..former.clone() };
+    let new_incarnation = Peer { incarnation: Incarnation(former.incarnation.0 + 1), ..former.clone() };
     let new_tenant = Peer { address: former.address, ..peer(7) };
-    for successor in [new_life, new_tenant] {
+    for successor in [new_incarnation, new_tenant] {
         let mut alone = Alone::new(2);
         alone.feed(Event::LinkUp(former.clone()));
         alone.hear(3, 1, Body::Coordinator { elected_at_ms: 0 });
@@ -509,27 +513,27 @@ fn a_leader_with_a_successor_in_its_place_is_lost() {
     }
 }
 
-/// So it is after a list that this process does not agree with, though it be the one that it had.
+/// The follower also asks again after a list that it does not agree with, even if it is the one that it had.
 #[test]
 fn a_list_that_is_not_agreed_with_is_asked_for_again() {
     let (mut alone, newcomer) = follower_with_a_newcomer(State::Failed);
     assert_eq!(alone.acknowledged(), version(4));
-    alone.hear(7, 1, Body::Ask);
+    alone.hear(7, 1, Body::LeaderQuery);
     alone.list(4, &[(newcomer.clone(), State::Failed)]);
     assert_eq!(alone.acknowledged(), MembershipVersion::default());
     alone.list(5, &[(newcomer, State::Alive)]);
     assert_eq!(alone.acknowledged(), version(5));
 }
 
-/// A handover after which the incumbent leads again has failed, however it came to lead again: the next attempt waits for
-/// twice the delay.
+/// A transfer after which the incumbent leads again has failed, however it came to lead again: the next
+/// attempt waits for twice the delay.
 #[test]
-fn a_handover_that_ends_in_another_election_has_failed() {
+fn a_transfer_that_ends_in_another_election_has_failed() {
     let mut alone = Alone::new(2);
     alone.feed(Event::LinkUp(peer(1)));
     alone.feed(Event::LinkUp(Peer { priority: Priority(200), ..peer(3) }));
-    alone.hear(1, 0, Body::Tell { leader: None, entries: Vec::new() });
-    alone.hear(3, 0, Body::Tell { leader: None, entries: Vec::new() });
+    alone.hear(1, 0, Body::LeaderInfo { leader: None, entries: Vec::new() });
+    alone.hear(3, 0, Body::LeaderInfo { leader: None, entries: Vec::new() });
     alone.feed(Event::Crashed { id: id(3), incarnation: Incarnation(1) });
     alone.feed(Event::Timer(Timer::Margin));
     alone.feed(Event::LinkUp(Peer { priority: Priority(200), ..peer(3) }));
@@ -537,28 +541,29 @@ fn a_handover_that_ends_in_another_election_has_failed() {
         alone.now = ms(1000) * second;
         alone.feed(Event::Turn);
     }
-    let farewell = alone.feed(Event::Timer(Timer::Preempt));
-    assert_eq!(farewell[0], (3, Body::Resign { successor: Some(id(3)), leaving: false }));
+    let sent = alone.feed(Event::Timer(Timer::Preempt));
+    assert_eq!(sent[0], (3, Body::Resign { successor: Some(id(3)), leaving: false }));
     // p3 does not lead, and p1 has lost its patience first.
     alone.now = ms(5100);
     alone.hear(1, 2, Body::Election);
     alone.now = ms(5400);
     alone.feed(Event::Timer(Timer::Answer));
     assert_eq!(alone.machine.view().role, Role::Leading);
-    alone.hear(3, 2, Body::Ask);
+    alone.hear(3, 2, Body::LeaderQuery);
     assert_eq!(alone.armed(Timer::Preempt), Some(ms(10_000)));
 }
 
-/// Messages come over connections only: who is heard from is connected, and gets the leader's heartbeats.
+/// Messages come over connections only: a process that is heard from is connected, and gets the leader's
+/// heartbeats.
 #[test]
-fn a_leader_beats_to_everybody_it_hears_from() {
+fn a_leader_beats_to_every_process_it_hears_from() {
     let mut alone = Alone::new(3);
     alone.feed(Event::LinkUp(peer(1)));
     let entries = vec![Entry { peer: peer(2), state: State::Alive }];
-    alone.hear(1, 0, Body::Tell { leader: None, entries });
+    alone.hear(1, 0, Body::LeaderInfo { leader: None, entries });
     alone.now = ms(1000);
     alone.feed(Event::Timer(Timer::Margin));
-    alone.hear(2, 1, Body::Ask);
+    alone.hear(2, 1, Body::LeaderQuery);
     alone.now = ms(1250);
     let beats = alone.feed(Event::Timer(Timer::Heartbeat));
     let to: Vec<usize> =

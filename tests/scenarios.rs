@@ -1,9 +1,12 @@
-//! Readable scenarios: each file of tests/scenarios/ is a script and, below `-- trace`, what happens in virtual time.
+//! Readable scenarios: each file of tests/scenarios/ is a script and, below `-- trace`, what happens in
+//! virtual time.
 //!
-//! A difference fails, and shows it. `BELLWETHER_REWRITE=1 cargo test --test scenarios` writes the traces anew; read the
-//! difference that `git diff` shows then: a trace is right only if it is what one wants to see of a cluster.
+//! A difference fails, and shows it. `BELLWETHER_REWRITE=1 cargo test --test scenarios` writes the traces
+//! anew; read the difference that `git diff` shows then: a trace is right only if it is what one wants to see
+//! of a cluster.
 //!
-//! The script, a command a line (`#` begins a comment, a time is `250ms` or `5s`, a list is `p1 p2` or `all`):
+//! The script, a command a line (`#` begins a comment, a time is `250ms` or `5s`, a list is `p1 p2` or
+//! `all`):
 //!
 //! | command | meaning |
 //! | --- | --- |
@@ -32,6 +35,7 @@ use bellwether::election::{
 };
 use std::collections::BTreeSet;
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use support::network::{Effect, Rule};
@@ -57,6 +61,19 @@ fn time(text: &str) -> Result<Duration, String> {
 
 fn process(text: &str) -> Result<usize, String> {
     text.strip_prefix('p').and_then(|k| k.parse().ok()).ok_or_else(|| format!("{text} is no process"))
+}
+
+/// The message that a script injects.
+fn injected(name: &str, epoch: &str) -> Result<Message, String> {
+    let body = match name {
+        "election" => Body::Election,
+        "answer" => Body::Answer,
+        "coordinator" => Body::Coordinator { elected_at_ms: 0 },
+        "leader_query" => Body::LeaderQuery,
+        other => return Err(format!("cannot inject {other}")),
+    };
+    let epoch = Epoch(epoch.parse().map_err(|_| format!("{epoch} is no number"))?);
+    Ok(Message { epoch, body })
 }
 
 fn set(settings: &mut Settings, options: &mut Options, word: &str) -> Verdict {
@@ -131,8 +148,7 @@ impl Script {
             }
             ["start", p, "at", other] => {
                 let address = self.world.node(process(other)?).address;
-                self.world.place(process(p)?, address, &self.settings);
-                self.world.start(process(p)?, false);
+                self.start_at(process(p)?, address);
             }
             ["start", list @ ..] => {
                 for k in self.list(list)? {
@@ -143,11 +159,7 @@ impl Script {
             ["restart", p, "without", "record"] => self.world.start(process(p)?, false),
             ["restart", p, "at", place] => {
                 let k = process(p)?;
-                let moved = address(place.parse().map_err(|_| format!("{place} is no number"))?);
-                let old = std::mem::replace(&mut self.world.node_mut(k).address, moved);
-                self.world.listed.remove(&old);
-                self.world.listed.insert(moved);
-                self.world.start(k, true);
+                self.restart_at(k, place.parse().map_err(|_| format!("{place} is no number"))?);
             }
             ["crash", list @ ..] => self.list(list)?.into_iter().for_each(|k| self.world.crash(k)),
             ["vanish", list @ ..] => self.list(list)?.into_iter().for_each(|k| self.world.vanish(k)),
@@ -165,16 +177,8 @@ impl Script {
                 self.rule(name, from, to, Effect::Delay(time(by)?))?;
             }
             ["inject", from, "->", to, name, "epoch", epoch] => {
-                let body = match *name {
-                    "election" => Body::Election,
-                    "answer" => Body::Answer,
-                    "coordinator" => Body::Coordinator { elected_at_ms: 0 },
-                    "ask" => Body::Ask,
-                    other => return Err(format!("cannot inject {other}")),
-                };
-                let epoch = Epoch(epoch.parse().map_err(|_| format!("{epoch} is no number"))?);
+                let message = injected(name, epoch)?;
                 self.world.trace.line(self.world.now, &format!("+ {line}"));
-                let message = Message { epoch, body };
                 self.world.tell(process(to)?, Event::Received { from: id(process(from)?), message });
             }
             ["list", "nobody"] => self.world.listed.clear(),
@@ -193,6 +197,21 @@ impl Script {
             _ => return Err("no such command".to_string()),
         }
         Ok(())
+    }
+
+    /// A new process starts at an address that another has, or had.
+    fn start_at(&mut self, k: usize, address: SocketAddr) {
+        self.world.place(k, address, &self.settings);
+        self.world.start(k, false);
+    }
+
+    /// A process moves, and discovery finds it at its new address alone.
+    fn restart_at(&mut self, k: usize, place: usize) {
+        let moved = address(place);
+        let old = std::mem::replace(&mut self.world.node_mut(k).address, moved);
+        self.world.listed.remove(&old);
+        self.world.listed.insert(moved);
+        self.world.start(k, true);
     }
 
     fn rule(&mut self, name: &str, from: &str, to: &str, effect: Effect) -> Verdict {

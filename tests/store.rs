@@ -1,14 +1,12 @@
 //! The durable record: what is promised of it in `bellwether::store`, from outside.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
+#[path = "store/known_peers.rs"]
+mod known_peers;
 mod strategies;
 
-use bellwether::election::{
-    ConfigVersion, Epoch, KnownPeers, LimitError, ProcessId, Record, VoteRecord, VoterConfig,
-};
-use bellwether::store::{
-    Holder, OpenError, PEERS_BYTES_MAX, PeersError, PeersFile, RECORD_BYTES_MAX, SaveError, Store,
-};
+use bellwether::election::{ConfigVersion, Epoch, LimitError, ProcessId, Record, VoteRecord, VoterConfig};
+use bellwether::store::{Holder, OpenError, RECORD_BYTES_MAX, SaveError, Store};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -145,7 +143,8 @@ proptest! {
     }
 }
 
-/// Opens a folder with this file as its record, and says whether that went well; the file is as it was either way.
+/// Opens a folder with this file as its record, and says whether that went well; the file is as it was either
+/// way.
 fn check_any_file(bytes: &[u8]) -> Result<bool, TestCaseError> {
     let dir = folder();
     fs::write(record_file(&dir), bytes).unwrap();
@@ -484,7 +483,8 @@ fn a_crash_at_any_step_leaves_a_whole_record() {
             let (mut store, found) = Store::open(dir.path()).unwrap();
             assert_eq!(found, former.map(|_| record(7)), "{step}");
             assert!(!temporary_file(&dir).exists(), "{step}");
-            // A file left by a crash while this store is open cannot be, but one that is there is in nobody's way.
+            // A file left by a crash while this store is open cannot be, but one that is there is in nobody's
+            // way.
             fs::write(temporary_file(&dir), "in the way").unwrap();
             store.save(&record(8)).unwrap();
             drop(store);
@@ -536,8 +536,9 @@ fn child(test: &str, dir: &Path) -> Child {
         .unwrap()
 }
 
-/// A process that saves one epoch after the other is killed at some moment: what it had said to be durable is there,
-/// and its lock is gone. (That syncs come in the right order cannot be seen so: the system outlives the process.)
+/// A process that saves one epoch after the other is killed at some moment: what it had said to be durable is
+/// there, and its lock is gone. (That syncs come in the right order cannot be seen so: the system outlives
+/// the process.)
 #[test]
 fn a_killed_process_leaves_what_it_had_saved() {
     if let Some(dir) = std::env::var_os("STORE_TEST_FOLDER") {
@@ -572,8 +573,8 @@ fn a_killed_process_leaves_what_it_had_saved() {
     }
 }
 
-/// The calls by which a record becomes durable, in the order in which a real process makes them. A loss of power cannot
-/// be made here; what it spares depends on this order.
+/// The calls by which a record becomes durable, in the order in which a real process makes them. A loss of
+/// power cannot be made here; what it spares depends on this order.
 #[test]
 #[ignore = "needs strace"]
 fn a_record_is_synced_before_the_rename_and_the_folder_after_it() {
@@ -644,95 +645,6 @@ fn steps(trace: &str, dir: &Path) -> Vec<&'static str> {
     trace.lines().filter_map(step).collect()
 }
 
-fn peers_file(dir: &TempDir) -> PathBuf {
-    dir.path().join("bellwether.peers")
-}
-
-/// As many peers as there may be, each as large as can be.
-fn largest_peers() -> KnownPeers {
-    KnownPeers {
-        cluster: "\"".repeat(63),
-        leader: Some(strategies::largest_peer()),
-        members: strategies::largest_entries(),
-    }
-}
-
-proptest! {
-    #![proptest_config(fewer_cases())]
-
-    #[test]
-    fn known_peers_round_trip(first in strategies::known_peers(), second in strategies::known_peers()) {
-        let dir = folder();
-        let file = PeersFile::new(dir.path());
-        prop_assert_eq!(file.read().unwrap(), None);
-        for known in [first, second] {
-            file.write(&known).unwrap();
-            prop_assert_eq!(file.read().unwrap(), Some(known));
-            prop_assert_eq!(files(&dir), ["bellwether.peers"]);
-        }
-    }
-
-    #[test]
-    fn any_bytes_for_known_peers_end_nothing(bytes in vec(any::<u8>(), 0..400)) {
-        let dir = folder();
-        fs::write(peers_file(&dir), bytes).unwrap();
-        let read = PeersFile::new(dir.path()).read();
-        prop_assert!(matches!(read, Err(PeersError::Damaged { .. })), "{:?}", read);
-    }
-}
-
-#[test]
-fn the_largest_list_of_known_peers_fits_and_one_beyond_a_limit_is_neither_written_nor_read() {
-    let dir = folder();
-    let file = PeersFile::new(dir.path());
-    let largest = largest_peers();
-    file.write(&largest).unwrap();
-    assert_eq!(file.read().unwrap().as_ref(), Some(&largest));
-    let bytes = fs::metadata(peers_file(&dir)).unwrap().len();
-    assert!(bytes > 235_000, "the documentation says about 235 KiB: {bytes}");
-    assert!(bytes < PEERS_BYTES_MAX as u64 * 3 / 4, "room for fields to come: {bytes}");
-
-    let mut beyond = largest.clone();
-    beyond.members.extend_from_within(..1);
-    let error = file.write(&beyond).unwrap_err();
-    assert!(matches!(error, PeersError::Limit { source: LimitError::Members(257), .. }), "{error:?}");
-    assert_eq!(file.read().unwrap().as_ref(), Some(&largest));
-    fs::write(peers_file(&dir), serde_json::to_vec(&beyond).unwrap()).unwrap();
-    let text = file.read().unwrap_err().to_string();
-    assert!(text.ends_with("is damaged: the list names 257 members; at most 256 are allowed"), "{text}");
-    let mut longest = serde_json::to_vec(&largest).unwrap();
-    longest.resize(PEERS_BYTES_MAX, b' ');
-    fs::write(peers_file(&dir), &longest).unwrap();
-    assert_eq!(file.read().unwrap(), Some(largest));
-    longest.push(b' ');
-    fs::write(peers_file(&dir), &longest).unwrap();
-    let text = file.read().unwrap_err().to_string();
-    assert!(text.ends_with("bellwether.peers is damaged: it is longer than 524288 bytes"), "{text}");
-}
-
-#[test]
-fn known_peers_that_are_no_regular_file_are_not_waited_for() {
-    let dir = folder();
-    mknodat(CWD, peers_file(&dir), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-    let text = PeersFile::new(dir.path()).read().unwrap_err().to_string();
-    assert!(text.ends_with("bellwether.peers: it is not a regular file"), "{text}");
-}
-
-/// The record does not depend on them.
-#[test]
-fn known_peers_that_cannot_be_written_are_an_error_and_the_former_ones_stay() {
-    let dir = folder();
-    let (mut store, _) = Store::open(dir.path()).unwrap();
-    let file = PeersFile::new(dir.path());
-    let known = KnownPeers { cluster: "web".to_owned(), leader: None, members: vec![] };
-    file.write(&known).unwrap();
-    fs::create_dir(dir.path().join("bellwether.peers.tmp")).unwrap();
-    let error = file.write(&largest_peers()).unwrap_err();
-    assert!(matches!(error, PeersError::Io { .. }), "{error:?}");
-    assert_eq!(file.read().unwrap(), Some(known));
-    store.save(&record(8)).unwrap();
-}
-
 /// A small disk of its own, gone with this.
 struct Disk(TempDir);
 
@@ -752,8 +664,8 @@ impl Drop for Disk {
     }
 }
 
-/// One test that starts programs at a time: until its exec, a child holds copies of all descriptors, and with them the
-/// blocks of removed files and the locks of dropped stores.
+/// One test that starts programs at a time: until its exec, a child holds copies of all descriptors, and with
+/// them the blocks of removed files and the locks of dropped stores.
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,5 +1,6 @@
-//! The rules that hold for the sources as text: who may use whom, what the election must not touch, and house rules that
-//! no compiler checks. Each rule is a function from text to complaints, and each is shown bad text once.
+//! The rules that hold for the sources as text: who may use whom, what the election must not touch, and house
+//! rules that no compiler checks. Each rule is a function from text to complaints, and each is shown bad text
+//! once.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -8,7 +9,25 @@ use std::fs;
 use std::path::Path;
 
 /// A file longer than this is more than one concept.
-const LINES_MAX: usize = 450;
+const LINES_MAX: usize = 800;
+/// A function longer than this does more than one thing.
+const FUNCTION_LINES_MAX: usize = 70;
+/// The longest line, in characters, of code, comments and prose.
+const COLUMNS_MAX: usize = 110;
+
+/// Words that the field has other words for, and those words. Only whole words count, in any case and any number.
+const RETIRED: [(&str, &str); 10] = [
+    ("handover", "transfer, or resignation"),
+    ("farewell", "resignation"),
+    ("roster", "members"),
+    ("sounding", "pre-vote"),
+    ("fruitless", "round_failed"),
+    ("letter_of_the_paper", "strict_paper"),
+    ("chronicle", "event log"),
+    ("line_queue", "log_writer"),
+    ("viewstamp", "ConfigVersion"),
+    ("recollection", "RecoveredState"),
+];
 
 /// Who may use whom. `net` is a base, `election` the vocabulary; arrows only point up this list.
 const MAY_USE: [(&str, &[&str]); 15] = [
@@ -72,8 +91,8 @@ impl Source {
         self.path.ends_with("tests.rs") || self.path.contains("/tests/")
     }
 
-    /// Its lines with their numbers, without comments and the contents of strings, and without what stands below
-    /// `#[cfg(test)] mod`, which is at the end of a file by custom.
+    /// Its lines with their numbers, without comments and the contents of strings, and without what stands
+    /// below `#[cfg(test)] mod`, which is at the end of a file by custom.
     fn code(&self) -> Vec<(usize, String)> {
         let mut code = Vec::new();
         let mut lines = self.text.lines().enumerate().peekable();
@@ -213,7 +232,8 @@ fn in_braces(line: &str, path: &str) -> bool {
     outermost(list).iter().any(|item| has_word(item, name))
 }
 
-/// No panic by the way: `unwrap` and `expect` only with an `#[allow]` and a comment near it, and nothing unfinished.
+/// No panic by the way: `unwrap` and `expect` only with an `#[allow]` and a comment near it, and nothing
+/// unfinished.
 fn panics(source: &Source) -> Vec<String> {
     if source.is_test() {
         return Vec::new();
@@ -256,18 +276,104 @@ fn length(source: &Source) -> Vec<String> {
     if lines <= LINES_MAX {
         return Vec::new();
     }
-    vec![format!("src/{}: {lines} lines; at most {LINES_MAX}", source.path)]
+    vec![format!("{}: {lines} lines; at most {LINES_MAX}", source.path)]
 }
 
-const RULES: [fn(&Source) -> Vec<String>; 5] = [dependencies, purity, panics, header, length];
+/// One thing a function. Its end is the brace in the column of its beginning, which rustfmt sees to.
+fn function_length(source: &Source) -> Vec<String> {
+    let mut complaints = Vec::new();
+    let lines: Vec<&str> = source.text.lines().collect();
+    for (begin, line) in lines.iter().enumerate() {
+        let indent = line.len() - line.trim_start().len();
+        let Some(name) = function(line) else { continue };
+        let closing = format!("{:indent$}}}", "");
+        let length = lines[begin..].iter().position(|line| *line == closing).map_or(1, |end| end + 1);
+        if length > FUNCTION_LINES_MAX && !line.trim_end().ends_with(';') {
+            let place = format!("{}:{}", source.path, begin + 1);
+            complaints.push(format!("{place}: fn {name} has {length} lines; at most {FUNCTION_LINES_MAX}"));
+        }
+    }
+    complaints
+}
+
+/// The name of the function that begins in this line.
+fn function(line: &str) -> Option<&str> {
+    let mut rest = line.trim_start();
+    for word in ["pub(super) ", "pub(crate) ", "pub ", "const "] {
+        rest = rest.strip_prefix(word).unwrap_or(rest);
+    }
+    let name = rest.strip_prefix("fn ")?;
+    name.split(['(', '<']).next()
+}
+
+/// Lines fit beside each other on a screen. Tables and addresses cannot be broken.
+fn columns(source: &Source) -> Vec<String> {
+    let long = source.text.lines().enumerate().filter(|(_, line)| {
+        let content = line.trim_start().trim_start_matches(['/', '!']).trim_start();
+        line.chars().count() > COLUMNS_MAX && !content.starts_with('|') && !line.contains("://")
+    });
+    let complain = |(number, line): (usize, &str)| {
+        let columns = line.chars().count();
+        format!("{}:{}: {columns} columns; at most {COLUMNS_MAX}", source.path, number + 1)
+    };
+    long.map(complain).collect()
+}
+
+/// One word for one thing. This file names the retired ones.
+fn words(source: &Source) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for (number, line) in source.text.lines().enumerate() {
+        let lower = line.to_lowercase();
+        for (retired, instead) in RETIRED {
+            if has_word(&lower, retired) || has_word(&lower, &format!("{retired}s")) {
+                complaints.push(format!("{}:{}: {retired}: write {instead}", source.path, number + 1));
+            }
+        }
+    }
+    complaints
+}
+
+/// Files that a text names in backquotes exist. What has a letter in capitals or a glob in it is an example.
+fn references(source: &Source) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for (number, line) in source.text.lines().enumerate() {
+        let comment = line.trim_start().starts_with("//") || source.path.ends_with(".md");
+        for name in line.split('`').skip(1).step_by(2).filter(|_| comment) {
+            let path = name.split([':', ' ']).next().unwrap_or("").trim_end_matches('/');
+            let ours = FOLDERS.iter().any(|folder| path.starts_with(&format!("{folder}/")));
+            let example = path.contains(|c: char| c.is_uppercase() || "*{<$…".contains(c));
+            let made = path.starts_with("tests/k8s/rig/"); // What the rig makes there.
+            if ours && !example && !made && !Path::new(env!("CARGO_MANIFEST_DIR")).join(path).exists() {
+                complaints.push(format!("{}:{}: there is no {path}", source.path, number + 1));
+            }
+        }
+    }
+    complaints
+}
+
+/// What holds in `src/`.
+const RULES: [fn(&Source) -> Vec<String>; 4] = [dependencies, purity, panics, header];
+
+/// What holds in every source, and (the last three) in every document.
+const LIMITS: [fn(&Source) -> Vec<String>; 5] = [length, function_length, columns, words, references];
+
+/// Where sources and documents are.
+const FOLDERS: [&str; 8] = ["src", "tests", "benches", "examples", "fuzz", "docs", "deploy", "helm"];
 
 fn read(folder: &Path, prefix: &str, into: &mut Vec<Source>) {
+    read_ending(folder, prefix, &[".rs"], into);
+}
+
+fn read_ending(folder: &Path, prefix: &str, endings: &[&str], into: &mut Vec<Source>) {
     for entry in fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap();
         let name = entry.file_name().into_string().unwrap();
         if entry.path().is_dir() {
-            read(&entry.path(), &format!("{prefix}{name}/"), into);
-        } else if name.ends_with(".rs") {
+            // What is built is no text of ours.
+            if name != "target" {
+                read_ending(&entry.path(), &format!("{prefix}{name}/"), endings, into);
+            }
+        } else if endings.iter().any(|ending| name.ends_with(ending)) {
             let text = fs::read_to_string(entry.path()).unwrap();
             into.push(Source { path: format!("{prefix}{name}"), text });
         }
@@ -293,6 +399,121 @@ fn the_sources_keep_the_rules() {
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
 }
 
+#[test]
+fn sources_and_documents_keep_to_the_limits() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut all = Vec::new();
+    for folder in FOLDERS {
+        read_ending(&root.join(folder), &format!("{folder}/"), &[".rs", ".md"], &mut all);
+    }
+    for entry in fs::read_dir(root).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if name.ends_with(".md") {
+            all.push(Source::new(&name, &fs::read_to_string(root.join(&name)).unwrap()));
+        }
+    }
+    let mut complaints = Vec::new();
+    for source in all.iter().filter(|source| source.path != "tests/tidy.rs") {
+        let code = source.path.ends_with(".rs");
+        let limits = LIMITS.iter().skip(if code { 0 } else { 2 });
+        limits.for_each(|limit| complaints.extend(limit(source)));
+    }
+    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+}
+
+/// The module that a file is: its path from the crate's root.
+fn module(source: &Source) -> Vec<String> {
+    let path = source.path.trim_end_matches(".rs").trim_end_matches("/mod");
+    path.split('/').map(str::to_owned).collect()
+}
+
+/// The modules that a file names, by `crate::` and `super::`. A module that contains the file is none: it has the type
+/// that its files add methods to.
+fn imports(source: &Source, known: &BTreeSet<Vec<String>>) -> BTreeSet<Vec<String>> {
+    let own = module(source);
+    let code: Vec<String> = source.code().into_iter().map(|(_, line)| line).collect();
+    let code = code.join("\n");
+    let mut found = BTreeSet::new();
+    for (prefix, base) in [("crate::", &[][..]), ("super::", &own[..own.len() - 1])] {
+        for (at, _) in code.match_indices(prefix) {
+            // What stands before `super::super::` was looked at with the first of them.
+            if code[..at].ends_with("::") || code[..at].chars().next_back().is_some_and(is_word) {
+                continue;
+            }
+            let (mut base, mut rest) = (base.to_vec(), &code[at + prefix.len()..]);
+            while let Some(above) = rest.strip_prefix("super::") {
+                base.pop();
+                rest = above;
+            }
+            for path in paths(rest) {
+                let whole = [base.clone(), path].concat();
+                let longest =
+                    (1..=whole.len()).rev().map(|n| whole[..n].to_vec()).find(|m| known.contains(m));
+                found.extend(longest.filter(|module| !own.starts_with(module)));
+            }
+        }
+    }
+    found
+}
+
+/// The paths at the beginning of a text, those in braces one by one.
+fn paths(text: &str) -> Vec<Vec<String>> {
+    if let Some(list) = text.strip_prefix('{') {
+        return outermost(list).iter().flat_map(|item| paths(item.trim())).collect();
+    }
+    let name: String = text.chars().take_while(|c| is_word(*c)).collect();
+    match text[name.len()..].strip_prefix("::") {
+        _ if name.is_empty() => Vec::new(),
+        None => vec![vec![name]],
+        Some(rest) => {
+            let below = paths(rest);
+            let with = |path: Vec<String>| [vec![name.clone()], path].concat();
+            if below.is_empty() { vec![vec![name]] } else { below.into_iter().map(with).collect() }
+        }
+    }
+}
+
+/// A module that reaches itself through others, if there is one.
+fn circle(imports: &BTreeMap<Vec<String>, BTreeSet<Vec<String>>>) -> Option<Vec<String>> {
+    imports.keys().find_map(|start| {
+        let (mut seen, mut next) = (BTreeSet::new(), vec![start]);
+        while let Some(module) = next.pop() {
+            for import in imports.get(module).into_iter().flatten() {
+                if import == start {
+                    return Some(start.clone());
+                }
+                if seen.insert(import) {
+                    next.push(import);
+                }
+            }
+        }
+        None
+    })
+}
+
+#[test]
+fn no_file_imports_in_a_circle() {
+    let sources: Vec<Source> = sources().into_iter().filter(|source| !source.is_test()).collect();
+    let known: BTreeSet<Vec<String>> = sources.iter().map(module).collect();
+    let imported = sources.iter().map(|source| (module(source), imports(source, &known)));
+    let imported: BTreeMap<_, _> = imported.collect();
+    assert!(imported.values().map(BTreeSet::len).sum::<usize>() > 100, "the imports are seen");
+    assert_eq!(circle(&imported), None, "{:#?}", circle(&imported).map(|module| &imported[&module]));
+}
+
+#[test]
+fn circles_are_seen() {
+    let see = |a: &str, b: &str| {
+        let sources = [Source::new("net/a.rs", a), Source::new("net/b.rs", b), Source::new("net/mod.rs", "")];
+        let known: BTreeSet<Vec<String>> = sources.iter().map(module).collect();
+        let imported = sources.iter().map(|source| (module(source), imports(source, &known)));
+        circle(&imported.collect()).is_some()
+    };
+    assert!(see("use super::b::B;", "use crate::net::{a::A, c};"));
+    assert!(see("fn f() { super::b::f() }", "use super::{Net, a};"));
+    assert!(!see("use super::b::B;", "use super::Net;\n// super::a::A"));
+}
+
 /// An arrow back would let two parts use each other.
 #[test]
 fn the_table_has_no_circle() {
@@ -311,7 +532,7 @@ fn dependencies_are_seen() {
     for (path, text) in [
         ("wire/frame.rs", "use crate::store::Store;"),
         ("wire/frame.rs", "use bellwether::store::Store;"),
-        ("election/machine/mod.rs", "use crate::wire::encode;"),
+        ("election/core/mod.rs", "use crate::wire::encode;"),
         ("http/mod.rs", "use crate::{election::View, transport};"),
         ("http/mod.rs", "use crate::{\n    election::{View, Role},\n    node::Node,\n};"),
         ("store/mod.rs", "fn f() { crate::discovery::look_up() }"),
@@ -398,4 +619,38 @@ fn missing_headers_and_long_files_are_seen() {
     assert!(header(&Source::new("node/mod.rs", "//! What it is.")).is_empty());
     assert_eq!(length(&Source::new("node/mod.rs", &"\n".repeat(LINES_MAX + 1))).len(), 1);
     assert!(length(&Source::new("node/mod.rs", &"\n".repeat(LINES_MAX))).is_empty());
+}
+
+#[test]
+fn long_functions_and_lines_are_seen() {
+    let function = |lines: usize| {
+        format!("    pub(super) fn f<T>(a: T) {{\n{}    }}\n", "        a;\n".repeat(lines - 2))
+    };
+    assert_eq!(function_length(&Source::new("a.rs", &function(FUNCTION_LINES_MAX + 1))).len(), 1);
+    assert!(function_length(&Source::new("a.rs", &function(FUNCTION_LINES_MAX))).is_empty());
+    for (text, complaints) in [
+        ("a".repeat(COLUMNS_MAX + 1), 1),
+        ("ä".repeat(COLUMNS_MAX), 0),
+        (format!("| {}", "a".repeat(COLUMNS_MAX)), 0),
+        (format!("//! | {}", "a".repeat(COLUMNS_MAX)), 0),
+        (format!("https://{}", "a".repeat(COLUMNS_MAX)), 0),
+    ] {
+        assert_eq!(columns(&Source::new("a.md", &text)).len(), complaints, "{text}");
+    }
+}
+
+#[test]
+fn retired_words_and_dead_references_are_seen() {
+    for (text, complaints) in
+        [("// The Handover.", 1), ("// Two farewells.", 1), ("let handover = 1;", 1), ("// A transfer.", 0)]
+    {
+        assert_eq!(words(&Source::new("a.rs", text)).len(), complaints, "{text}");
+    }
+    for (text, complaints) in [
+        ("// See `src/no_such_file.rs`.", 1),
+        ("// See `src/main.rs`, `src/election/`, `tests/tidy.rs:1` and `fuzz/corpus/TARGET/`.", 0),
+        ("let a = \"`src/no_such_file.rs`\";", 0),
+    ] {
+        assert_eq!(references(&Source::new("a.rs", text)).len(), complaints, "{text}");
+    }
 }

@@ -1,9 +1,9 @@
-//! Durations as the command line takes them: one whole number and one unit, and nothing to guess.
+//! Durations on the command line: one whole number and one unit, so that there is nothing to guess.
 
 use std::time::Duration;
 
-/// The longest duration that any flag takes. Nothing here is meant to wait for longer, and with it no sum or product
-/// of two settings can overflow.
+/// The longest duration that any flag takes. No setting needs to be longer, and with it no sum or product of
+/// two settings can overflow.
 pub const LONGEST: Duration = Duration::from_secs(3600);
 
 /// Why a text is not a duration; each says what to write instead.

@@ -1,4 +1,5 @@
-//! The environment as a source of settings: empty variables count as not set, and mistyped ones are pointed out.
+//! The environment as a source of settings: empty variables count as not set, and mistyped ones are pointed
+//! out.
 
 use clap::Command;
 use clap::builder::{OsStr, Resettable};
@@ -6,11 +7,11 @@ use std::collections::BTreeSet;
 
 /// What every variable of ours begins with.
 pub const PREFIX: &str = "BELLWETHER_";
-/// How many unknown variables a warning lists; a longer list helps nobody.
+/// How many unknown variables a warning lists; a longer list is of no more help.
 const LISTED_MAX: usize = 8;
-/// Longer names are nobody's slip of the finger, and comparing them would cost time.
+/// A longer name is no misspelt setting, and comparing it would cost time.
 const COMPARED_BYTES_MAX: usize = 64;
-/// From how many differences on two names have nothing to do with each other.
+/// From this many differences on, two names count as unrelated.
 const DIFFERENCES_MAX: usize = 3;
 
 /// The variable's value, if it is set to something.
@@ -19,8 +20,9 @@ pub fn variable(name: &str) -> Option<String> {
     (!value.is_empty()).then(|| value.to_string_lossy().into_owned())
 }
 
-/// The command, for parsing, without the variables that are set but empty: Kubernetes templates write those, and
-/// they mean "not set". (They cannot be removed from the environment itself: that is unsafe where threads may run.)
+/// The command, for parsing, without the variables that are set but empty: Kubernetes templates write those,
+/// and they mean "not set". (They cannot be removed from the environment itself: that is unsafe where threads
+/// may run.)
 pub fn without_empty(command: Command) -> Command {
     command
         .mut_args(|arg| match arg.get_env() {
@@ -42,8 +44,8 @@ pub fn known(command: &Command) -> BTreeSet<String> {
     names
 }
 
-/// A warning that lists the variables of `set` that look like ours and are read by no flag, each with the name that
-/// was perhaps meant; none if there are none.
+/// A warning that lists the variables of `set` that look like ours and are read by no flag. Each stands with
+/// the name that was perhaps meant. None if there are no such variables.
 pub fn warning(set: impl Iterator<Item = String>, known: &BTreeSet<String>) -> Option<String> {
     let unknown: BTreeSet<String> = set
         .filter(|name| name.starts_with(PREFIX) && !known.contains(name) && !is_service_link(name))

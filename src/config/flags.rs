@@ -1,9 +1,12 @@
-//! The command line's flags. Their doc comments are what `--help` prints: its first paragraph with `-h`, all of it
-//! with `--help`. The values are checked one by one here, and against each other in `check`.
+//! The command line's flags. Their doc comments are what `--help` prints: its first paragraph with `-h`, all
+//! of it with `--help`. The values are checked one by one here, and against each other in `check`.
 
 use super::duration::{parse, parse_positive};
 use super::host_port::{HostPort, host_name};
+#[cfg(feature = "inject")]
 use super::inject::{INJECT_EXAMPLES, INJECT_LONG, InjectArgs};
+use super::level::Level;
+#[cfg(feature = "sim")]
 use super::sim::{SIM_EXAMPLES, SimFlags};
 use super::values::{crash_evidence, founding, peer_port, preempt, socket_address, whole};
 use super::voters::{Voters, voters};
@@ -29,13 +32,14 @@ pub const ABOUT: &str =
 pub const LONG_ABOUT: &str = "\
 bellwether elects one leader among the processes of a cluster and tells the application beside it who leads.
 
-It runs as a sidecar: one next to each instance of the application. It finds its peers through the DNS of a headless \
-Service (--service) or a list (--peers), elects a leader among them with the Bully algorithm over TCP (port 4041), and \
-answers on HTTP (port 4040): GET /leader says who leads, GET /is-leader says by its status whether it is this \
-instance. It needs no API server, no permissions and no database.
+It runs as a sidecar: one next to each instance of the application. It finds its peers through the DNS of a \
+headless Service (--service) or a list (--peers), elects a leader among them with the Bully algorithm over \
+TCP (port 4041), and answers on HTTP (port 4040): GET /leader says who leads, GET /is-leader says by its \
+status whether it is this instance. It needs no API server, no permissions and no database.
 
-Every flag of `run` may also be given as an environment variable, whose name --help shows; a flag wins over its \
-variable, and an empty variable counts as not set. A duration is one whole number and a unit: 250ms, 5s, 1m.";
+Every flag of `run` may also be given as an environment variable, whose name --help shows; a flag wins over \
+its variable, and an empty variable counts as not set. A duration is one whole number and a unit: 250ms, 5s, \
+1m.";
 
 /// Shown under the flags of `run`.
 const RUN_EXAMPLES: &str = "\
@@ -103,13 +107,15 @@ pub enum Command {
     /// Starts sidecars on this machine, kills leaders and shows how fast others take over
     #[command(after_long_help = DEMO_EXAMPLES)]
     Demo(DemoArgs),
-    /// Asks a sidecar who leads and who the members are
+    /// Asks a sidecar for the leader and the members
     #[command(after_long_help = STATUS_EXAMPLES)]
     Status(StatusArgs),
     /// Simulates clusters with faults, from seeds, and checks what is promised
+    #[cfg(feature = "sim")]
     #[command(after_long_help = SIM_EXAMPLES)]
     Sim(SimFlags),
     /// Adds the sidecar to Kubernetes manifests, or takes it out again
+    #[cfg(feature = "inject")]
     #[command(long_about = INJECT_LONG, after_long_help = INJECT_EXAMPLES)]
     Inject(InjectArgs),
 }
@@ -119,15 +125,19 @@ pub enum Command {
 pub struct RunArgs {
     /// Headless Service whose DNS names the peers
     ///
-    /// A name as the pod resolves it (web, or web.default.svc.cluster.local). Its addresses are candidates: one that
-    /// is missing proves nothing, and a look-up that fails removes nobody. The Service should publish not-ready
-    /// addresses.
-    #[arg(long, env = "BELLWETHER_SERVICE", value_name = "NAME", help_heading = PEERS, value_parser = host_name)]
+    /// A name as the pod resolves it (web, or web.default.svc.cluster.local). Its addresses are candidates:
+    /// one that is missing proves nothing, and a look-up that fails removes no member. The Service should
+    /// publish not-ready addresses.
+    #[arg(
+        long, env = "BELLWETHER_SERVICE", value_name = "NAME",
+        help_heading = PEERS, value_parser = host_name
+    )]
     pub service: Option<String>,
 
     /// Peers given one by one, separated by commas
     ///
-    /// Host names or IP addresses, IPv6 in brackets. This process may be among them. May be combined with --service.
+    /// Host names or IP addresses, IPv6 in brackets. This process may be among them. May be combined with
+    /// --service.
     #[arg(
         long, env = "BELLWETHER_PEERS", value_name = "HOST:PORT", help_heading = PEERS,
         value_delimiter = ','
@@ -143,8 +153,8 @@ pub struct RunArgs {
 
     /// Members to wait for at a first start, this process included
     ///
-    /// The first election waits until this many are connected, but no longer than --start-timeout. 0 or 1: it waits
-    /// only until the set of peers has not changed for --stable-margin.
+    /// The first election waits until this many are connected, but no longer than --start-timeout. 0 or 1: it
+    /// waits only until the set of peers has not changed for --stable-margin.
     #[arg(
         long, env = "BELLWETHER_EXPECT", value_name = "N", help_heading = PEERS, default_value = "0",
         value_parser = |text: &str| whole::<usize>(text, 0..=MEMBERS_MAX as u64)
@@ -153,8 +163,8 @@ pub struct RunArgs {
 
     /// Where peers reach this process
     ///
-    /// Without it: the address in POD_IP with the port of --listen, and without that the local address of the route
-    /// to the peers.
+    /// Without it: the address in POD_IP with the port of --listen, and without that the local address of the
+    /// route to the peers.
     #[arg(
         long, env = "BELLWETHER_ADVERTISE", value_name = "ADDR:PORT", help_heading = PROCESS,
         value_parser = socket_address
@@ -191,15 +201,15 @@ pub struct RunArgs {
 
     /// Folder for the durable record (id, epoch, vote), and for where peers were [default: none]
     ///
-    /// With it a restart keeps the process's id, and its epoch never goes back. Without it a restart is a new process.
-    /// --safety majority requires it.
+    /// With it a restart keeps the process's id, and its epoch never goes back. Without it a restart is a new
+    /// process. --safety majority requires it.
     #[arg(long, env = "BELLWETHER_STATE_DIR", value_name = "DIR", help_heading = PROCESS)]
     pub state_dir: Option<PathBuf>,
 
     /// What this process was made from, such as its pod's template hash
     ///
-    /// A leader that is told to stop prefers a successor of another revision than its own: that one has already been
-    /// restarted in the rollout under way. Without it: unknown.
+    /// A leader that is told to stop prefers a successor of another revision than its own. That one has
+    /// already been restarted in the rollout under way. Without it: unknown.
     #[arg(long, env = "BELLWETHER_REVISION", value_name = "TEXT", help_heading = PROCESS)]
     pub revision: Option<String>,
 
@@ -210,19 +220,22 @@ pub struct RunArgs {
     )]
     pub safety: Level,
 
-    /// Who votes with --safety majority: a number, or names separated by commas
+    /// The voters of --safety majority: a number, or names separated by commas
     ///
-    /// 3 in a StatefulSet called web: web-0, web-1 and web-2. Give all processes the same; of N voters, more than half
-    /// must be up, so an odd number is best.
-    #[arg(long, env = "BELLWETHER_VOTERS", value_name = "N|NAMES", help_heading = ELECTION, value_parser = voters)]
+    /// 3 in a StatefulSet called web: web-0, web-1 and web-2. Give all processes the same; of N voters, more
+    /// than half must be up, so an odd number is best.
+    #[arg(
+        long, env = "BELLWETHER_VOTERS", value_name = "N|NAMES",
+        help_heading = ELECTION, value_parser = voters
+    )]
     pub voters: Option<Voters>,
 
     /// Whether a voter without a record may found the cluster: `auto`, `yes` or `no`
     ///
-    /// A voter with an empty --state-dir cannot tell a first start from a scale-down that lost its disk. yes: it founds
-    /// the cluster together with all others of --voters, once all of them are there, without records, and were given the
-    /// same --voters and --lease. no: it only recovers from the records of the others. auto: as yes where --voters names
-    /// two or more, and as no where it names this process alone.
+    /// A voter with an empty --state-dir cannot tell a first start from a scale-down that lost its disk. yes:
+    /// it founds the cluster together with all others of --voters. All of them have to be there, without
+    /// records, and to have the same --voters and --lease. no: it only recovers from the records of the
+    /// others. auto: as yes where --voters names two or more, and as no where it names this process alone.
     #[arg(
         long, env = "BELLWETHER_FOUND", value_name = "WHEN", help_heading = ELECTION, default_value = "auto",
         value_parser = founding()
@@ -240,9 +253,9 @@ pub struct RunArgs {
 
     /// When a better process takes over from a live leader: `always`, `never` or a delay
     ///
-    /// always: as soon as the highest process, by priority and id, is back (the paper). never: a leader leads until it
-    /// dies or resigns. A delay: a process of higher priority takes over by an orderly handover once it has been alive
-    /// for that long; an id alone never does.
+    /// always: as soon as the highest process, by priority and id, is back (the paper). never: a leader leads
+    /// until it dies or resigns. A delay: a process of higher priority takes over by leadership transfer once
+    /// it has been alive for that long; an id alone never does.
     #[arg(
         long, env = "BELLWETHER_PREEMPT", value_name = "WHEN", help_heading = ELECTION, default_value = "5s",
         value_parser = preempt
@@ -251,10 +264,11 @@ pub struct RunArgs {
 
     /// Form of the algorithm: `detector` or `paper`
     ///
-    /// detector: everyone knows from the leader's heartbeats who is alive, so that the highest survivor announces
-    /// itself at once. paper: Garcia-Molina's procedure, which asks first.
+    /// detector: the leader's heartbeats tell every process which members are alive. So the highest survivor
+    /// announces itself at once. paper: Garcia-Molina's procedure, which asks first.
     #[arg(
-        long, env = "BELLWETHER_VARIANT", value_name = "VARIANT", help_heading = ELECTION, default_value = "detector",
+        long, env = "BELLWETHER_VARIANT", value_name = "VARIANT",
+        help_heading = ELECTION, default_value = "detector",
         value_parser = PossibleValuesParser::new(["detector", "paper"])
             .map(|v| if v == "paper" { Variant::Paper } else { Variant::Detector })
     )]
@@ -262,11 +276,11 @@ pub struct RunArgs {
 
     /// What a closed connection and a refused dial prove: `suspect`, `release` or `off`
     ///
-    /// suspect: a death, for calling an election, so that a crash is noticed within milliseconds. off: nothing, only
-    /// silence counts; for networks where a mesh or a firewall refuses connections in the name of live processes.
-    /// release, only with --safety majority: they also end the dead leader's lease, so that another leads at once
-    /// instead of after --lease; where anything on the path refuses connections in the name of a live leader, two may
-    /// lead.
+    /// suspect: a death, for calling an election, so that a crash is noticed within milliseconds. off:
+    /// nothing, only silence counts. Choose it where a mesh or a firewall refuses connections in the name of
+    /// live processes. release, only with --safety majority: they also end the dead leader's lease, so that
+    /// another leads at once instead of after --lease. Then two may lead where anything on the path refuses
+    /// connections in the name of a live leader.
     #[arg(
         long, env = "BELLWETHER_CRASH_EVIDENCE", value_name = "WHAT", help_heading = ELECTION,
         default_value = "suspect",
@@ -276,7 +290,8 @@ pub struct RunArgs {
 
     /// Time between two heartbeats of a leader
     #[arg(
-        long, env = "BELLWETHER_HEARTBEAT", value_name = "DURATION", help_heading = TIMING, default_value = "250ms",
+        long, env = "BELLWETHER_HEARTBEAT", value_name = "DURATION",
+        help_heading = TIMING, default_value = "250ms",
         value_parser = parse_positive
     )]
     pub heartbeat: Duration,
@@ -285,7 +300,8 @@ pub struct RunArgs {
     ///
     /// With --safety majority also the lease: how long a leader leads without hearing from a majority.
     #[arg(
-        long, env = "BELLWETHER_LEASE", value_name = "DURATION", help_heading = TIMING, default_value = "1500ms",
+        long, env = "BELLWETHER_LEASE", value_name = "DURATION",
+        help_heading = TIMING, default_value = "1500ms",
         value_parser = parse_positive
     )]
     pub lease: Duration,
@@ -313,7 +329,8 @@ pub struct RunArgs {
 
     /// Time between two look-ups of --service; they come faster while this process is alone
     #[arg(
-        long, env = "BELLWETHER_REFRESH", value_name = "DURATION", help_heading = TIMING, default_value = "5s",
+        long, env = "BELLWETHER_REFRESH", value_name = "DURATION",
+        help_heading = TIMING, default_value = "5s",
         value_parser = parse_positive
     )]
     pub refresh: Duration,
@@ -325,7 +342,8 @@ pub struct RunArgs {
     )]
     pub stable_margin: Duration,
 
-    /// At a start: how long to wait for --expect members, for --stable-margin, and for DNS to name somebody, at most
+    /// At a start: how long to wait for --expect members, for --stable-margin, and for DNS to name a peer, at
+    /// most
     #[arg(
         long, env = "BELLWETHER_START_TIMEOUT", value_name = "DURATION", help_heading = TIMING,
         default_value = "10s", value_parser = parse
@@ -334,7 +352,8 @@ pub struct RunArgs {
 
     /// How long a dead member that DNS no longer names stays in the list
     #[arg(
-        long, env = "BELLWETHER_FORGET_AFTER", value_name = "DURATION", help_heading = TIMING, default_value = "60s",
+        long, env = "BELLWETHER_FORGET_AFTER", value_name = "DURATION",
+        help_heading = TIMING, default_value = "60s",
         value_parser = parse_positive
     )]
     pub forget_after: Duration,
@@ -349,7 +368,8 @@ pub struct RunArgs {
 
     /// How it is written: lines for people, or one JSON object a line
     #[arg(
-        long, env = "BELLWETHER_LOG_FORMAT", value_name = "FORMAT", help_heading = LOGGING, default_value = "text",
+        long, env = "BELLWETHER_LOG_FORMAT", value_name = "FORMAT",
+        help_heading = LOGGING, default_value = "text",
         value_parser = PossibleValuesParser::new(["text", "json"])
             .map(|v| if v == "json" { LogFormat::Json } else { LogFormat::Text })
     )]
@@ -366,11 +386,12 @@ pub struct DemoArgs {
     )]
     pub n: usize,
 
-    /// One crash and one handover, then end; without it, on and on until interrupted
+    /// One crash and one resignation, then end; without it, on and on until interrupted
     #[arg(long)]
     pub once: bool,
 
-    /// Their safety level; with `majority` all are voters, and their records are in the folder for temporary files
+    /// Their safety level; with `majority` all are voters, and their records are in the folder for temporary
+    /// files
     #[arg(long, value_name = "LEVEL", default_value = "classic", value_enum)]
     pub safety: Level,
 
@@ -402,17 +423,4 @@ pub enum Output {
     Table,
     /// One JSON object: the leader's record with the members
     Json,
-}
-
-/// What `--safety` promises.
-#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Level {
-    /// The published algorithm: while messages arrive in bounded time and processes crash cleanly, there is one leader; a
-    /// network partition gives one leader per side, and when it heals, one of them wins with a new epoch
-    Classic,
-    /// At every instant at most one process answers that it leads, also in a partition or after a pause: a leader holds a
-    /// lease that a majority of --voters renews (the rates of any two clocks may differ by 1 %). It costs: nobody leads
-    /// where no majority is connected, and the first start, or a voter that has lost its disk, waits for the others. It
-    /// requires --voters and --state-dir
-    Majority,
 }

@@ -52,8 +52,8 @@ pub enum HostError {
     HasPort,
     /// DNS has no such names.
     #[error(
-        "{0:?} is not a host name; it has letters, digits, hyphens, underscores and dots, at most 63 bytes between \
-         dots and 253 in all"
+        "{0:?} is not a host name; it has letters, digits, hyphens, underscores and dots, at most 63 bytes \
+         between dots and 253 in all"
     )]
     BadName(String),
 }
@@ -96,8 +96,8 @@ fn parse_port(text: &str) -> Result<u16, HostError> {
     }
 }
 
-/// Checks a host name or IPv4 address as DNS would, and puts it in lower case. A dot at the end (an absolute name)
-/// stays.
+/// Checks a host name or IPv4 address as DNS would, and puts it in lower case. A dot at the end (an absolute
+/// name) stays.
 pub fn host_name(text: &str) -> Result<String, HostError> {
     if text.contains(':') {
         return Err(HostError::HasPort);
@@ -107,7 +107,8 @@ pub fn host_name(text: &str) -> Result<String, HostError> {
         (1..=LABEL_BYTES_MAX).contains(&label.len())
             && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
     };
-    // What looks like an IPv4 address must be one: the resolver reads "10.1" as 10.0.0.1 and asks for "10.0.0.256".
+    // A name that looks like an IPv4 address must be one: the resolver reads "10.1" as 10.0.0.1 and asks for
+    // "10.0.0.256".
     let number = name.rsplit('.').next().is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit()));
     if name.len() > HOST_BYTES_MAX
         || !name.split('.').all(label_ok)

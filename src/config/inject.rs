@@ -1,20 +1,20 @@
 //! The flags of `bellwether inject`.
 
-use super::flags::Level;
+use super::level::Level;
 use std::fmt;
 use std::path::PathBuf;
 
 pub const INJECT_LONG: &str = "\
-Reads Kubernetes manifests and writes them with the sidecar in each StatefulSet and Deployment, and with a headless \
-Service beside each.
+Reads Kubernetes manifests and writes them with the sidecar in each StatefulSet and Deployment, and with a \
+headless Service beside each.
 
-YAML with any number of documents, JSON, and lists as kubectl prints them are read. What needs no change is written byte \
-for byte as it was. What is changed is written anew: comments in that document are lost, aliases are written out, and \
-what an API server adds (status, managedFields, resourceVersion, uid and the like) is left out, so that kubectl apply \
-takes it. A second run changes nothing.
+YAML with any number of documents, JSON, and lists as kubectl prints them are read. What needs no change is \
+written byte for byte as it was. What is changed is written anew: comments in that document are lost, \
+aliases are written out, and what an API server adds (status, managedFields, resourceVersion, uid and the \
+like) is left out, so that kubectl apply takes it. A second run changes nothing.
 
-What cannot be injected is left as it is, and the reason is on stderr. When the input cannot be read, nothing is written \
-on stdout, so that nothing is applied half.";
+What cannot be injected is left as it is, and the reason is on stderr. When the input cannot be read, \
+nothing is written on stdout, so that nothing is applied half.";
 
 pub const INJECT_EXAMPLES: &str = "\
 Examples:
@@ -25,7 +25,7 @@ Examples:
 
 Exit codes:
   0  done; what could not be injected was left as it is, and said
-  1  nothing was written: a file could not be read or written, or, with --strict, something could not be injected
+  1  nothing was written: a file could not be read or written, or --strict found what cannot be injected
   2  nothing was written: bad configuration, or input that is no manifest";
 
 /// The largest name of an image that is taken.
@@ -40,8 +40,8 @@ pub struct InjectArgs {
 
     /// Take out what was put in, instead
     ///
-    /// It is found by the annotation bellwether/injected. The Service is taken out of the manifests; one that is in a
-    /// cluster stays there, and how to delete it is said.
+    /// It is found by the annotation bellwether/injected. The Service is taken out of the manifests; one that
+    /// is in a cluster stays there, and how to delete it is said.
     #[arg(long, conflicts_with_all = ["safety", "state_claim", "image", "ordinary_container"])]
     pub uninject: bool,
 
@@ -60,26 +60,27 @@ pub struct InjectArgs {
     )]
     pub image: String,
 
-    /// What is promised; `majority` is for StatefulSets with an odd number of replicas, at least 3, which all vote
+    /// What is promised; `majority` is for StatefulSets with an odd number of replicas, at least 3, which all
+    /// vote
     ///
-    /// It needs podManagementPolicy: Parallel, since a first pod alone is never ready; for the same reason, pods that
-    /// run already are stopped before it is put in. --voters and --state-dir are set here. Scale by injecting anew with
-    /// the new number of replicas.
+    /// It needs podManagementPolicy: Parallel, since a first pod alone is never ready. For the same reason,
+    /// pods that run already are stopped before it is put in. --voters and --state-dir are set here. Scale by
+    /// injecting anew with the new number of replicas.
     #[arg(long, value_name = "LEVEL", default_value = "classic", value_enum)]
     pub safety: Level,
 
     /// With majority: keep the voters' records on the volume claim of this name instead of in an emptyDir
     ///
-    /// One of the StatefulSet's own volumeClaimTemplates, which cannot be added to later; bellwether uses a folder
-    /// `bellwether` in it. An emptyDir goes with its pod: a voter whose pod is deleted asks the others for what it has
-    /// forgotten, and when all pods are deleted at once, epochs begin anew.
+    /// One of the StatefulSet's own volumeClaimTemplates, which cannot be added to later. Bellwether uses a
+    /// folder `bellwether` in it. An emptyDir goes with its pod: a voter whose pod is deleted asks the others
+    /// for what it has forgotten. When all pods are deleted at once, epochs begin anew.
     #[arg(long, value_name = "NAME")]
     pub state_claim: Option<String>,
 
     /// Add an ordinary container: for clusters before 1.29, which know no native sidecars
     ///
-    /// A native sidecar (an init container with restartPolicy: Always) starts before the application and stops after
-    /// it.
+    /// A native sidecar (an init container with restartPolicy: Always) starts before the application and
+    /// stops after it.
     #[arg(long)]
     pub ordinary_container: bool,
 
@@ -126,8 +127,8 @@ impl fmt::Display for Only {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum InjectRefusal {
     #[error(
-        "--state-claim {0} is given with --safety classic, for which no volume is added; write --safety majority, or leave \
-         --state-claim out"
+        "--state-claim {0} is given with --safety classic, for which no volume is added; write --safety \
+         majority, or leave --state-claim out"
     )]
     ClaimInClassic(String),
 }

@@ -1,13 +1,17 @@
 //! Flags and environment, checked into what the program is asked for.
 //!
-//! `flags` is the contract with scripts and manifests and what `--help` prints; `check` holds the relations between
-//! settings; what comes out is a [`Config`] that the rest of the program need not check again.
+//! `flags` is the contract with scripts and manifests and what `--help` prints. `check` holds the relations
+//! between settings. The rest of the program need not check the resulting [`Config`] again.
 
 mod duration;
 mod environment;
 mod flags;
 mod host_port;
+#[cfg(feature = "inject")]
 mod inject;
+mod level;
+mod safety;
+#[cfg(feature = "sim")]
 mod sim;
 #[cfg(test)]
 mod tests;
@@ -16,9 +20,12 @@ mod values;
 mod voters;
 
 pub use crate::telemetry::log::LogFormat;
-pub use flags::{DemoArgs, Level, Output, StatusArgs};
+pub use flags::{DemoArgs, Output, StatusArgs};
 pub use host_port::{HostError, HostPort};
+#[cfg(feature = "inject")]
 pub use inject::{InjectArgs, Only, Workload};
+pub use level::Level;
+#[cfg(feature = "sim")]
 pub use sim::{SimArgs, SimTask};
 
 use crate::election::{Priority, Settings};
@@ -38,30 +45,30 @@ const EXIT_BAD_CONFIGURATION: u8 = 2;
 const POD_NAME: &str = "POD_NAME";
 const POD_IP: &str = "POD_IP";
 
-/// The checked configuration of one sidecar. What the flags promise holds: every relation between settings has been
-/// checked, every text is of bounded length and free of control characters.
+/// The checked configuration of one sidecar. What the flags promise holds: every relation between settings
+/// has been checked, every text is of bounded length and free of control characters.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Headless Service whose DNS names the peers; a host name in lower case, perhaps with the root's dot.
     pub service: Option<String>,
-    /// Peers given one by one, each once; at most [`MEMBERS_MAX`](crate::election::MEMBERS_MAX). This process may be
-    /// among them.
+    /// Peers given one by one, each once; at most [`MEMBERS_MAX`](crate::election::MEMBERS_MAX). This process
+    /// may be among them.
     pub peers: Vec<HostPort>,
     /// The peer port of the processes that `service` names; not 0.
     pub peer_port: u16,
     /// Where to listen for peers. Port 0: any free one.
     pub listen: SocketAddr,
-    /// Where peers reach this process, if that is known before the first of them is reached; never an unspecified
-    /// address or port 0.
+    /// Where peers reach this process, if that is known before the first of them is reached; never an
+    /// unspecified address or port 0.
     pub advertise: Option<SocketAddr>,
     /// Where to answer HTTP; never where it listens for peers. Port 0: any free one.
     pub http: SocketAddr,
     /// For people; not empty, at most [`NAME_BYTES_MAX`](crate::election::NAME_BYTES_MAX) bytes.
     pub name: String,
-    /// Peers of another are refused; not empty, at most [`CLUSTER_BYTES_MAX`](crate::election::CLUSTER_BYTES_MAX)
-    /// bytes.
+    /// Peers of another are refused; not empty, at most
+    /// [`CLUSTER_BYTES_MAX`](crate::election::CLUSTER_BYTES_MAX) bytes.
     pub cluster: String,
-    /// Where the durable record lives; none: nowhere, and a restart is a new process.
+    /// Where the durable record is; none: nowhere, and a restart is a new process.
     pub state_dir: Option<PathBuf>,
     /// What this process counts for.
     pub priority: Priority,
@@ -90,13 +97,15 @@ pub enum Command {
     /// To ask one.
     Status(StatusArgs),
     /// To simulate clusters.
+    #[cfg(feature = "sim")]
     Sim(SimArgs),
     /// To add sidecars to manifests.
+    #[cfg(feature = "inject")]
     Inject(InjectArgs),
 }
 
-/// Parses the command line and the environment. An exit code: there is nothing to do any more, because help was asked
-/// for (0), or because what was asked makes no sense (2), which has been said.
+/// Parses the command line and the environment. An exit code: there is nothing more to do. The user asked for
+/// help (0), or the arguments make no sense (2) and the error has been printed.
 pub fn command() -> Result<Command, ExitCode> {
     let asked = parse(std::env::args_os().collect()).map_err(|error| {
         // A reader of the help that has closed its end has read enough.
@@ -109,7 +118,9 @@ pub fn command() -> Result<Command, ExitCode> {
         }
         flags::Command::Demo(args) => Ok(Command::Demo(args)),
         flags::Command::Status(args) => Ok(Command::Status(args)),
+        #[cfg(feature = "sim")]
         flags::Command::Sim(flags) => SimArgs::try_from(flags).map(Command::Sim).map_err(refused),
+        #[cfg(feature = "inject")]
         flags::Command::Inject(args) => args.checked().map(Command::Inject).map_err(refused),
     }
 }
@@ -138,19 +149,32 @@ fn parse(mut args: Vec<OsString>) -> Result<flags::Command, clap::Error> {
     }
 }
 
-/// The help that was asked for, with everything in it: at the top also the flags of `run`, and all variables, also
-/// those that are set but empty.
+/// The help that was asked for, with everything in it. At the top are also the flags of `run`, and all
+/// variables, also those that are set but empty.
 fn help(args: Vec<OsString>, asked: clap::Error) -> clap::Error {
     // `augment_args` brings the doc comment of the flags too, in place of the introduction.
     let all = RunArgs::augment_args(Cli::command())
         .about(ABOUT)
         .long_about(LONG_ABOUT)
         .subcommand_required(false)
-        .override_usage("bellwether [run] [OPTIONS]\n       bellwether demo [OPTIONS]\n       bellwether status [OPTIONS]\n       bellwether sim [OPTIONS]\n       bellwether inject [OPTIONS] [FILE]");
+        .override_usage(usage());
     match all.try_get_matches_from(args) {
         Err(help) => help,
         Ok(_) => asked,
     }
+}
+
+/// How each command is called, those left out of this build excepted.
+fn usage() -> String {
+    let mut usage = "bellwether [run] [OPTIONS]".to_owned();
+    for command in Cli::command().get_subcommands().map(|command| command.get_name().to_owned()) {
+        match command.as_str() {
+            "run" => {}
+            "inject" => usage += "\n       bellwether inject [OPTIONS] [FILE]",
+            other => usage += &format!("\n       bellwether {other} [OPTIONS]"),
+        }
+    }
+    usage
 }
 
 /// Whether a sidecar's settings may depend on the environment's variable of this name.

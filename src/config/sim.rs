@@ -1,6 +1,6 @@
 //! The flags of `bellwether sim`.
 
-use super::flags::Level;
+use super::level::Level;
 use super::values::{crash_evidence, whole};
 use super::voters::Refusal;
 use crate::election::{CrashEvidence, VOTERS_MAX};
@@ -44,7 +44,8 @@ pub struct SimFlags {
     #[arg(long)]
     pub swarm: bool,
 
-    /// What refused connections prove: `off`, `suspect` or `release`; without it each seed draws `off` or `suspect`
+    /// What refused connections prove: `off`, `suspect` or `release`; without it each seed draws `off` or
+    /// `suspect`
     #[arg(long, value_name = "WHAT", value_parser = crash_evidence())]
     pub crash_evidence: Option<CrashEvidence>,
 }

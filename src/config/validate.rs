@@ -4,6 +4,7 @@ use super::Config;
 use super::duration::show;
 use super::flags::RunArgs;
 use super::host_port::HostPort;
+use super::safety::safety;
 use super::voters;
 use crate::election::{
     CLUSTER_BYTES_MAX, MEMBERS_MAX, NAME_BYTES_MAX, Preempt, Priority, REVISION_BYTES_MAX, Settings,
@@ -16,7 +17,8 @@ use std::time::Duration;
 const HEARTBEAT_SHORTEST: Duration = Duration::from_millis(10);
 /// The shortest time between two DNS look-ups: name servers are shared.
 const REFRESH_SHORTEST: Duration = Duration::from_millis(100);
-/// How many heartbeats must fit into the failure timeout, so that one or two lost or late ones kill nobody.
+/// How many heartbeats must fit into the failure timeout, so that one or two lost or late ones fail no
+/// member.
 const HEARTBEATS_A_LEASE: u32 = 4;
 /// The cluster's name where neither `--cluster` nor `--service` gives one.
 const CLUSTER_DEFAULT: &str = "default";
@@ -35,8 +37,8 @@ pub struct Surroundings {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refusal {
     #[error(
-        "--heartbeat {} is too short: below {} a busy machine's own delays look like silence; write --heartbeat {} \
-         or more",
+        "--heartbeat {} is too short: below {} a busy machine's own delays look like silence; write \
+         --heartbeat {} or more",
         show(*.0), show(HEARTBEAT_SHORTEST), show(HEARTBEAT_SHORTEST)
     )]
     HeartbeatTooShort(Duration),
@@ -46,21 +48,21 @@ pub enum Refusal {
     )]
     RefreshTooShort(Duration),
     #[error(
-        "--lease {} is shorter than {HEARTBEATS_A_LEASE} heartbeats (--heartbeat {}), so that a single late one would \
-         pass for a death; write --lease {} or more, or a shorter --heartbeat",
+        "--lease {} is shorter than {HEARTBEATS_A_LEASE} heartbeats (--heartbeat {}), so that a single late \
+         one would pass for a death; write --lease {} or more, or a shorter --heartbeat",
         show(*.lease), show(*.heartbeat), show(*.heartbeat * HEARTBEATS_A_LEASE)
     )]
     LeaseTooShort { lease: Duration, heartbeat: Duration },
     #[error(
-        "--coordinator-timeout {} is not longer than --answer-timeout {}: who has answered first waits for answers \
-         itself before it can announce; write a longer --coordinator-timeout, such as {}, or a shorter \
-         --answer-timeout",
+        "--coordinator-timeout {} is not longer than --answer-timeout {}: who has answered first waits for \
+         answers itself before it can announce; write a longer --coordinator-timeout, such as {}, or a \
+         shorter --answer-timeout",
         show(*.coordinator), show(*.answer), show(*.answer * 3)
     )]
     CoordinatorTooShort { coordinator: Duration, answer: Duration },
     #[error(
-        "--answer-timeout {} is shorter than --dial-timeout {}: an answer may need a new connection first; write \
-         --answer-timeout {} or more, or a shorter --dial-timeout",
+        "--answer-timeout {} is shorter than --dial-timeout {}: an answer may need a new connection first; \
+         write --answer-timeout {} or more, or a shorter --dial-timeout",
         show(*.answer), show(*.dial), show(*.dial)
     )]
     AnswerTooShort { answer: Duration, dial: Duration },
@@ -71,20 +73,20 @@ pub enum Refusal {
     )]
     StartTooShort { start: Duration, margin: Duration },
     #[error(
-        "--preempt {} is shorter than --heartbeat {}: the better process must have been heard once before it takes \
-         over; write --preempt {} or more, or always",
+        "--preempt {} is shorter than --heartbeat {}: the better process must have been heard once before it \
+         takes over; write --preempt {} or more, or always",
         show(*.delay), show(*.heartbeat), show(*.heartbeat)
     )]
     PreemptTooShort { delay: Duration, heartbeat: Duration },
     #[error(
-        "--forget-after {} is shorter than --lease {}: a member would be forgotten before it is known to be dead; \
-         write --forget-after {} or more",
+        "--forget-after {} is shorter than --lease {}: a member would be forgotten before it is known to be \
+         dead; write --forget-after {} or more",
         show(*.forget), show(*.lease), show(*.lease)
     )]
     ForgetTooShort { forget: Duration, lease: Duration },
     #[error(
-        "--listen {listen} and --http {http} cannot both listen there; give one of them another port, such as the \
-         defaults 4041 and 4040"
+        "--listen {listen} and --http {http} cannot both listen there; give one of them another port, such \
+         as the defaults 4041 and 4040"
     )]
     SameAddress { listen: SocketAddr, http: SocketAddr },
     #[error("{source_} {address} is no address that peers can dial; write one of this machine's addresses")]
@@ -138,7 +140,7 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Refusa
         return Err(Refusal::Empty("--state-dir"));
     }
 
-    let safety = voters::safety(&args, &name)?;
+    let safety = safety(&args, &name)?;
 
     Ok(Config {
         peers: merged(args.peers)?,
@@ -174,7 +176,7 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Refusa
     })
 }
 
-/// How the durations must stand to each other (design, "Timing").
+/// How the durations must stand to each other.
 fn check_timing(args: &RunArgs) -> Result<(), Refusal> {
     let (heartbeat, lease, answer) = (args.heartbeat, args.lease, args.answer_timeout);
     if heartbeat < HEARTBEAT_SHORTEST {
@@ -219,8 +221,8 @@ fn check_addresses(args: &RunArgs) -> Result<(), Refusal> {
     }
 }
 
-/// Whether one of two listening sockets would keep the other from its address. The system chooses a free port for 0.
-/// `[::]` also takes IPv4.
+/// Whether one of two listening sockets would keep the other from its address. The system chooses a free port
+/// for 0. `[::]` also takes IPv4.
 fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
     let covers = |a: IpAddr, b: IpAddr| a == b || (a.is_unspecified() && (a.is_ipv6() || b.is_ipv4()));
     a.port() == b.port() && a.port() != 0 && (covers(a.ip(), b.ip()) || covers(b.ip(), a.ip()))

@@ -47,8 +47,8 @@ pub(super) fn founding() -> impl TypedValueParser<Value = Founding> {
 pub(super) fn peer_port(text: &str) -> Result<u16, String> {
     if text.starts_with("tcp://") {
         return Err(
-            "Kubernetes makes this variable for a Service named bellwether-peer; give the flag --peer-port, or set \
-             enableServiceLinks: false in the pod's spec"
+            "Kubernetes makes this variable for a Service named bellwether-peer; give the flag --peer-port, \
+             or set enableServiceLinks: false in the pod's spec"
                 .to_owned(),
         );
     }

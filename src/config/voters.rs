@@ -1,10 +1,7 @@
-//! `--voters`: who votes, and what has to stand beside it.
+//! `--voters`: the voters, and which settings they require.
 
 use super::duration::show;
-use super::flags::{Level, RunArgs};
-use crate::election::{
-    CrashEvidence, DRIFT, Founding, NAME_BYTES_MAX, Safety, VOTERS_MAX, check_text, counted,
-};
+use crate::election::{DRIFT, Founding, NAME_BYTES_MAX, Safety, VOTERS_MAX, check_text, counted};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
@@ -57,47 +54,51 @@ pub fn voters(text: &str) -> Result<Voters, String> {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refusal {
     #[error(
-        "--voters {0} is given with --safety classic, which counts no votes; write --safety majority, or leave --voters \
-         out"
+        "--voters {0} is given with --safety classic, which counts no votes; write --safety majority, or \
+         leave --voters out"
     )]
     VotersInClassic(Voters),
     #[error(
-        "--found {} is given with --safety classic, where each process founds a cluster of its own; write --safety \
-         majority, or leave --found out",
+        "--found {} is given with --safety classic, where each process founds a cluster of its own; write \
+         --safety majority, or leave --found out",
         if *.0 == Founding::No { "no" } else { "yes" }
     )]
     FoundInClassic(Founding),
     #[error(
-        "--crash-evidence release is given with --safety classic, which has no lease to release; write --crash-evidence \
-         suspect, or --safety majority"
+        "--crash-evidence release is given with --safety classic, which has no lease to release; write \
+         --crash-evidence suspect, or --safety majority"
     )]
     ReleaseInClassic,
     #[error(
-        "--safety majority is given without --state-dir: a voter that forgets its votes at a restart could vote twice, and \
-         two could lead; write --state-dir with a folder that survives a restart, such as a volume claim's"
+        "--safety majority is given without --state-dir: a voter that forgets its votes at a restart could \
+         vote twice, and two could lead; write --state-dir with a folder that survives a restart, such as a \
+         volume claim's"
     )]
     NoStateDir,
     #[error(
-        "--safety majority is given without --voters: a majority must be counted among voters that all know; write \
-         --voters 3 for the ordinals 0 to 2 of a StatefulSet, or their names, such as --voters web-0,web-1,web-2"
+        "--safety majority is given without --voters: a majority must be counted among voters that all know; \
+         write --voters 3 for the ordinals 0 to 2 of a StatefulSet, or their names, such as --voters \
+         web-0,web-1,web-2"
     )]
     NoVoters,
     #[error(
-        "--voters {count} means the ordinals 0 to {} of a StatefulSet, but the name {name:?} does not end in an ordinal, \
-         such as web-0; a Deployment gives its pods random names, and a new one at each restart, which no vote can be \
-         kept for: run it as a StatefulSet, give --name, or name the voters one by one", count - 1
+        "--voters {count} means the ordinals 0 to {} of a StatefulSet, but the name {name:?} does not end in \
+         an ordinal, such as web-0; a Deployment gives its pods random names, and a new one at each restart, \
+         which no vote can be kept for: run it as a StatefulSet, give --name, or name the voters one by one",
+        count - 1
     )]
     NoOrdinal { name: String, count: usize },
     #[error(
-        "{name:?} is not among the voters {voters} (--voters {given}): with --safety majority each process votes; correct \
-         --name, or give all processes a --voters that includes this one"
+        "{name:?} is not among the voters {voters} (--voters {given}): with --safety majority each process \
+         votes; correct --name, or give all processes a --voters that includes this one"
     )]
     OtherName { name: String, voters: String, given: Voters },
     #[error(
-        "--lease {} leaves no room: a leader counts on {} of it (clocks may differ by 1 in {DRIFT}), and two heartbeats \
-         (--heartbeat {}) and an answer (--answer-timeout {}) take {}; write --lease {} or more, or shorter ones of the \
-         others",
-        show(*.lease), shown_counted(*.lease), show(*.heartbeat), show(*.answer), show(*.heartbeat * 2 + *.answer),
+        "--lease {} leaves no room: a leader counts on {} of it (clocks may differ by 1 in {DRIFT}), and two \
+         heartbeats (--heartbeat {}) and an answer (--answer-timeout {}) take {}; write --lease {} or more, \
+         or shorter ones of the others",
+        show(*.lease), shown_counted(*.lease), show(*.heartbeat), show(*.answer),
+        show(*.heartbeat * 2 + *.answer),
         show(shortest(*.heartbeat * 2 + *.answer))
     )]
     LeaseTooShort { lease: Duration, heartbeat: Duration, answer: Duration },
@@ -115,34 +116,8 @@ fn shortest(needed: Duration) -> Duration {
     if counted(rounded_down) >= needed { rounded_down } else { rounded_down + Duration::from_millis(1) }
 }
 
-/// What is promised, of the flags and this process's name.
-pub fn safety(args: &RunArgs, name: &str) -> Result<Safety, Refusal> {
-    match (args.safety, &args.voters) {
-        (Level::Classic, Some(voters)) => Err(Refusal::VotersInClassic(voters.clone())),
-        (Level::Classic, None) if args.crash_evidence == CrashEvidence::Release => {
-            Err(Refusal::ReleaseInClassic)
-        }
-        (Level::Classic, None) if args.found != Founding::Auto => Err(Refusal::FoundInClassic(args.found)),
-        (Level::Classic, None) => Ok(Safety::Classic),
-        (Level::Majority, _) if args.state_dir.is_none() => Err(Refusal::NoStateDir),
-        (Level::Majority, None) => Err(Refusal::NoVoters),
-        (Level::Majority, Some(given)) => {
-            check_lease(args)?;
-            Ok(Safety::Majority { voters: resolved(given, name)? })
-        }
-    }
-}
-
-fn check_lease(args: &RunArgs) -> Result<(), Refusal> {
-    let (lease, heartbeat, answer) = (args.lease, args.heartbeat, args.answer_timeout);
-    if counted(lease) < heartbeat * 2 + answer {
-        return Err(Refusal::LeaseTooShort { lease, heartbeat, answer });
-    }
-    Ok(())
-}
-
 /// The names of the voters, this process's among them.
-fn resolved(given: &Voters, name: &str) -> Result<BTreeSet<String>, Refusal> {
+pub fn resolved(given: &Voters, name: &str) -> Result<BTreeSet<String>, Refusal> {
     let voters: BTreeSet<String> = match given {
         Voters::Names(names) => names.iter().cloned().collect(),
         Voters::Ordinals(count) => {
@@ -177,13 +152,13 @@ pub fn warning(safety: &Safety) -> Option<String> {
     let Safety::Majority { voters } = safety else { return None };
     match voters.len() {
         1 => Some(
-            "--voters names this process alone: nobody takes over when it is down; three voters are the fewest of which \
-             one may be down"
+            "--voters names this process alone: nobody takes over when it is down; three voters are the \
+             fewest of which one may be down"
                 .to_owned(),
         ),
         n if n % 2 == 0 => Some(format!(
-            "--voters names {n}: as many may be down as of {}, {}, and yet one more has to agree to everything; give an \
-             odd number",
+            "--voters names {n}: as many may be down as of {}, {}, and yet one more has to agree to \
+             everything; give an odd number",
             n - 1,
             n / 2 - 1
         )),

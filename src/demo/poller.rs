@@ -1,10 +1,10 @@
-//! What the processes of a cluster say of themselves: who asks them, and when they agree.
+//! Asks the processes of a cluster what they say of themselves, and finds when they agree.
 
 use serde::Deserialize;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long one of the questions that are asked again and again may take: who does not answer says nothing.
+/// How long one of the repeated questions may take; no answer by then counts as none.
 const ASK_TIMEOUT: Duration = Duration::from_millis(500);
 /// The longest answer that is read, in bytes.
 pub(super) const ANSWER_BYTES_MAX: u64 = 64 * 1024;
@@ -12,7 +12,7 @@ pub(super) const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 /// What a process answered at `/leader`.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 pub struct Answer {
-    /// Whom it holds to be the leader.
+    /// The process that it holds to be the leader.
     pub leader: Option<Leader>,
     /// Whether that is itself.
     pub is_leader: bool,
@@ -46,7 +46,8 @@ pub struct Sighting {
 #[derive(Debug)]
 pub(super) struct Observed {
     pub(super) sightings: Vec<Sighting>,
-    /// How often the process of each place was started: an answer of an earlier life says nothing about this one.
+    /// How often the process of each place was started: an answer of a former incarnation says nothing about
+    /// this one.
     pub(super) starts: Vec<u32>,
     /// Between two questions to one process; none: none are asked.
     pub(super) ask_every: Option<Duration>,

@@ -1,12 +1,12 @@
-//! Ports on loopback that nobody uses.
+//! Free ports on loopback.
 
 use socket2::{Domain, Socket, Type};
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 
-/// Where free ports are looked for: below those that the kernel gives to outgoing connections. A process that is down
-/// for a moment must find its port free again, and who dials a port that nobody listens at must not, by chance, be given
-/// that very port and reach itself.
+/// Where free ports are looked for: below those that the kernel gives to outgoing connections. A process that
+/// is down for a moment must find its port free again. And a process that dials a port without a listener
+/// must not, by chance, be given that very port and reach itself.
 const FIRST: u16 = 10_000;
 const END_USUALLY: u16 = 32_768;
 const OUTGOING: &str = "/proc/sys/net/ipv4/ip_local_port_range";
@@ -20,7 +20,8 @@ pub struct Ports {
     pub http: u16,
 }
 
-/// Ports that no other cluster takes while this lives: the UDP port of the same number, which no sidecar uses, is held.
+/// Ports that no other cluster takes while this value exists: it holds the UDP port of the same number, which
+/// no sidecar uses.
 #[derive(Debug)]
 pub(super) struct Reservation {
     pub(super) ports: Vec<Ports>,
@@ -58,7 +59,8 @@ fn end() -> u16 {
     first.filter(|first| *first > 2 * FIRST).unwrap_or(END_USUALLY)
 }
 
-/// The ports from `base` on, two for each sidecar, if all of them are free; else the first that isn't, and why.
+/// The ports from `base` on, two for each sidecar, if all of them are free; else the first that isn't, and
+/// why.
 pub(super) fn from(base: u16, n: usize) -> Result<Reservation, (u16, io::Error)> {
     // The command line accepts no base that would run past the last port.
     let pairs = (0..n).map(|i| base.saturating_add(2 * u16::try_from(i).unwrap_or(u16::MAX)));
@@ -69,8 +71,9 @@ pub(super) fn from(base: u16, n: usize) -> Result<Reservation, (u16, io::Error)>
     Ok(Reservation { ports, _held: Vec::new() })
 }
 
-/// Fails while somebody listens there. It does not listen itself: a process that another thread starts at this moment
-/// has a copy of every descriptor until it runs its program, and would hold the port for as long.
+/// Fails while another socket listens there. It does not listen itself. A process that another thread starts
+/// at this moment has a copy of every descriptor until it runs its program, and would hold the port for as
+/// long.
 fn bind(port: u16) -> io::Result<Socket> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
     socket.set_reuse_address(true)?;

@@ -1,9 +1,9 @@
-//! Real sidecars on loopback, and what they say of themselves: for the demo, the tests of real processes and the
-//! benchmarks.
+//! Real sidecars on loopback, and what they say of themselves: for the demo, the tests of real processes and
+//! the benchmarks.
 //!
-//! A [`ProcessCluster`] starts, stops and kills processes of one binary. A thread for each asks `/leader` over a kept-alive
-//! connection, about once a millisecond unless told otherwise ([`ProcessCluster::ask_every`]); [`ProcessCluster::until`] waits for what
-//! all of them say together.
+//! A [`ProcessCluster`] starts, stops and kills processes of one binary. A thread for each asks `/leader`
+//! over a kept-alive connection, by default about once a millisecond ([`ProcessCluster::ask_every`]).
+//! [`ProcessCluster::until`] waits for what all of them say together.
 
 use super::parent_death;
 use super::poller::{ANSWER_BYTES_MAX, Observed, Shared, agent, agreement, describe, watch};
@@ -35,8 +35,9 @@ pub struct Plan {
     pub base_port: Option<u16>,
     /// Flags for all of them, besides those that the cluster gives: names, ports, peers, cluster.
     pub flags: Vec<String>,
-    /// With `--safety majority`, all of them voters: the folder in which each gets a state folder of its own, which a
-    /// restart finds again. The cluster removes none of them. None: `classic`, without a state folder.
+    /// With `--safety majority`, all of them voters: the folder in which each gets a state folder of its own,
+    /// which a restart finds again. The cluster removes none of them. None: `classic`, without a state
+    /// folder.
     pub majority: Option<PathBuf>,
     /// A folder for their logs, `p1.log` and so on; none: errors go where this process's errors go.
     pub logs: Option<PathBuf>,
@@ -163,8 +164,8 @@ impl ProcessCluster {
         (0..self.n()).filter(|place| self.slots[*place].child.is_some()).collect()
     }
 
-    /// Starts the process of a place, with flags of its own; a name, a cluster or voters among them take the place of the
-    /// cluster's, and peers are added to the cluster's.
+    /// Starts the process of a place, with flags of its own. A name, a cluster or voters among them take the
+    /// place of the cluster's, and peers are added to the cluster's.
     ///
     /// # Errors
     /// [`ClusterError::Start`].
@@ -190,7 +191,8 @@ impl ProcessCluster {
             .args(flags)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            // Its own group: an interrupt at the terminal is for whoever started it, who ends it in turn.
+            // Its own group: an interrupt at the terminal reaches the parent only, which ends the sidecar in
+            // turn.
             .process_group(0);
         parent_death::attach(&mut command);
         let failed = |source| ClusterError::Start { what: name.clone(), source };
@@ -283,7 +285,8 @@ impl ProcessCluster {
         Ok((response.status().as_u16(), body))
     }
 
-    /// What the process of a place has written to its log, in all its lives; nothing where the plan has no logs.
+    /// What all incarnations of a place's process have written to its log; nothing where the plan has no
+    /// logs.
     pub fn log(&self, place: usize) -> String {
         let path = self.plan.logs.as_ref().map(|folder| log_file(folder, place));
         path.and_then(|path| std::fs::read(path).ok())
@@ -322,8 +325,8 @@ impl ProcessCluster {
         }
     }
 
-    /// Waits until all running processes name the same leader, a running one that says so itself, in the same epoch,
-    /// above `epoch`.
+    /// Waits until all running processes name the same leader, a running one that says so itself, in the same
+    /// epoch, above `epoch`.
     ///
     /// # Errors
     /// [`ClusterError::Deadline`].

@@ -74,7 +74,7 @@ impl States {
 
 impl Drop for States {
     fn drop(&mut self) {
-        // What is left of it is in the folder for what may be left.
+        // A remainder stays in the folder for temporary files.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -127,7 +127,7 @@ impl Demo {
             if !once {
                 self.rest()?;
             }
-            now = self.take_down(&now, Signal::TERM, "handover (SIGTERM)")?;
+            now = self.take_down(&now, Signal::TERM, "resignation (SIGTERM)")?;
             if once {
                 break;
             }
@@ -225,7 +225,7 @@ fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
-/// Prints a line. A reader who has gone away misses the rest of the show, and that is all.
+/// Prints a line. A reader that has gone away misses the rest of the show, and that is all.
 fn say(text: std::fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stdout(), "{text}");
 }

@@ -5,8 +5,8 @@ use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// The most addresses that a look-up reports. Of more, those given as addresses come first, then those of the lowest
-/// order; the rest is left out, and the log says so.
+/// The most addresses that a look-up reports. Of more, those given as addresses come first, then those of the
+/// lowest order; the rest is left out, and the log says so.
 pub const CANDIDATES_MAX: usize = 1024;
 
 /// The outcome of one look-up.
@@ -14,7 +14,8 @@ pub const CANDIDATES_MAX: usize = 1024;
 pub struct Lookup {
     /// The outcome as a whole.
     pub result: LookupResult,
-    /// Whether every name answered with addresses, so that nothing in `result` is kept from an earlier look-up.
+    /// Whether every name answered with addresses, so that nothing in `result` is kept from an earlier
+    /// look-up.
     pub complete: bool,
     /// How many addresses were left out to hold [`CANDIDATES_MAX`].
     pub left_out: usize,
@@ -27,13 +28,13 @@ pub struct Lookup {
 /// What a look-up says about where peers may be.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LookupResult {
-    /// All addresses where peers may be; at least one. A name, or one address family of it, that did not answer with
-    /// addresses this time stands here for what it last stood for: so an address that is missing here is missing from
-    /// a good answer, and the set may always be taken as the whole list.
+    /// All addresses where peers may be; at least one. A name, or one address family of it, that did not
+    /// answer with addresses this time stands here for what it last stood for. So an address that is missing
+    /// here is missing from a good answer. The set is always the whole list.
     Found(BTreeSet<SocketAddr>),
-    /// The name servers say that nobody is published.
+    /// The name servers say that no address is published.
     Empty,
-    /// Nobody could say.
+    /// No name server gave an answer.
     Unknown {
         /// Why, for people.
         reason: String,
@@ -170,8 +171,8 @@ impl Sources {
 
 impl Name {
     /// Takes over what a good answer says, and returns whether the answer was one to both questions. "No such
-    /// addresses" for one family is a good answer only beside addresses of the other: a name that stands for nobody
-    /// at all removes nobody, since a pod that asks is itself published under its Service's name.
+    /// addresses" for one family is a good answer only beside addresses of the other. A name without any
+    /// address removes no candidate, since a pod that asks is itself published under its Service's name.
     fn learn(&mut self, answer: &NameAnswer) -> bool {
         let mut complete = answer.found();
         for (fresh, known) in [(&answer.v4, &mut self.v4), (&answer.v6, &mut self.v6)] {

@@ -48,7 +48,7 @@ impl LookupLog {
         }
         self.lines += 1;
         if self.lines > LINES_MAX {
-            // Not said: a state that lasts is said once the window is over.
+            // Not logged yet: a state that lasts is logged once the window is over.
             return None;
         }
         let line = if self.lines == LINES_MAX {
@@ -152,7 +152,8 @@ mod tests {
             (
                 Answer::Empty,
                 Some(
-                    "discovery: no peers are published; kept what was known of app. (no address is published)",
+                    "discovery: no peers are published; kept what was known of app. \
+                     (no address is published)",
                 ),
             ),
             (Answer::Empty, None),
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_left_out_and_who_did_not_answer() {
+    fn says_what_is_left_out_and_which_names_had_no_answer() {
         let mut partial = lookup(found(2));
         partial.left_out = 7;
         partial.names[0].v6 = Answer::Unknown("refused".into());
@@ -174,8 +175,9 @@ mod tests {
         partial.names.extend(names);
         assert_eq!(
             LookupLog::new().line(&partial, Instant::now()).unwrap(),
-            "discovery: 2 addresses where peers may be, which is the limit; 7 more are left out; kept what was known \
-             of app. (AAAA: refused), n0 (no address is published), n1 (no address is published) and 3 more names",
+            "discovery: 2 addresses where peers may be, which is the limit; 7 more are left out; kept what \
+             was known of app. (AAAA: refused), n0 (no address is published), n1 (no address is published) \
+             and 3 more names",
         );
     }
 

@@ -1,16 +1,18 @@
 //! Finds addresses where peers may be: a headless Service's DNS name, and peers given one by one.
 //!
-//! What it finds are candidates to dial, never a proof of life or death (spec, "Membership"). It keeps three
-//! outcomes of a look-up apart, because they mean different things: addresses were found; the name server says that
-//! nobody is published; nobody could say. Only an answer that names addresses ever replaces what a name stood for.
+//! What it finds are candidates to dial, never a proof that a process runs or has ended.
+//! It keeps three outcomes of a look-up apart, because they mean different things: addresses were found; the
+//! name server says that none is published; no name server gave an answer. Only an answer that names
+//! addresses ever replaces what a name stood for.
 //!
-//! getaddrinfo has no timeout: it blocks for 5 to 20 s when a name server is silent. So all look-ups run on one
-//! thread of their own, one at a time; whoever waits for a report is never blocked, and [`Discovery::stop`] leaves a
-//! blocked look-up behind.
+//! getaddrinfo has no timeout: it blocks for 5 to 20 s when a name server is silent. So all look-ups run on
+//! one thread of their own, one at a time. A thread that waits for a report is never blocked, and
+//! [`Discovery::stop`] leaves a blocked look-up behind.
 //!
-//! Names are asked for exactly as they were given. With a trailing dot a name is absolute; without one it is relative
-//! to the search list of `/etc/resolv.conf`, which in a pod costs up to eight queries instead of two; and as each family
-//! is searched for by itself, it may end at another name than the other one. So prefer a trailing dot.
+//! Names are asked for exactly as they were given. With a trailing dot a name is absolute. Without one it is
+//! relative to the search list of `/etc/resolv.conf`, which in a pod costs up to eight queries instead of
+//! two. As each family is searched for by itself, it may end at another name than the other one. So prefer a
+//! trailing dot.
 
 mod lookup;
 mod lookup_log;
@@ -25,8 +27,8 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How far the time between two look-ups is drawn away from the configured one, as a part of it, so that pods that
-/// were started together do not ask in step for ever.
+/// How far the time between two look-ups is drawn away from the configured one, as a part of it. So pods that
+/// start together do not ask in step for ever.
 const JITTER: f64 = 0.1;
 
 /// Where to look, and how often.
@@ -34,8 +36,8 @@ const JITTER: f64 = 0.1;
 pub struct Settings {
     /// The headless Service's name, exactly as it is asked for.
     pub service: Option<String>,
-    /// Peers given one by one: a host name or an IP address (IPv6 with or without brackets), and the port. May
-    /// include this process.
+    /// Peers given one by one: a host name or an IP address (IPv6 with or without brackets), and the port.
+    /// May include this process.
     pub peers: Vec<(String, u16)>,
     /// The port of peers found through [`service`](Settings::service).
     pub peer_port: u16,
@@ -64,12 +66,12 @@ struct Orders {
     stopped: bool,
 }
 
-/// Starts to look, at once, and tells `sink` the outcome of every look-up. `sink` is called on the discovery's
-/// thread: while it blocks, nothing is looked up. Until [`Discovery::alone`] says otherwise the process counts as
-/// alone, since nobody is known yet.
+/// Starts to look, at once, and tells `sink` the outcome of every look-up. `sink` is called on the
+/// discovery's thread: while it blocks, nothing is looked up. Until [`Discovery::alone`] says otherwise the
+/// process counts as alone, since no peer is known yet.
 ///
-/// Addresses given as such are reported right away, before the first name is asked for, so that a silent name server
-/// does not hold them back; later reports hold them together with what the names stand for.
+/// Addresses given as such are reported right away, before the first name is asked for, so that a silent name
+/// server does not hold them back. Later reports hold them together with what the names stand for.
 ///
 /// # Errors
 /// When the operating system refuses another thread; nothing was started then.
@@ -106,15 +108,15 @@ fn spawn_with(
             }
         }
     };
-    // The handle is dropped on purpose: nobody may ever wait for a thread that can be stuck in getaddrinfo.
+    // The handle is dropped on purpose: no thread may ever wait for one that can be stuck in getaddrinfo.
     std::thread::Builder::new().name("discovery".into()).spawn(run)?;
     Ok(discovery)
 }
 
 impl Discovery {
     /// Says whether this process knows no live peer. While it is alone it looks every
-    /// [`refresh_alone`](Settings::refresh_alone), counted from the end of the last look-up. Saying the same again
-    /// changes nothing.
+    /// [`refresh_alone`](Settings::refresh_alone), counted from the end of the last look-up. Saying the same
+    /// again changes nothing.
     pub fn alone(&self, alone: bool) {
         let mut orders = self.control.orders();
         if orders.alone != alone {
@@ -123,8 +125,8 @@ impl Discovery {
         }
     }
 
-    /// Ends it, and returns at once: a look-up under way is left behind, and its outcome dropped. A report that has
-    /// already begun may still reach the sink.
+    /// Ends it, and returns at once: a look-up under way is left behind, and its outcome dropped. A report
+    /// that has already begun may still reach the sink.
     pub fn stop(self) {}
 }
 
@@ -141,7 +143,8 @@ impl Control {
         self.orders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until the next look-up is due, with `alone` being free to change meanwhile. Returns whether to stop.
+    /// Waits until the next look-up is due, with `alone` being free to change meanwhile. Returns whether to
+    /// stop.
     fn wait_for_next(&self, settings: &Settings, ended: Instant) -> bool {
         let factor = jitter();
         let refresh = settings.refresh.mul_f64(factor);

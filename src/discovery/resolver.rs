@@ -4,15 +4,15 @@ use core::net::SocketAddr;
 use dns_lookup::{AddrFamily, AddrInfoHints, LookupError, LookupErrorKind, SockType};
 use std::collections::BTreeSet;
 
-/// getaddrinfo's "the name exists, but not in this address family" (`EAI_ADDRFAMILY`), the same number in glibc and
-/// musl. The crate has no kind for it.
+/// getaddrinfo's "the name exists, but not in this address family" (`EAI_ADDRFAMILY`), the same number in
+/// glibc and musl. The crate has no kind for it.
 const EAI_ADDRFAMILY: i32 = -9;
 
 /// What the crate puts before getaddrinfo's own words.
 const REASON_PREFIX: &str = "failed to lookup address information: ";
 
-/// The kind of address that is asked for. Each is a question of its own: asked together, the failure of one would
-/// spoil the answer to the other.
+/// The kind of address that is asked for. Each is a question of its own: asked together, the failure of one
+/// would spoil the answer to the other.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Family {
     /// A records.
@@ -41,7 +41,7 @@ pub enum Answer {
     Found(BTreeSet<SocketAddr>),
     /// The name server says that there is none.
     Empty,
-    /// Nobody could say; the reason, for people.
+    /// No name server gave an answer; the reason, for people.
     Unknown(String),
 }
 
@@ -66,7 +66,7 @@ pub fn system(name: &str, family: Family) -> Answer {
     if found.is_empty() { Answer::Empty } else { Answer::Found(found) }
 }
 
-/// "There is none" only where that was said; everything else means that nobody could say.
+/// "There is none" only where a name server said so; everything else means that none gave an answer.
 fn failed(error: LookupError) -> Answer {
     match error.kind() {
         LookupErrorKind::NoName | LookupErrorKind::NoData => Answer::Empty,

@@ -93,7 +93,7 @@ fn asks_one_question_at_a_time_and_is_stopped_while_one_blocks() {
     discovery.alone(true);
     discovery.stop();
     assert!(began.elapsed() < DEADLINE / 10);
-    // It comes back at last, and nobody hears of it: the sink is dropped unused.
+    // It comes back at last, and no report follows: the sink is dropped unused.
     answers.send(found(1)).unwrap();
     answers.send(found(2)).ok();
     assert_eq!(reports.recv_timeout(DEADLINE), Err(RecvTimeoutError::Disconnected));
@@ -104,7 +104,8 @@ fn is_stopped_while_it_waits_and_when_dropped() {
     let (sink, reports) = reports();
     let discovery = spawn_with(settings(NEVER, NEVER), |_: &str, _| Answer::Empty, sink).unwrap();
     reports.recv_timeout(DEADLINE).unwrap();
-    // Nothing shows from outside that it waits now. Without the pause the test would pass as well, and see less.
+    // Nothing shows from outside that it waits now. Without the pause the test would pass as well, and see
+    // less.
     std::thread::sleep(Duration::from_millis(50));
     drop(discovery);
     assert_eq!(reports.recv_timeout(DEADLINE), Err(RecvTimeoutError::Disconnected));

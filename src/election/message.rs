@@ -1,5 +1,6 @@
 //! What processes say to each other.
 
+use super::types::validate::{Bounded, LimitError};
 use super::{
     Ballot, ConfigVersion, Entry, Epoch, Flags, Incarnation, MembershipVersion, Peer, ProcessId,
     RecoveredState, VoteOutcome, VoterConfig,
@@ -24,147 +25,209 @@ pub struct Message {
     pub body: Body,
 }
 
-/// The algorithm's three messages (seed, "message types"), and those of the implementation notes.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Body {
-    /// To every process that outranks the sender: an election of this epoch is on.
-    Election,
-    /// To the sender of an Election that this process outranks: leave it to me.
-    Answer,
-    /// To every other process: the sender leads in this epoch.
-    Coordinator {
-        /// The leader's wall clock at its election, milliseconds since 1970.
-        elected_at_ms: u64,
-    },
-    /// From the leader: I lead in this epoch and am alive. At most 128 bytes in a frame, however many members.
-    Heartbeat {
-        /// Counts the rounds, for the round trip.
-        sequence: u32,
-        /// Which membership list the leader has.
-        membership: MembershipVersion,
-    },
-    /// To the leader: heard you.
-    HeartbeatAck {
-        /// That of the heartbeat.
-        sequence: u32,
-        /// Which membership list the follower has; an older one is answered with the list.
-        membership: MembershipVersion,
-    },
-    /// From the leader: the whole list.
-    Membership {
-        /// Its version.
-        version: MembershipVersion,
-        /// At most [`MEMBERS_MAX`](super::MEMBERS_MAX).
-        entries: Vec<Entry>,
-    },
-    /// From the leader: one member is new or changed (seed note 7).
-    Join {
-        /// The list's version with this change. A follower whose list is not the one before it asks for all of it
-        /// with its next acknowledgement.
-        version: MembershipVersion,
-        /// The member, and whether the leader holds it alive.
-        entry: Entry,
-    },
-    /// One member is gone (seed note 7). The leader says so with the list's new version. The member that goes says so
-    /// without one, to every process that it is connected with.
-    Leave {
-        /// The list's version with this change, from a leader.
-        version: Option<MembershipVersion>,
-        /// The member.
-        id: ProcessId,
-    },
-    /// A leader's farewell: it has stopped leading, durably, before this left.
-    Resign {
-        /// The next leader: it announces at once, without an election.
-        successor: Option<ProcessId>,
-        /// Whether the sender also leaves the cluster.
-        leaving: bool,
-    },
-    /// Asks for the receiver's leader and epoch ("Returning processes ask first.").
-    Ask,
-    /// The reply to [`Body::Ask`], and to any message of a lower epoch.
-    Tell {
-        /// The leader that the sender follows, or the sender itself.
-        leader: Option<Incumbent>,
-        /// The members that the sender knows, at most [`MEMBERS_MAX`](super::MEMBERS_MAX).
-        entries: Vec<Entry>,
-    },
-    /// `majority`: a candidate asks a voter.
-    VoteRequest(VoteRequest),
-    /// `majority`: the reply. It repeats the ballot, so that it is never taken for the reply to another request.
-    Vote {
-        /// The request's.
-        ballot: Ballot,
-        /// What the voter says.
-        outcome: VoteOutcome,
-        /// The configuration that the voter stores, where that is later than the request's (clause 24).
-        config: Option<VoterConfig>,
-    },
-    /// `majority`: the leader's heartbeat, which asks for another lease (clause 16). At most 128 bytes in a frame.
-    Renew {
-        /// Counts the rounds.
-        sequence: u32,
-        /// Which membership list the leader has.
-        membership: MembershipVersion,
-        /// How long it wants the promise to last, from receipt, in milliseconds; at most the configuration's lease.
-        lease_ms: u32,
-        /// Which configuration the leader uses.
-        config: ConfigVersion,
-    },
-    /// `majority`: to the leader: the round was heard, and perhaps acknowledged.
-    Renewed {
-        /// That of the heartbeat.
-        sequence: u32,
-        /// Which membership list the follower has.
-        membership: MembershipVersion,
-        /// Whether this is an acknowledgement: epoch and configuration are stored, and the promise is made.
-        promised: bool,
-        /// Which configuration the follower stores.
-        config: ConfigVersion,
-        /// What the follower was started with.
-        flags: Flags,
-    },
-    /// `majority`: store and use this configuration.
-    Configuration {
-        /// Which.
-        config: VoterConfig,
-    },
-    /// `majority`: the sender has no record, or has not finished its first start, and asks what others know.
-    Recover {
-        /// Counts the sender's rounds of asking, so that it knows when an answer was given.
-        round: u32,
-        /// Which incarnation asks.
-        incarnation: Incarnation,
-    },
-    /// `majority`: the reply. Its message's epoch is the sender's.
-    Recovered {
-        /// That of the question.
-        round: u32,
-        /// That of the question: an answer to a former incarnation does not count.
-        incarnation: Incarnation,
-        /// What the sender knows from its record.
-        state: RecoveredState,
-        /// What the sender was started with: at a first start all have to agree.
-        flags: Flags,
-    },
-    /// `majority`: from the leader to a better process: find out whether a majority would vote for you (clause 28).
-    ProposeTransfer,
-    /// `majority`: the reply.
-    TransferReady {
-        /// Whether a majority would.
-        majority: bool,
-    },
+/// The one table of messages: what each says, its protocol, its number on the wire, its name, and its fields
+/// in order.
+///
+/// `$then` is the macro that makes something of it. A number is never reused, also not after its message is
+/// gone. The bounds of a field are those of its type (`Bounded` in `validate`).
+macro_rules! message_table {
+    ($then:ident) => {
+        $then! {
+            /// To every process that outranks the sender: an election of this epoch is on.
+            Classic 16 "election" Election;
+            /// To the sender of an Election that this process outranks: this process takes over.
+            Classic 17 "answer" Answer;
+            /// To every other process: the sender leads in this epoch.
+            Both 18 "coordinator" Coordinator {
+                /// The leader's wall clock at its election, milliseconds since 1970.
+                elected_at_ms: u64,
+            };
+            /// From the leader: I lead in this epoch and am alive. At most 128 bytes in a frame, however many
+            /// members.
+            Classic 19 "heartbeat" Heartbeat {
+                /// Counts the rounds, for the round trip.
+                sequence: u32,
+            };
+            /// To the leader: heard you.
+            Classic 20 "heartbeat_ack" HeartbeatAck {
+                /// That of the heartbeat.
+                sequence: u32,
+                /// Which membership list the follower has; an older one is answered with the list.
+                membership: MembershipVersion,
+            };
+            /// From the leader: the whole list.
+            Both 21 "membership" Membership {
+                /// Its version.
+                version: MembershipVersion,
+                /// At most [`MEMBERS_MAX`](super::MEMBERS_MAX).
+                entries: Vec<Entry>,
+            };
+            /// From the leader: one member is new or changed (seed note 7).
+            Both 22 "join" Join {
+                /// The list's version with this change. A follower whose list has not the version before it
+                /// asks for the whole list with its next acknowledgement.
+                version: MembershipVersion,
+                /// The member, and whether the leader holds it alive.
+                entry: Entry,
+            };
+            /// One member is gone (seed note 7). The leader says so with the list's new version. The leaving
+            /// member says so without a version, to every process that it is connected with.
+            Both 23 "leave" Leave {
+                /// The list's version with this change, from a leader.
+                version: Option<MembershipVersion>,
+                /// The member.
+                id: ProcessId,
+            };
+            /// A leader's resignation: it has stopped leading, durably, before this left.
+            Both 24 "resign" Resign {
+                /// The next leader: it announces at once, without an election.
+                successor: Option<ProcessId>,
+                /// Whether the sender also leaves the cluster.
+                leaving: bool,
+            };
+            /// Asks for the receiver's leader and epoch ("Returning processes ask first.").
+            Both 25 "leader_query" LeaderQuery;
+            /// The reply to [`Body::LeaderQuery`], and to any message of a lower epoch.
+            Both 26 "leader_info" LeaderInfo {
+                /// The leader that the sender follows, or the sender itself.
+                leader: Option<Incumbent>,
+                /// The members that the sender knows, at most [`MEMBERS_MAX`](super::MEMBERS_MAX).
+                entries: Vec<Entry>,
+            };
+            /// A candidate asks a voter.
+            Majority 37 "vote_request" VoteRequest {
+                /// What it asks for, and what it says of itself.
+                request: VoteRequest,
+            };
+            /// The reply. It repeats the ballot, so that it is never taken for the reply to another request.
+            Majority 38 "vote" Vote {
+                /// The request's.
+                ballot: Ballot,
+                /// What the voter says.
+                outcome: VoteOutcome,
+                /// The configuration that the voter stores, where that is later than the request's (clause
+                /// 24).
+                config: Option<VoterConfig>,
+            };
+            /// The leader's heartbeat, which asks for another lease (clause 16). At most 128 bytes in a
+            /// frame.
+            Majority 39 "renew" Renew {
+                /// Counts the rounds.
+                sequence: u32,
+                /// How long it wants the promise to last, from receipt, in milliseconds; at most the
+                /// configuration's lease.
+                lease_ms: u32,
+                /// Which configuration the leader uses.
+                config: ConfigVersion,
+            };
+            /// To the leader: the round was heard, and perhaps acknowledged.
+            Majority 40 "renewed" Renewed {
+                /// That of the heartbeat.
+                sequence: u32,
+                /// Which membership list the follower has.
+                membership: MembershipVersion,
+                /// Whether this is an acknowledgement: epoch and configuration are stored, and the promise is
+                /// made.
+                promised: bool,
+                /// Which configuration the follower stores.
+                config: ConfigVersion,
+                /// What the follower was started with.
+                flags: Flags,
+            };
+            /// Store and use this configuration.
+            Majority 41 "configuration" Configuration {
+                /// Which.
+                config: VoterConfig,
+            };
+            /// The sender has no record, or has not finished its first start, and asks what others know.
+            Majority 33 "recover" Recover {
+                /// Counts the sender's rounds of asking, so that it knows when an answer was given.
+                round: u32,
+                /// Which incarnation asks.
+                incarnation: Incarnation,
+            };
+            /// The reply. Its message's epoch is the sender's.
+            Majority 42 "recovered" Recovered {
+                /// That of the question.
+                round: u32,
+                /// That of the question: an answer to a former incarnation does not count.
+                incarnation: Incarnation,
+                /// What the sender knows from its record.
+                state: RecoveredState,
+                /// What the sender was started with: at a first start all have to agree.
+                flags: Flags,
+            };
+            /// From the leader to a better process: find out whether a majority would vote for you (clause
+            /// 28).
+            Majority 35 "propose_transfer" ProposeTransfer;
+            /// The reply.
+            Majority 36 "transfer_ready" TransferReady {
+                /// Whether a majority would.
+                majority: bool,
+            };
+        }
+    };
+}
+pub(crate) use message_table;
+
+/// Which processes have a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Protocols {
+    Both,
+    Classic,
+    Majority,
 }
 
+macro_rules! declare {
+    ($($(#[$doc:meta])* $protocol:ident $number:literal $name:literal $variant:ident
+        $({ $($(#[$field_doc:meta])* $field:ident: $type:ty,)* })?;)*) => {
+        /// What a message says. The table of messages in this file has all of them.
+        #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+        pub enum Body {
+            $($(#[$doc])* $variant $({ $($(#[$field_doc])* $field: $type,)* })?,)*
+        }
+
+        impl Body {
+            /// All names that [`Body::name`] gives, so that what counts by name can begin with all of them.
+            pub const NAMES: [&'static str; [$($name),*].len()] = [$($name),*];
+
+            /// The message's name in logs, metrics and traces.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Body::$variant { .. } => $name,)*
+                }
+            }
+
+            /// Which processes have it.
+            pub(super) fn protocols(&self) -> Protocols {
+                match self {
+                    $(Body::$variant { .. } => Protocols::$protocol,)*
+                }
+            }
+
+            /// Whether every field is within its limits.
+            pub(super) fn check(&self) -> Result<(), LimitError> {
+                match self {
+                    $(Body::$variant { $($($field,)*)? } => {
+                        $($($field.check()?;)*)?
+                        Ok(())
+                    })*
+                }
+            }
+        }
+    };
+}
+message_table!(declare);
+
 /// What a candidate sends to each voter.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
 pub struct VoteRequest {
     /// What it asks for.
     pub ballot: Ballot,
-    /// Whether it may still win, as far as it knows (the contest rule, clause 25).
+    /// Whether it may still win, as far as it knows (the candidacy rule, clause 25).
     pub contender: bool,
-    /// The leader's epoch, if that leader wants to hand over to the candidate: a pre-vote then does not look at ranks, nor
-    /// at the promise to that leader.
+    /// The leader's epoch, if that leader wants to transfer leadership to the candidate. A pre-vote then
+    /// looks neither at ranks nor at the promise to that leader.
     pub transfer: Option<Epoch>,
     /// The candidate's configuration: a majority of its voters elects.
     pub config: VoterConfig,
@@ -174,82 +237,11 @@ impl Body {
     /// The highest epoch in what it says.
     pub(super) fn highest_epoch(&self) -> Epoch {
         match self {
-            Body::VoteRequest(request) => request.ballot.epoch.max(request.config.version.epoch),
+            Body::VoteRequest { request } => request.ballot.epoch.max(request.config.version.epoch),
             Body::Vote { config: Some(config), .. }
             | Body::Configuration { config }
             | Body::Recovered { state: RecoveredState::Founded(config), .. } => config.version.epoch,
             _ => Epoch::ZERO,
-        }
-    }
-
-    /// All names that [`Body::name`] gives, so that what counts by name can begin with all of them.
-    pub const NAMES: [&'static str; 20] = [
-        "election",
-        "answer",
-        "coordinator",
-        "heartbeat",
-        "heartbeat_ack",
-        "membership",
-        "join",
-        "leave",
-        "resign",
-        "ask",
-        "tell",
-        "vote_request",
-        "vote",
-        "renew",
-        "renewed",
-        "configuration",
-        "recover",
-        "recovered",
-        "propose_transfer",
-        "transfer_ready",
-    ];
-
-    /// Whether only `classic` has it.
-    pub(super) fn of_classic(&self) -> bool {
-        matches!(self, Body::Election | Body::Answer | Body::Heartbeat { .. } | Body::HeartbeatAck { .. })
-    }
-
-    /// Whether only `majority` has it.
-    pub(super) fn of_majority(&self) -> bool {
-        matches!(
-            self,
-            Body::VoteRequest(_)
-                | Body::Vote { .. }
-                | Body::Renew { .. }
-                | Body::Renewed { .. }
-                | Body::Configuration { .. }
-                | Body::Recover { .. }
-                | Body::Recovered { .. }
-                | Body::ProposeTransfer
-                | Body::TransferReady { .. }
-        )
-    }
-
-    /// The message's name in logs, metrics and traces.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Body::Election => "election",
-            Body::Answer => "answer",
-            Body::Coordinator { .. } => "coordinator",
-            Body::Heartbeat { .. } => "heartbeat",
-            Body::HeartbeatAck { .. } => "heartbeat_ack",
-            Body::Membership { .. } => "membership",
-            Body::Join { .. } => "join",
-            Body::Leave { .. } => "leave",
-            Body::Resign { .. } => "resign",
-            Body::Ask => "ask",
-            Body::Tell { .. } => "tell",
-            Body::VoteRequest(_) => "vote_request",
-            Body::Vote { .. } => "vote",
-            Body::Renew { .. } => "renew",
-            Body::Renewed { .. } => "renewed",
-            Body::Configuration { .. } => "configuration",
-            Body::Recover { .. } => "recover",
-            Body::Recovered { .. } => "recovered",
-            Body::ProposeTransfer => "propose_transfer",
-            Body::TransferReady { .. } => "transfer_ready",
         }
     }
 }

@@ -152,7 +152,7 @@ pub(super) struct MembersBody<'a> {
     voters: Option<VotersBody<'a>>,
 }
 
-/// What `majority` adds to the list: who votes; none: this process does not know yet.
+/// What `majority` adds to the list: the voters; none: this process does not know them yet.
 #[derive(Serialize)]
 struct VotersBody<'a> {
     voters: Option<ConfigBody<'a>>,
@@ -187,7 +187,7 @@ impl<'a> MembersBody<'a> {
     }
 }
 
-/// Whom this process holds to be the leader at the moment of asking. All answers go by this.
+/// The process that this one holds to be the leader at the moment of asking. All answers go by this.
 pub(super) fn leader(snapshot: &Snapshot) -> Option<&Incumbent> {
     snapshot.view.leader(snapshot.now, snapshot.turned)
 }
@@ -197,8 +197,9 @@ pub(super) fn leads(snapshot: &Snapshot) -> bool {
     snapshot.view.leads(snapshot.now, snapshot.turned)
 }
 
-/// What is left of the lease that the answer goes by: this process's own where it leads, else what it promised. Rounded
-/// down: nobody may count on a part of a millisecond that is not there. None in `classic`, which has no lease.
+/// What is left of the lease that the answer goes by: this process's own where it leads, else what it
+/// promised. Rounded down: a client must not count on a part of a millisecond that is not there. None in
+/// `classic`, which has no lease.
 fn valid_for_ms(snapshot: &Snapshot) -> Option<u64> {
     snapshot.view.valid_until.map(|until| whole_ms(until.since(snapshot.now)))
 }
@@ -212,8 +213,8 @@ fn whole_ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A wall clock's time as RFC 3339 in UTC with milliseconds. It came from another process, so it may be anything; none
-/// when there is no such date.
+/// A wall clock's time as RFC 3339 in UTC with milliseconds. It came from another process, so it may be
+/// anything; none when there is no such date.
 fn wall_time(ms: u64) -> Option<String> {
     (ms < WALL_MS_END)
         .then(|| humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(ms)).to_string())

@@ -1,8 +1,9 @@
-//! The status API: who leads, over HTTP, as a pure function of a snapshot.
+//! The status API: the leader and the members, over HTTP, as a pure function of a snapshot.
 //!
-//! A [`net::Listener`](crate::net::Listener) owns the connections, and [`request`] reads requests with httparse;
-//! [`routes`] turns a request and a [`Source`] into a response; `response` has tiny_http encode it. tiny_http never sees a
-//! connection: its own listener can be brought down by one request. No request here has a body or changes anything.
+//! A [`net::Listener`](crate::net::Listener) owns the connections, and [`request`] reads requests with
+//! httparse. [`routes`] turns a request and a [`Source`] into a response; `response` has tiny_http encode it.
+//! tiny_http never sees a connection: its own listener can be brought down by one request. No request here
+//! has a body or changes anything.
 
 mod json;
 mod readiness;
@@ -12,6 +13,7 @@ pub mod routes;
 
 use crate::election::{Moment, View};
 use crate::net::{Limits, Listener, Service, Step};
+use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -19,8 +21,9 @@ use std::time::Duration;
 
 pub use request::{HEAD_BYTES_MAX, HEADERS_MAX, Request};
 
-/// What the status port allows: 256 connections, heads of [`HEAD_BYTES_MAX`] that arrive within 5 s, replies that are
-/// taken within 5 s, and a silence of 75 s between two requests (scrapers come every 60 s at the slowest).
+/// What the status port allows: 256 connections, and heads of [`HEAD_BYTES_MAX`] that arrive within 5 s. A
+/// client has to take a reply within 5 s. Two requests may be 75 s apart (scrapers come every 60 s at the
+/// slowest).
 pub const LIMITS: Limits = Limits {
     connections_max: 256,
     receive_bytes_max: HEAD_BYTES_MAX,
@@ -46,7 +49,7 @@ pub struct Snapshot {
     pub now: Moment,
     /// When the driver last turned; long ago, if the host was suspended since.
     pub turned: Moment,
-    /// Whether the process is well, else what is wrong, for `/healthz`.
+    /// Whether the process is healthy, else what is wrong, for `/healthz`.
     pub health: Result<(), String>,
 }
 
@@ -88,7 +91,10 @@ struct Api<S> {
 }
 
 impl<S: Source> Service for Api<S> {
-    fn received(&mut self, received: &[u8], _: SocketAddr) -> Step {
+    /// No connection is taken over.
+    type Admitted = Infallible;
+
+    fn received(&mut self, received: &[u8], _: SocketAddr) -> Step<Infallible> {
         match request::parse(received) {
             Ok(None) => Step::Wait,
             Ok(Some((request, consumed))) => Step::Reply {
@@ -105,7 +111,7 @@ impl<S: Source> Service for Api<S> {
     }
 
     fn overdue(&mut self, received: &[u8], _: SocketAddr) -> Option<Vec<u8>> {
-        // Who has not begun a request has none that could be late.
+        // A client that has not begun a request has none that could be late.
         let begun = received.iter().any(|byte| !matches!(byte, b'\r' | b'\n'));
         begun.then(|| {
             let message = "the request did not arrive in time; send its head at once, ended by an empty line";
@@ -118,7 +124,7 @@ impl<S: Source> Service for Api<S> {
         Some(response::encode_last(routes::error(refusal.status, &refusal.message)))
     }
 
-    fn detached(&mut self, _: TcpStream, _: SocketAddr, _: Vec<u8>) {
-        // No step above detaches. Dropping the stream closes it.
+    fn detached(&mut self, _: TcpStream, _: SocketAddr, _: Vec<u8>, admitted: Infallible) {
+        match admitted {}
     }
 }

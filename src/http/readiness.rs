@@ -1,22 +1,22 @@
-//! Why a process is not ready: a line for the one who looks at a pod that does not become ready.
+//! Why a process is not ready: a line for an operator whose pod does not become ready.
 
 use super::Snapshot;
 use crate::election::{NotReady, Role, State, View, Voting};
 
-/// What is missing, and in `majority` whom this process waits for.
+/// What is missing, and in `majority` which voters this process waits for.
 pub(super) fn why_not_ready(snapshot: &Snapshot) -> String {
     let view = &snapshot.view;
     let silent = snapshot.now.since(snapshot.turned);
     if silent > view.answer_ttl {
         return format!(
-            "the driver has not turned for {} ms (at most {} ms): this process was paused or gets no CPU time, and asks \
-             its peers before it answers",
+            "the driver has not turned for {} ms (at most {} ms): this process was paused or gets no CPU \
+             time, and asks its peers before it answers",
             silent.as_millis(),
             view.answer_ttl.as_millis(),
         );
     }
     if view.role == Role::Leaving {
-        return "it has said farewell and is about to end".to_owned();
+        return "it has resigned and is about to end".to_owned();
     }
     if let Some(not_ready) = view.voting.as_ref().and_then(|voting| voting.not_ready.as_ref()) {
         return no_vote_yet(not_ready, snapshot);
@@ -46,8 +46,8 @@ fn no_vote_yet(not_ready: &NotReady, snapshot: &Snapshot) -> String {
                 ),
             };
             format!(
-                "this voter has no record of its votes (a first start, or a lost disk), and asks the other voters what it \
-                 may have forgotten; it waits for {}{differ}",
+                "this voter has no record of its votes (a first start, or a lost disk), and asks the other \
+                 voters what it may have forgotten; it waits for {}{differ}",
                 listed(missing)
             )
         }
@@ -56,7 +56,8 @@ fn no_vote_yet(not_ready: &NotReady, snapshot: &Snapshot) -> String {
             listed(missing)
         ),
         NotReady::Grace { until } => format!(
-            "this voter was restarted and may have forgotten a promise: it votes in {} ms, or once it hears from a leader",
+            "this voter was restarted and may have forgotten a promise: it votes in {} ms, or once it hears \
+             from a leader",
             until.since(snapshot.now).as_millis()
         ),
     }

@@ -22,8 +22,8 @@ pub struct Request<'a> {
     pub keep_alive: bool,
 }
 
-/// Why a request is refused before it is looked at. The connection ends with it: where the next request would begin
-/// is not known.
+/// Why a request is refused before it is looked at. The connection ends with it: where the next request would
+/// begin is not known.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
     /// The reply's status.
@@ -104,8 +104,8 @@ fn read_headers(headers: &[httparse::Header<'_>], minor: u8) -> Result<Connectio
     Ok(connection)
 }
 
-/// Path and query of a target: `/path?query`, the same behind `http://host`, or the `*` of OPTIONS. A CONNECT asks for
-/// `host:port`, which is passed on as a path: there is none such.
+/// Path and query of a target: `/path?query`, the same behind `http://host`, or the `*` of OPTIONS. A CONNECT
+/// asks for `host:port`, which is passed on as a path: there is none such.
 fn split_target<'a>(target: &'a str, method: &Method) -> Option<(&'a str, Option<&'a str>)> {
     let target = if target.starts_with('/')
         || *method == Method::Connect
@@ -175,7 +175,8 @@ mod tests {
             ("HEAD / HTTP/1.1", host, Method::Head, "/", None, true),
             ("OPTIONS * HTTP/1.1", host, Method::Options, "*", None, true),
             ("CONNECT a:80 HTTP/1.1", host, Method::Connect, "a:80", None, true),
-            ("GET /is-leader?standby=204 HTTP/1.1", host, Method::Get, "/is-leader", Some("standby=204"), true),
+            ("GET /is-leader?standby=204 HTTP/1.1", host,
+                Method::Get, "/is-leader", Some("standby=204"), true),
             ("GET /a?b?c HTTP/1.1", host, Method::Get, "/a", Some("b?c"), true),
             ("GET http://a:1/leader?x HTTP/1.1", host, Method::Get, "/leader", Some("x"), true),
             ("GET HTTPS://a HTTP/1.1", host, Method::Get, "/", None, true),
@@ -186,7 +187,8 @@ mod tests {
             ("GET / HTTP/1.0", "", Method::Get, "/", None, false),
             ("GET / HTTP/1.0", "Connection: Keep-Alive\r\n", Method::Get, "/", None, true),
             ("GET / HTTP/1.0", "Connection: keep-alive, close\r\n", Method::Get, "/", None, false),
-            ("POST /leader HTTP/1.1", "Host: a\r\nContent-Length: 0\r\n", Method::Post, "/leader", None, true),
+            ("POST /leader HTTP/1.1", "Host: a\r\nContent-Length: 0\r\n",
+                Method::Post, "/leader", None, true),
             ("GET / HTTP/1.1", "Host: a\r\nExpect: 100-continue\r\n", Method::Get, "/", None, true),
         ];
         for (line, headers, method, path, query, keep_alive) in table {

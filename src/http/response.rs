@@ -28,7 +28,8 @@ fn print(response: Response, without_body: bool, connection: Option<&str>) -> Ve
     // Never in chunks: every length is known, and HTTP/1.0 has no chunks.
     let response = response.with_chunked_threshold(usize::MAX);
     let mut bytes = Vec::with_capacity(HEAD_BYTES + response.data_length().unwrap_or(0));
-    // Writing to a Vec cannot fail, nor can reading from one; if it did, the client would see a cut-off reply.
+    // Writing to a Vec cannot fail, nor can reading from one; if it did, the client would see a cut-off
+    // reply.
     let _ = response.raw_print(&mut bytes, HTTPVersion(1, 1), &[], without_body, None);
     const EMPTY: &[u8] = b"Content-Length: 0\r\n\r\n";
     if status == 204 && bytes.ends_with(EMPTY) {

@@ -1,6 +1,7 @@
 //! The paths of the status API: a request and a source in, a response out.
 //!
-//! Whether anybody leads is computed from the snapshot's view, its moment and the driver's last turn, each time.
+//! Each answer computes anew whether there is a leader, from the snapshot's view, its moment and the driver's
+//! last turn.
 
 use super::Source;
 use super::json::{
@@ -66,8 +67,8 @@ fn options() -> Response {
     response(204, JSON, Vec::new()).with_header(header("Allow", ALLOW))
 }
 
-/// The leader's name, for clients of the classic leader-elector sidecar. Without a leader the name is empty, and the
-/// status says so to those who only look at that.
+/// The leader's name, for clients of the classic leader-elector sidecar. Without a leader the name is empty,
+/// and the status says so to clients that only look at that.
 fn get_name(_: &Request<'_>, source: &dyn Source) -> Response {
     let snapshot = source.snapshot();
     match leader(&snapshot) {
@@ -163,11 +164,12 @@ fn decode(text: &str) -> Option<String> {
 fn json(status: u16, body: &impl Serialize) -> Response {
     match serde_json::to_vec(body) {
         Ok(mut body) => {
-            // For the prompt of whoever asked with curl.
+            // So that a shell prompt after curl begins on a new line.
             body.push(b'\n');
             response(status, JSON, body)
         }
-        // Only a map with keys that are not text can fail, and no body here has one; a status is right in any case.
+        // Only a map with keys that are not text can fail, and no body here has one; a status is right in any
+        // case.
         Err(_) => response(500, JSON, Vec::new()),
     }
 }
@@ -181,7 +183,8 @@ fn response(status: u16, content_type: &'static str, body: Vec<u8>) -> Response 
     Response::new(StatusCode(status), headers, Cursor::new(body), Some(length), None)
 }
 
-/// A header. Both parts are of this program, never of a request or a peer: tiny_http does not reject line breaks.
+/// A header. Both parts are of this program, never of a request or a peer: tiny_http does not reject line
+/// breaks.
 fn header(name: &'static str, value: &'static str) -> Header {
     // ASCII literals without white space in the name, all of which the tests go through.
     #[allow(clippy::expect_used)]

@@ -1,7 +1,8 @@
 //! Writes a tree as YAML that every reader understands alike, or as JSON.
 //!
-//! Written by hand, because an emitter that takes values would decide what an unquoted `yes` or `0123` means; this one
-//! writes what stood there. What it has written is read again and compared before anybody sees it (`super::transform`).
+//! Written by hand, because an emitter that takes values would decide what an unquoted `yes` or `0123` means;
+//! this one writes what stood there. What it has written is read again and compared before it is printed
+//! (`super::transform`).
 
 use super::tree::{Node, Scalar, is_word};
 
@@ -124,7 +125,8 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// The tree as JSON with a line break at its end, for a document that was JSON: its unquoted scalars are JSON's.
+/// The tree as JSON with a line break at its end, for a document that was JSON: its unquoted scalars are
+/// JSON's.
 pub fn json(node: &Node) -> String {
     let mut out = String::new();
     json_value(&mut out, node, 0);

@@ -1,7 +1,8 @@
 //! `bellwether inject`: manifests in, the same with the sidecar out.
 //!
-//! `stream` splits the input into documents, `tree` is what a document holds, `rules` says what cannot be injected,
-//! `sidecar` is what is put in, `plan` decides, `emit` writes what is changed. All else is copied byte for byte.
+//! `stream` splits the input into documents, and `tree` is what a document holds. `rules` says what cannot be
+//! injected, `sidecar` is what is put in, `plan` decides, and `emit` writes what is changed. All else is
+//! copied byte for byte.
 
 mod emit;
 mod plan;
@@ -58,8 +59,8 @@ enum Trouble {
     Strict,
     /// What was to be written would not have been read as what was meant.
     #[error(
-        "nothing was written: what would have been does not read as what was meant, which is a fault of bellwether; \
-         please report it with the input"
+        "nothing was written: what would have been does not read as what was meant, which is a fault of \
+         bellwether; please report it with the input"
     )]
     Unfaithful,
     /// The result could not be written.

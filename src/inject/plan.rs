@@ -52,7 +52,7 @@ struct Planner<'a> {
     args: &'a InjectArgs,
     /// The Services of the stream.
     services: BTreeMap<Key, (Place, &'a Node)>,
-    /// Those that are needed, and by whom.
+    /// The Services that are needed, each with the workload that needs it.
     needed: BTreeMap<Key, String>,
     plan: Plan,
 }
@@ -175,8 +175,8 @@ impl Planner<'_> {
         let service = (namespace, format!("{name}{}", sidecar::SERVICE_SUFFIX));
         let at = if service.0.is_empty() { String::new() } else { format!(" -n {}", service.0) };
         self.plan.remarks.push(Remark::Note(format!(
-            "{kind}/{name}: if its headless Service is in a cluster, it stays there; once the pods have been replaced: \
-             kubectl delete service{at} {}",
+            "{kind}/{name}: if its headless Service is in a cluster, it stays there; once the pods have been \
+             replaced: kubectl delete service{at} {}",
             service.1
         )));
         let ours = |found: &Node| sidecar::injected_for(found) == Some(&format!("{kind}/{name}"));
@@ -194,23 +194,24 @@ impl Planner<'_> {
         let owner = facts.owner();
         if !sidecar::votes(workload) {
             self.plan.remarks.push(Remark::Note(format!(
-                "{owner}: if its pods run already, stop them all before this is applied (kubectl scale statefulset {} \
-                 --replicas=0): in a rolling update the first new pod would wait for a majority of new ones, and they \
-                 for it",
+                "{owner}: if its pods run already, stop them all before this is applied (kubectl scale \
+                 statefulset {} --replicas=0): in a rolling update the first new pod would wait for a \
+                 majority of new ones, and they for it",
                 facts.name
             )));
         }
         let note = match &self.args.state_claim {
             None => format!(
-                "{owner}: the voters' records are in an emptyDir each, and go with their pods; when all pods are deleted \
-                 at once, epochs begin anew (--state-claim keeps them)"
+                "{owner}: the voters' records are in an emptyDir each, and go with their pods; when all pods \
+                 are deleted at once, epochs begin anew (--state-claim keeps them)"
             ),
             Some(claim)
                 if workload.is_absent(&["spec", "template", "spec", "securityContext", "fsGroup"]) =>
             {
                 format!(
-                    "{owner}: its pods have no securityContext.fsGroup, so the volume of {claim} may not be writable for the \
-                 sidecar, which runs as 65532; set fsGroup: 65532, or another group that the application has"
+                    "{owner}: its pods have no securityContext.fsGroup, so the volume of {claim} may not be \
+                 writable for the sidecar, which runs as 65532; set fsGroup: 65532, or another group that \
+                 the application has"
                 )
             }
             Some(_) => return,

@@ -1,4 +1,5 @@
-//! Which workloads can be injected, and why others cannot: each refusal says what is in the way and how to mend it.
+//! Which workloads can be injected, and why others cannot: each refusal says what is in the way and how to
+//! mend it.
 
 use super::sidecar::{
     CONTAINER, CONTAINERS, Facts, INIT_CONTAINERS, POD, PORTS, SERVICE_SUFFIX, VOLUME, VOLUMES, is_injected,
@@ -20,8 +21,9 @@ pub enum Refusal {
     #[error("it has no metadata.name; give it one, since its headless Service is named after it")]
     NoName,
     #[error(
-        "its headless Service would be called {name:?}, which no Service can be: at most {SERVICE_BYTES_MAX} characters, \
-         lower-case letters, digits and hyphens, the first one a letter; rename it, to at most {} characters",
+        "its headless Service would be called {name:?}, which no Service can be: at most {SERVICE_BYTES_MAX} \
+         characters, lower-case letters, digits and hyphens, the first one a letter; rename it, to at most \
+         {} characters",
         SERVICE_BYTES_MAX - SERVICE_SUFFIX.len()
     )]
     BadName { name: String },
@@ -30,76 +32,78 @@ pub enum Refusal {
     #[error("{0} is not what belongs there; correct it")]
     Malformed(&'static str),
     #[error(
-        "it has no spec.selector.matchLabels, by which its headless Service selects the pods; write them, as apps/v1 \
-         wants it"
+        "it has no spec.selector.matchLabels, by which its headless Service selects the pods; write them, as \
+         apps/v1 wants it"
     )]
     NoSelector,
     #[error(
-        "its selector has matchExpressions, by which no Service can select pods; write matchLabels alone, or add the \
-         sidecar by hand"
+        "its selector has matchExpressions, by which no Service can select pods; write matchLabels alone, or \
+         add the sidecar by hand"
     )]
     Expressions,
     #[error(
-        "its pods are in the node's network (hostNetwork), where two of them on one node would want the same port, and \
-         everybody reaches the peer port; take hostNetwork out, or add the sidecar by hand with ports of your choice"
+        "its pods are in the node's network (hostNetwork), where two of them on one node would want the same \
+         port, and everybody reaches the peer port; take hostNetwork out, or add the sidecar by hand with \
+         ports of your choice"
     )]
     HostNetwork,
     #[error(
-        "its container {container:?} has port {port}, which the sidecar needs; give the container another port, or add \
-         the sidecar by hand with --listen and --http"
+        "its container {container:?} has port {port}, which the sidecar needs; give the container another \
+         port, or add the sidecar by hand with --listen and --http"
     )]
     Port { container: String, port: &'static str },
     #[error(
-        "it has a container that is called bellwether and was not put there by inject (there is no annotation \
-         bellwether/injected); take it out first, or leave it as it is"
+        "it has a container that is called bellwether and was not put there by inject (there is no \
+         annotation bellwether/injected); take it out first, or leave it as it is"
     )]
     Container,
     #[error("it has a volume that is called {VOLUME} and was not put there by inject; rename it")]
     Volume,
     #[error(
-        "--safety majority is for StatefulSets alone: the pods of a Deployment get new names, and no vote can be kept for \
-         them; write --safety classic, or make it a StatefulSet"
+        "--safety majority is for StatefulSets alone: the pods of a Deployment get new names, and no vote \
+         can be kept for them; write --safety classic, or make it a StatefulSet"
     )]
     MajorityOfDeployment,
     #[error(
-        "--safety majority needs an odd number of replicas, from 3 to {VOTERS_MAX}, which all vote, and spec.replicas is \
-         {0}; set it to 3 (or 5), or write --safety classic"
+        "--safety majority needs an odd number of replicas, from 3 to {VOTERS_MAX}, which all vote, and \
+         spec.replicas is {0}; set it to 3 (or 5), or write --safety classic"
     )]
     Replicas(String),
     #[error(
-        "--safety majority needs spec.podManagementPolicy: Parallel: one after another, the first pod would wait for a \
-         majority, and the others for the first to be ready; that field cannot be changed, so make the StatefulSet anew \
-         (kubectl delete statefulset {0}, wait until its pods are gone, then apply it with Parallel), or write --safety \
-         classic"
+        "--safety majority needs spec.podManagementPolicy: Parallel: one after another, the first pod would \
+         wait for a majority, and the others for the first to be ready; that field cannot be changed, so \
+         make the StatefulSet anew (kubectl delete statefulset {0}, wait until its pods are gone, then apply \
+         it with Parallel), or write --safety classic"
     )]
     OrderedReady(String),
     #[error(
-        "--state-claim {claim} names none of its volumeClaimTemplates ({known}); name one of them, or leave --state-claim \
-         out for an emptyDir"
+        "--state-claim {claim} names none of its volumeClaimTemplates ({known}); name one of them, or leave \
+         --state-claim out for an emptyDir"
     )]
     NoClaim { claim: String, known: String },
     #[error(
-        "it needs a headless Service {0}, and there is another one of that name which inject has not made for it; \
-         rename one of them"
+        "it needs a headless Service {0}, and there is another one of that name which inject has not made \
+         for it; rename one of them"
     )]
     ServiceTaken(String),
     #[error("its document has {0}, which cannot be written anew faithfully; write the document without it")]
     Unwritable(&'static str),
 }
 
-/// Why objects of this kind are never injected; none: nobody would expect it, or it can be.
+/// Why objects of this kind are never injected; none: it can be, or no user would expect it.
 pub fn never(kind: &str) -> Option<Refusal> {
     let why = match kind {
         "CronJob" | "Job" => {
-            "its pods end when their work is done, and an election is among processes that stay; run what must be alone \
-             as a Deployment or StatefulSet"
+            "its pods end when their work is done, and an election is among processes that stay; run what \
+             must be alone as a Deployment or StatefulSet"
         }
         "DaemonSet" => {
-            "it has a pod on every node, which are more members than an election should have; run what must be alone as a \
-             Deployment or StatefulSet beside it"
+            "it has a pod on every node, which are more members than an election should have; run what must \
+             be alone as a Deployment or StatefulSet beside it"
         }
         "Pod" | "ReplicaSet" | "ReplicationController" => {
-            "only a StatefulSet or Deployment can be injected; inject the one that it belongs to, or make it one"
+            "only a StatefulSet or Deployment can be injected; inject the one that it belongs to, or make it \
+             one"
         }
         "StatefulSetList" | "DeploymentList" => {
             "only a List can be read; write it as kubectl get -o yaml does, with kind: List"

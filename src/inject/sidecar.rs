@@ -13,11 +13,11 @@ pub const SERVICE_SUFFIX: &str = "-bellwether";
 pub const PORTS: [(&str, &str); 2] = [("status", "4040"), ("peer", "4041")];
 /// On a workload: the sidecar in it was put there by this program.
 const INJECTED: &str = "bellwether/injected";
-/// On a Service: whom it was made for.
+/// On a Service: the workload that it was made for.
 const INJECTED_FOR: &str = "bellwether/injected-for";
 /// Where the record is.
 const STATE_DIR: &str = "/state";
-/// The user that the sidecar runs as; nobody's.
+/// The user that the sidecar runs as; no account has this number.
 const USER: u32 = 65_532;
 
 pub const POD: [&str; 3] = ["spec", "template", "spec"];
@@ -56,7 +56,7 @@ impl Facts {
         format!("{}{SERVICE_SUFFIX}", self.name)
     }
 
-    /// What stands on the Service about whom it is for.
+    /// What the Service's annotation says about its workload.
     pub fn owner(&self) -> String {
         format!("{}/{}", self.kind.kind(), self.name)
     }
@@ -74,7 +74,7 @@ pub fn votes(workload: &Node) -> bool {
     ours.any(|container| container.items(&["args"]).contains(&Node::string("majority")))
 }
 
-/// Whom this Service was made for, if this program has made it.
+/// The workload that this Service was made for, if this program has made it.
 pub fn injected_for(service: &Node) -> Option<&str> {
     service.text_at(&[ANNOTATIONS[0], ANNOTATIONS[1], INJECTED_FOR])
 }
@@ -91,8 +91,8 @@ pub fn take_out(workload: &mut Node) {
     workload.remove_if_empty(&ANNOTATIONS);
 }
 
-/// Takes out what is the API server's, with which `kubectl apply` would ask for the version that was read, or apply what
-/// is only reported.
+/// Takes out what is the API server's, with which `kubectl apply` would ask for the version that was read, or
+/// apply what is only reported.
 pub fn take_out_servers(object: &mut Node) {
     for path in SERVERS {
         object.remove(path);
@@ -200,7 +200,8 @@ fn security() -> Node {
     ])
 }
 
-/// The headless Service of a workload, under a name of its own: the `serviceName` of a StatefulSet cannot be changed.
+/// The headless Service of a workload, under a name of its own: the `serviceName` of a StatefulSet cannot be
+/// changed.
 pub fn service(facts: &Facts) -> Node {
     let mut metadata = Node::map([("name", Node::string(facts.service_name()))]);
     if let Some(namespace) = &facts.namespace {

@@ -10,7 +10,8 @@ use std::ops::Range;
 pub const INPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// How deep lists and mappings may be in each other; a StatefulSet needs about 15.
 const DEPTH_MAX: usize = 64;
-/// How much all documents may be together once their aliases are written out: bytes of text, and this many for a node.
+/// How much all documents may be together once their aliases are written out: bytes of text, and this many
+/// for a node.
 const WEIGHT_MAX: usize = 128 * 1024 * 1024;
 const NODE_WEIGHT: usize = 32;
 
@@ -24,17 +25,19 @@ pub enum Unreadable {
     )]
     Twice { line: usize, column: usize, key: String },
     #[error(
-        "line {line}, column {column}: a list or mapping is a key here, which no manifest has; quote it if it is a text{}",
+        "line {line}, column {column}: a list or mapping is a key here, which no manifest has; quote it if \
+         it is a text{}",
         hint(.template)
     )]
     Key { line: usize, column: usize, template: bool },
     #[error(
-        "line {line}, column {column}: lists and mappings are more than {DEPTH_MAX} deep in each other; is this a manifest?"
+        "line {line}, column {column}: lists and mappings are more than {DEPTH_MAX} deep in each other; is \
+         this a manifest?"
     )]
     Deep { line: usize, column: usize },
     #[error(
-        "line {line}, column {column}: with its aliases written out, the input is more than {} MiB; write it without \
-         so many aliases, or in parts", WEIGHT_MAX / 1024 / 1024
+        "line {line}, column {column}: with its aliases written out, the input is more than {} MiB; write it \
+         without so many aliases, or in parts", WEIGHT_MAX / 1024 / 1024
     )]
     Heavy { line: usize, column: usize },
     #[error("line {line}, column {column}: an alias of what it is a part of; write it out")]
@@ -71,120 +74,10 @@ enum Open {
     Map(Vec<(Scalar, Node)>, HashSet<String>, Option<Scalar>),
 }
 
-/// Reads all of it.
-pub fn documents(text: &str) -> Result<Vec<Document>, Unreadable> {
-    Reader { text, template: text.contains("{{"), offset: Offset::new(text), weight: 0 }.read()
-}
-
-struct Reader<'a> {
-    text: &'a str,
-    template: bool,
-    offset: Offset<'a>,
-    weight: usize,
-}
-
-impl Reader<'_> {
-    fn read(mut self) -> Result<Vec<Document>, Unreadable> {
-        let mut documents = Vec::new();
-        let (mut marker, mut start, mut end): (_, Option<(usize, usize)>, _) = (None, None, 0);
-        let mut unwritable = None;
-        let mut open: Vec<(Open, usize)> = Vec::new();
-        let mut root = None;
-        let mut anchors: HashMap<usize, Node> = HashMap::new();
-        let mut parser = Parser::new_from_str(self.text);
-        while let Some(event) = parser.next_event() {
-            let (event, span) = event.map_err(|error| self.syntax(&error))?;
-            let at = position(span.start);
-            let node = match event {
-                Event::DocumentStart(explicit) => {
-                    marker = explicit.then(|| self.offset.of(span.start.index()));
-                    (start, end, unwritable, root) = (None, 0, None, None);
-                    continue;
-                }
-                Event::DocumentEnd => {
-                    let from = start.unwrap_or((self.offset.of(span.start.index()), at.0));
-                    documents.push(Document {
-                        root: root.take().unwrap_or(Node::literal("null")),
-                        line: from.1,
-                        marker,
-                        content: from.0..self.line_end(from.0, end),
-                        unwritable,
-                    });
-                    anchors.clear();
-                    continue;
-                }
-                Event::Nothing | Event::StreamStart | Event::StreamEnd => continue,
-                _ if start.is_none() => {
-                    start = Some((self.offset.of(span.start.index()), at.0));
-                    event
-                }
-                _ => event,
-            };
-            // A block list or mapping ends, without a character of its own, where the next thing begins.
-            if !span.is_empty() {
-                end = end.max(span.end.index());
-            }
-            let (node, anchor) = match node {
-                Event::Alias(id) => {
-                    let node = anchors.get(&id).cloned();
-                    let (line, column) = at;
-                    let node = node.ok_or(Unreadable::Circle { line, column })?;
-                    if open.len() + depth(&node) > DEPTH_MAX {
-                        return Err(Unreadable::Deep { line, column });
-                    }
-                    self.weigh(&node, at)?;
-                    (node, 0)
-                }
-                Event::Scalar(text, style, anchor, tag) => {
-                    unwritable = unwritable.or(odd_tag(tag.as_deref()));
-                    let scalar = match style {
-                        ScalarStyle::Plain => {
-                            let is_key = matches!(open.last(), Some((Open::Map(_, _, None), _)));
-                            match &*text {
-                                "<<" => unwritable = Some("a merge key (<<)"),
-                                // It ends the content of a document without a character that says so.
-                                "" if is_key => unwritable = Some("an empty key (?)"),
-                                _ => {}
-                            }
-                            Scalar::unquoted(&text)
-                        }
-                        _ => Scalar::Text(Cow::into_owned(text)),
-                    };
-                    let node = Node::Scalar(scalar);
-                    self.weigh(&node, at)?;
-                    (node, anchor)
-                }
-                Event::SequenceStart(anchor, tag) => {
-                    unwritable = unwritable.or(odd_tag(tag.as_deref()));
-                    self.open(&mut open, (Open::List(Vec::new()), anchor), at)?;
-                    continue;
-                }
-                Event::MappingStart(anchor, tag) => {
-                    unwritable = unwritable.or(odd_tag(tag.as_deref()));
-                    self.open(&mut open, (Open::Map(Vec::new(), HashSet::new(), None), anchor), at)?;
-                    continue;
-                }
-                _ => match open.pop() {
-                    Some((Open::List(items), anchor)) => (Node::List(items), anchor),
-                    Some((Open::Map(entries, ..), anchor)) => (Node::Map(entries), anchor),
-                    None => continue,
-                },
-            };
-            if anchor > 0 {
-                self.weigh(&node, at)?;
-                anchors.insert(anchor, node.clone());
-            }
-            match open.last_mut() {
-                None => root = Some(node),
-                Some((parent, _)) => self.add(parent, node, at)?,
-            }
-        }
-        Ok(documents)
-    }
-
-    /// Puts a node into what is open.
-    fn add(&self, parent: &mut Open, node: Node, (line, column): (usize, usize)) -> Result<(), Unreadable> {
-        match parent {
+impl Open {
+    /// Puts a node into it.
+    fn add(&mut self, node: Node, (line, column): (usize, usize), template: bool) -> Result<(), Unreadable> {
+        match self {
             Open::List(items) => items.push(node),
             Open::Map(entries, keys, key) => match (key.take(), node) {
                 (Some(key), value) => entries.push((key, value)),
@@ -194,24 +87,159 @@ impl Reader<'_> {
                     }
                     *key = Some(scalar);
                 }
-                (None, _) => return Err(Unreadable::Key { line, column, template: self.template }),
+                (None, _) => return Err(Unreadable::Key { line, column, template }),
             },
         }
         Ok(())
     }
+}
 
-    fn open(
-        &mut self,
-        open: &mut Vec<(Open, usize)>,
-        what: (Open, usize),
-        at: (usize, usize),
-    ) -> Result<(), Unreadable> {
+/// Reads all of it.
+pub fn documents(text: &str) -> Result<Vec<Document>, Unreadable> {
+    let template = text.contains("{{");
+    let (offset, draft) = (Offset::new(text), Draft::default());
+    Reader { text, template, offset, weight: 0, draft, open: Vec::new(), anchors: HashMap::new() }.read()
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    template: bool,
+    offset: Offset<'a>,
+    weight: usize,
+    draft: Draft,
+    /// The lists and mappings that are not at their ends, the innermost last, each with its anchor or 0.
+    open: Vec<(Open, usize)>,
+    /// What aliases of this document may stand for.
+    anchors: HashMap<usize, Node>,
+}
+
+/// A document that is not at its end.
+#[derive(Default)]
+struct Draft {
+    root: Option<Node>,
+    marker: Option<usize>,
+    /// Where its content begins: the offset, and the line.
+    start: Option<(usize, usize)>,
+    /// How many characters into the text its content ends, for all that was read.
+    end: usize,
+    unwritable: Option<&'static str>,
+}
+
+impl Reader<'_> {
+    fn read(mut self) -> Result<Vec<Document>, Unreadable> {
+        let mut documents = Vec::new();
+        let mut parser = Parser::new_from_str(self.text);
+        while let Some(event) = parser.next_event() {
+            let (event, span) = event.map_err(|error| self.syntax(&error))?;
+            let at = position(span.start);
+            match event {
+                Event::DocumentStart(explicit) => {
+                    let marker = explicit.then(|| self.offset.of(span.start.index()));
+                    self.draft = Draft { marker, ..Draft::default() };
+                    continue;
+                }
+                Event::DocumentEnd => {
+                    let here = (self.offset.of(span.start.index()), at.0);
+                    documents.push(self.finished(here));
+                    continue;
+                }
+                Event::Nothing | Event::StreamStart | Event::StreamEnd => continue,
+                _ => {}
+            }
+            if self.draft.start.is_none() {
+                self.draft.start = Some((self.offset.of(span.start.index()), at.0));
+            }
+            // A block list or mapping ends, without a character of its own, where the next thing begins.
+            if !span.is_empty() {
+                self.draft.end = self.draft.end.max(span.end.index());
+            }
+            self.content(event, at)?;
+        }
+        Ok(documents)
+    }
+
+    /// The document that ends here.
+    fn finished(&mut self, here: (usize, usize)) -> Document {
+        self.anchors.clear();
+        let Draft { root, marker, start, end, unwritable } = std::mem::take(&mut self.draft);
+        let (from, line) = start.unwrap_or(here);
+        let content = from..self.line_end(from, end);
+        Document { root: root.unwrap_or(Node::literal("null")), line, marker, content, unwritable }
+    }
+
+    /// Takes in what stands in a document.
+    fn content(&mut self, event: Event<'_>, at: (usize, usize)) -> Result<(), Unreadable> {
+        let (node, anchor) = match event {
+            Event::Alias(id) => (self.alias(id, at)?, 0),
+            Event::Scalar(text, style, anchor, tag) => {
+                self.look_at_tag(tag.as_deref());
+                let node = Node::Scalar(self.scalar(text, style));
+                self.weigh(&node, at)?;
+                (node, anchor)
+            }
+            Event::SequenceStart(anchor, tag) => {
+                self.look_at_tag(tag.as_deref());
+                return self.open((Open::List(Vec::new()), anchor), at);
+            }
+            Event::MappingStart(anchor, tag) => {
+                self.look_at_tag(tag.as_deref());
+                return self.open((Open::Map(Vec::new(), HashSet::new(), None), anchor), at);
+            }
+            _ => match self.open.pop() {
+                Some((Open::List(items), anchor)) => (Node::List(items), anchor),
+                Some((Open::Map(entries, ..), anchor)) => (Node::Map(entries), anchor),
+                None => return Ok(()),
+            },
+        };
+        if anchor > 0 {
+            self.weigh(&node, at)?;
+            self.anchors.insert(anchor, node.clone());
+        }
+        match self.open.last_mut() {
+            None => self.draft.root = Some(node),
+            Some((parent, _)) => parent.add(node, at, self.template)?,
+        }
+        Ok(())
+    }
+
+    /// What an alias stands for.
+    fn alias(&mut self, id: usize, (line, column): (usize, usize)) -> Result<Node, Unreadable> {
+        let node = self.anchors.get(&id).cloned().ok_or(Unreadable::Circle { line, column })?;
+        if self.open.len() + depth(&node) > DEPTH_MAX {
+            return Err(Unreadable::Deep { line, column });
+        }
+        self.weigh(&node, (line, column))?;
+        Ok(node)
+    }
+
+    fn scalar(&mut self, text: Cow<'_, str>, style: ScalarStyle) -> Scalar {
+        if style != ScalarStyle::Plain {
+            return Scalar::Text(Cow::into_owned(text));
+        }
+        let is_key = matches!(self.open.last(), Some((Open::Map(_, _, None), _)));
+        match &*text {
+            "<<" => self.draft.unwritable = Some("a merge key (<<)"),
+            // It ends the content of a document without a character that says so.
+            "" if is_key => self.draft.unwritable = Some("an empty key (?)"),
+            _ => {}
+        }
+        Scalar::unquoted(&text)
+    }
+
+    /// A tag says what a value is; only the one that says what it is anyway could be left out.
+    fn look_at_tag(&mut self, tag: Option<&Tag>) {
+        if tag.is_some() {
+            self.draft.unwritable.get_or_insert("a tag (!)");
+        }
+    }
+
+    fn open(&mut self, what: (Open, usize), at: (usize, usize)) -> Result<(), Unreadable> {
         let (line, column) = at;
-        if open.len() >= DEPTH_MAX {
+        if self.open.len() >= DEPTH_MAX {
             return Err(Unreadable::Deep { line, column });
         }
         self.weigh(&Node::List(Vec::new()), at)?;
-        open.push(what);
+        self.open.push(what);
         Ok(())
     }
 
@@ -258,11 +286,6 @@ fn depth(node: &Node) -> usize {
 /// The line and column for people.
 fn position(marker: Marker) -> (usize, usize) {
     (marker.line(), marker.col() + 1)
-}
-
-/// A tag says what a value is; only the one that says what it is anyway could be left out.
-fn odd_tag(tag: Option<&Tag>) -> Option<&'static str> {
-    tag.map(|_| "a tag (!)")
 }
 
 /// Turns the parser's indices of characters, which only grow, into offsets of bytes.

@@ -194,7 +194,7 @@ fn what_majority_costs_is_said() {
     assert_eq!(said(WEB, &majority()), [true, true, false]);
     assert_eq!(said(WEB, &claim), [true, false, true]);
     assert_eq!(said(&group, &claim), [true, false, false]);
-    // Another image for those who vote already is an ordinary rolling update; to let others vote is none.
+    // Another image for present voters is an ordinary rolling update; to add voters is none.
     let image = InjectArgs { image: "bellwether:2".to_owned(), ..majority() };
     assert_eq!(said(&done(WEB, &majority()).text, &image), [false, true, false]);
     assert_eq!(said(&done(WEB, &args()).text, &majority()), [true, true, false]);
@@ -213,7 +213,7 @@ fn only_what_is_selected_changes() {
 
     let annotated = InjectArgs { annotated: true, ..args() };
     let outcome = done(&two.replace("StatefulSet", "CronJob"), &annotated);
-    assert!(!outcome.refused, "nobody has asked for it");
+    assert!(!outcome.refused, "the arguments do not ask for it");
     for (from, to) in [
         ("metadata:\n  name: web", "metadata:\n  annotations: {bellwether/inject: \"enabled\"}\n  name: web"),
         ("    metadata:\n", "    metadata:\n      annotations: {bellwether/inject: enabled}\n"),
@@ -226,7 +226,7 @@ fn only_what_is_selected_changes() {
 }
 
 #[test]
-fn a_service_of_somebody_else_is_not_taken() {
+fn a_service_of_another_owner_is_not_taken() {
     let service = "apiVersion: v1\nkind: Service\nmetadata:\n  name: web-bellwether\n";
     refused(&format!("{service}---\n{WEB}"), &args(), "another one of that name");
     let elsewhere = format!("{service}  namespace: b\n---\n{WEB}");
@@ -289,7 +289,8 @@ fn words_keep_their_meaning() {
         let [original] = roots(&text).try_into().unwrap();
         let image = |node: &Node| node.items(&sidecar::CONTAINERS)[0].at(&["image"]).cloned();
         assert_eq!(image(&workload), image(&original), "{word}");
-        // The very same characters, but for strings that everybody reads as strings and what has to be escaped.
+        // The very same characters, except in strings that every YAML reader takes for strings and in what
+        // has to be escaped.
         let line = format!("        image: {}\n", word.replace('\'', "\""));
         let printable = word.is_ascii() && !word.contains('\\');
         assert!(
@@ -407,7 +408,8 @@ proptest! {
             match transform(&text, &args) {
                 Ok(outcome) => {
                     let again = transform(&outcome.text, &args);
-                    prop_assert_eq!(again.map_err(|error| error.to_string()).map(|again| again.text), Ok(outcome.text));
+                    let again = again.map(|again| again.text).map_err(|error| error.to_string());
+                    prop_assert_eq!(again, Ok(outcome.text));
                 }
                 Err(Trouble::Unreadable(_)) => {}
                 Err(other) => prop_assert!(false, "{}", other),
@@ -418,7 +420,8 @@ proptest! {
     #[test]
     fn what_is_written_is_read_again(node in node()) {
         for text in [emit::yaml(&node), emit::json(&node)] {
-            let read = documents(&text).map(|documents| documents.into_iter().map(|d| d.root).collect::<Vec<_>>());
+            let read = documents(&text);
+            let read = read.map(|documents| documents.into_iter().map(|d| d.root).collect::<Vec<_>>());
             prop_assert_eq!(read, Ok(vec![node.clone()]), "{}", text);
         }
     }

@@ -1,10 +1,10 @@
 //! A document as a tree that can be changed and written again without a scalar changing its meaning.
 
-/// A scalar. YAML 1.1, which kubectl reads, and YAML 1.2 disagree about what some unquoted words mean, so nothing here
-/// decides that: they are kept as they stand.
+/// A scalar. YAML 1.1, which kubectl reads, and YAML 1.2 disagree about what some unquoted words mean. So
+/// nothing here decides that: they are kept as they stand.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Scalar {
-    /// Certainly a string: it was quoted, or a block, or is a word that everybody reads as a string.
+    /// Certainly a string: it was quoted, or a block, or is a word that every YAML reader takes for a string.
     Text(String),
     /// Unquoted, on one line: its reader decides what it means.
     Plain(String),
@@ -38,8 +38,8 @@ impl Scalar {
     }
 }
 
-/// Whether everybody reads this as a string without quotes: a word that begins with a letter, and that YAML 1.1 takes
-/// neither for a truth value nor for null.
+/// Whether every YAML reader takes this for a string without quotes. It begins with a letter, and YAML 1.1
+/// takes it neither for a truth value nor for null.
 pub fn is_word(text: &str) -> bool {
     const NOT_STRINGS: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
     text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '/')
@@ -114,8 +114,8 @@ impl Node {
         entries.get_mut(at).map(|(_, value)| value)
     }
 
-    /// Changes the value at the end of these keys; mappings on the way that are missing or null are put in. What is in
-    /// the way otherwise has been refused before.
+    /// Changes the value at the end of these keys; mappings on the way that are missing or null are put in.
+    /// What is in the way otherwise has been refused before.
     pub fn change(&mut self, path: &[&str], change: impl FnOnce(&mut Node)) {
         let Some((key, rest)) = path.split_first() else { return change(self) };
         if self.is_absent(&[]) {
@@ -149,7 +149,8 @@ impl Node {
         entries.get_mut(at).is_some_and(|(_, value)| value.remove(rest))
     }
 
-    /// Takes the items with this name out of the list at the end of these keys; a list that is empty then goes too.
+    /// Takes the items with this name out of the list at the end of these keys; a list that is empty then
+    /// goes too.
     pub fn remove_named(&mut self, path: &[&str], name: &str) {
         if !self.items(path).iter().any(|item| item.text_at(&["name"]) == Some(name)) {
             return;

@@ -1,27 +1,28 @@
-//! The clocks of the program: what the kernel's clocks show, and the two careful clocks that are made of them.
+//! The clocks of the program: what the kernel's clocks show, and the two careful clocks that are made of
+//! them.
 //!
-//! A lease is safe if its leader stops before the promises of its voters end. No clock of the kernel measures that alone:
-//! CLOCK_BOOTTIME may be slewed (chrony's default allows 8.3 %), and CLOCK_MONOTONIC_RAW stands still while the host is
-//! suspended. So a leader goes by the faster of both, and a voter by the slower.
+//! A lease is safe if its leader stops before the promises of its voters end. No clock of the kernel measures
+//! that alone: CLOCK_BOOTTIME may be slewed (chrony's default allows 8.3 %), and CLOCK_MONOTONIC_RAW stands
+//! still while the host is suspended. So a leader goes by the faster of both, and a voter by the slower.
 
 use crate::election::Moment;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
-/// The time since the host started (CLOCK_BOOTTIME), for deadlines that concern this process alone. It never goes back and
-/// also runs while the host is suspended.
+/// The time since the host started (CLOCK_BOOTTIME), for deadlines that concern this process alone. It never
+/// goes back and also runs while the host is suspended.
 pub fn boottime() -> Moment {
     Moment(kernel(ClockId::Boottime))
 }
 
-/// A difference of CLOCK_BOOTTIME and CLOCK_MONOTONIC that has grown by more than this is a suspend. Both run at one rate
-/// otherwise; two readings are off by [`READING_TAKES_MAX`] each at most.
+/// A difference of CLOCK_BOOTTIME and CLOCK_MONOTONIC that has grown by more than this is a suspend. Both run
+/// at one rate otherwise; two readings are off by [`READING_TAKES_MAX`] each at most.
 const SUSPEND_MIN: Duration = Duration::from_millis(10);
 /// All clocks are read within this time, or once more: a process may be stopped between two of them.
 const READING_TAKES_MAX: Duration = Duration::from_millis(1);
 const READING_ATTEMPTS_MAX: u32 = 8;
-/// What both careful clocks are ahead of CLOCK_BOOTTIME at first. So `Moment::default()` is longer ago than any setting
-/// lasts, also on a host that has just started.
+/// What both careful clocks are ahead of CLOCK_BOOTTIME at first. So `Moment::default()` is longer ago than
+/// any setting lasts, also on a host that has just started.
 const AHEAD: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What the kernel's clocks show. They are read in the order of the fields.
@@ -29,7 +30,8 @@ const AHEAD: Duration = Duration::from_secs(24 * 60 * 60);
 pub struct Reading {
     /// CLOCK_MONOTONIC at first.
     pub mono_before: Duration,
-    /// CLOCK_BOOTTIME: CLOCK_MONOTONIC and the time for which the host was suspended. Both may be slewed, alike.
+    /// CLOCK_BOOTTIME: CLOCK_MONOTONIC and the time for which the host was suspended. Both may be slewed,
+    /// alike.
     pub boot: Duration,
     /// CLOCK_MONOTONIC_RAW: it is not slewed, and stands still while the host is suspended.
     pub raw: Duration,
@@ -48,7 +50,8 @@ impl Reading {
         })
     }
 
-    /// The first reading that did not take long. If there is none, the last one looks like a suspend, which is careful.
+    /// The first reading that did not take long. If there is none, the last one looks like a suspend, which
+    /// is careful.
     fn tight(mut read: impl FnMut() -> Reading) -> Reading {
         let mut reading = read();
         for _ in 1..READING_ATTEMPTS_MAX {
@@ -61,8 +64,9 @@ impl Reading {
     }
 }
 
-/// Two careful clocks, made of readings one after the other. The fast one adds the larger of what CLOCK_BOOTTIME and
-/// CLOCK_MONOTONIC_RAW have advanced by, the slow one the smaller. Sums of these stay on the careful side.
+/// Two careful clocks, made of readings one after the other. The fast one adds the larger of what
+/// CLOCK_BOOTTIME and CLOCK_MONOTONIC_RAW have advanced by, the slow one the smaller. Sums of these stay on
+/// the careful side.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     last: Reading,
@@ -119,8 +123,8 @@ impl Clock {
         self.slow.plus(boot.min(raw))
     }
 
-    /// Whether the host may have been suspended between the last turn and this reading. The time between the two readings of
-    /// CLOCK_MONOTONIC counts as a suspend, so that none is missed.
+    /// Whether the host may have been suspended between the last turn and this reading. The time between the
+    /// two readings of CLOCK_MONOTONIC counts as a suspend, so that none is missed.
     pub fn suspended(&self, reading: &Reading) -> bool {
         let boot = reading.boot.saturating_sub(self.awake.boot);
         let mono = reading.mono_before.saturating_sub(self.awake.mono_after);
@@ -169,7 +173,8 @@ mod tests {
 
     #[test]
     fn the_fast_clock_is_never_behind_and_the_slow_one_never_ahead() {
-        // What the clocks have advanced by (boot, raw, mono), and then how far both careful clocks are, and the suspends.
+        // What the clocks have advanced by (boot, raw, mono), and then how far both careful clocks are, and
+        // the suspends.
         type Row = (&'static str, &'static [(u64, u64, u64)], (u64, u64, u32));
         let table: [Row; 10] = [
             ("even", &[(1000, 1000, 1000), (500, 500, 500)], (1500, 1500, 0)),
@@ -234,7 +239,8 @@ mod tests {
         assert!(clock.suspended(&slow));
         clock.turn(slow);
         assert_eq!(clock.suspends(), 1);
-        // From then on the least difference counts that it may have shown: a later suspend is not hidden either.
+        // From then on the least difference counts that it may have shown: a later suspend is not hidden
+        // either.
         assert!(!clock.suspended(&reading(1111, 1111, 1111)));
         assert!(clock.suspended(&reading(1122, 1111, 1111)));
     }

@@ -1,53 +1,34 @@
-//! One connection of a [`Listener`](super::Listener): what has been received of it, what is still to be sent, and
-//! until when.
+//! One connection of a [`Listener`](super::Listener): what has been received of it, what is still to be sent,
+//! and until when.
 
 use super::boottime;
-use super::listener::{Limits, Service};
+use super::service::{Limits, Service, Step};
 use crate::election::Moment;
 use rustix::event::PollFlags;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How old an answer may be when it is last looked at, just before the first byte of its reply is written. An older one is
-/// thrown away and the [`Service`] asked again: the process was stopped in between, and the answer may be false by now.
-/// It is less than what a leader takes off its lease for the drift of clocks: 15 ms at the default lease.
+/// How old an answer may be when it is last looked at, just before the first byte of its reply is written. An
+/// older one is thrown away and the [`Service`] asked again: the process was stopped in between, and the
+/// answer may be false by now. It is less than what a leader takes off its lease for the drift of clocks: 15
+/// ms at the default lease.
 ///
-/// What holds is that the answer was true at one instant between question and answer. Between the last look and write(2) a
-/// stop of the process (SIGSTOP, no CPU time, a suspend) can still send an old one.
+/// What holds is that the answer was true at one instant between question and answer. Between the last look
+/// and write(2) a stop of the process (SIGSTOP, no CPU time, a suspend) can still send an old one.
 pub const ANSWER_AGE_MAX: Duration = Duration::from_millis(10);
-/// How often the same bytes are answered until one answer is young enough; then the connection is closed without one.
+/// How often the same bytes are answered until one answer is young enough; then the connection is closed
+/// without one.
 pub const ANSWER_ATTEMPTS_MAX: u32 = 8;
-/// How long a connection is read on after its last reply, so that a client that is still sending does not lose the
+/// How long a connection is read on after its last reply. A client that is still sending must not lose the
 /// reply to a reset.
 pub const DRAIN_DEADLINE: Duration = Duration::from_millis(500);
 /// How many bytes are read and thrown away in that time.
 pub const DRAIN_BYTES_MAX: usize = 256 * 1024;
 
-/// What a [`Service`] wants done with a connection.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Step {
-    /// Receive more.
-    Wait,
-    /// Send these bytes.
-    Reply {
-        /// What to send.
-        bytes: Vec<u8>,
-        /// How many of the received bytes this answers; the rest is looked at once the reply is sent. None at all
-        /// closes the connection, or the same bytes would be answered for ever.
-        consumed: usize,
-        /// Whether the connection ends with this reply.
-        close: bool,
-    },
-    /// Give the connection to [`Service::detached`].
-    Detach,
-    /// Close it without a word.
-    Close,
-}
-
 /// What becomes of a connection.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Fate {
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Fate<A> {
     /// It goes on.
     Keep,
     /// It ends.
@@ -55,14 +36,15 @@ pub(super) enum Fate {
     /// It ends, and the kernel forgets what it has not sent yet.
     Reset,
     /// The service takes it over.
-    Detach,
+    Detach(A),
 }
 
 #[derive(Debug)]
 enum Phase {
     /// Waits for bytes; or, when `unseen`, for its turn.
     Receiving,
-    /// Holds a complete request, but the socket takes no bytes. The answer is made once it does, and is young then.
+    /// Holds a complete request, but the socket takes no bytes. The answer is made once it does, and is young
+    /// then.
     Blocked,
     /// Sends.
     Writing { reply: Vec<u8>, written: usize, close: bool },
@@ -126,33 +108,33 @@ impl Connection {
         self.deadline
     }
 
-    /// How it compares with others when one must go: those that wait for bytes before those that have work under way,
-    /// and among them the one that has waited longest.
+    /// How it compares with others when one must go. Those that wait for bytes go before those that have work
+    /// under way, and among them the one that has waited longest.
     pub(super) fn eviction_order(&self) -> (bool, Moment) {
         let waits = matches!(self.phase, Phase::Receiving | Phase::Draining { .. }) && !self.unseen;
         (!waits, self.since)
     }
 
-    /// How it goes when it must: a kept-alive connection is closed in good order, so that its client dials anew; the
-    /// kernel forgets all others at once.
-    pub(super) fn evicted(&self) -> Fate {
+    /// How it goes when it must. A kept-alive connection is closed in good order, so that its client dials
+    /// anew; the kernel forgets all others at once.
+    pub(super) fn evicted<A>(&self) -> Fate<A> {
         if self.idle { Fate::Close } else { Fate::Reset }
     }
 
     /// Goes on after poll(2) has reported `events`.
-    pub(super) fn advance(
+    pub(super) fn advance<A>(
         &mut self,
         events: PollFlags,
         scratch: &mut [u8],
         now: Moment,
         limits: &Limits,
-    ) -> Fate {
+    ) -> Fate<A> {
         if events.is_empty() {
             return Fate::Keep;
         }
         match &mut self.phase {
             Phase::Receiving if !self.unseen => self.receive(scratch, now, limits),
-            // Only an error or a hang-up in both directions is reported then: nobody is left to answer.
+            // Only an error or a hang-up in both directions is reported then: no client is left to answer.
             Phase::Receiving => Fate::Close,
             Phase::Blocked | Phase::Writing { .. }
                 if events.intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL) =>
@@ -176,7 +158,7 @@ impl Connection {
         }
     }
 
-    fn receive(&mut self, scratch: &mut [u8], now: Moment, limits: &Limits) -> Fate {
+    fn receive<A>(&mut self, scratch: &mut [u8], now: Moment, limits: &Limits) -> Fate<A> {
         // There is room: a full buffer has ended the connection in `answer`.
         let room = limits.receive_bytes_max.saturating_sub(self.received.len()).clamp(1, scratch.len());
         match self.stream.read(&mut scratch[..room]) {
@@ -194,7 +176,7 @@ impl Connection {
     }
 
     /// Asks the service what the received bytes want, and begins to carry it out.
-    pub(super) fn answer(&mut self, service: &mut impl Service, limits: &Limits) -> Fate {
+    pub(super) fn answer<S: Service>(&mut self, service: &mut S, limits: &Limits) -> Fate<S::Admitted> {
         self.unseen = false;
         for _ in 0..ANSWER_ATTEMPTS_MAX {
             let asked = boottime();
@@ -207,7 +189,7 @@ impl Connection {
                     self.phase = Phase::Receiving;
                     return Fate::Keep;
                 }
-                Step::Detach => return Fate::Detach,
+                Step::Detach(admitted) => return Fate::Detach(admitted),
                 Step::Close => return Fate::Close,
                 Step::Reply { bytes, consumed, close } => (bytes, consumed, close || consumed == 0),
             };
@@ -235,7 +217,7 @@ impl Connection {
     }
 
     /// Says the last words, if any, and closes.
-    fn finish(&mut self, last: Option<Vec<u8>>, now: Moment, limits: &Limits) -> Fate {
+    fn finish<A>(&mut self, last: Option<Vec<u8>>, now: Moment, limits: &Limits) -> Fate<A> {
         let Some(reply) = last else {
             return Fate::Close;
         };
@@ -246,7 +228,12 @@ impl Connection {
     }
 
     /// Ends what has lasted too long.
-    pub(super) fn expire(&mut self, service: &mut impl Service, now: Moment, limits: &Limits) -> Fate {
+    pub(super) fn expire<S: Service>(
+        &mut self,
+        service: &mut S,
+        now: Moment,
+        limits: &Limits,
+    ) -> Fate<S::Admitted> {
         match self.phase {
             Phase::Receiving => {
                 let last = service.overdue(&self.received, self.remote);
@@ -272,7 +259,7 @@ impl Connection {
     }
 
     /// Writes as much of the reply as the socket takes.
-    fn write(&mut self, now: Moment, limits: &Limits) -> Fate {
+    fn write<A>(&mut self, now: Moment, limits: &Limits) -> Fate<A> {
         let Phase::Writing { reply, mut written, close } =
             std::mem::replace(&mut self.phase, Phase::Receiving)
         else {
@@ -305,14 +292,14 @@ impl Connection {
     }
 
     /// Carries out a fate other than [`Fate::Keep`].
-    pub(super) fn end(self, fate: Fate, service: &mut impl Service) {
+    pub(super) fn end<S: Service>(self, fate: Fate<S::Admitted>, service: &mut S) {
         match fate {
             Fate::Keep | Fate::Close => {}
             Fate::Reset => {
                 // Best effort: if it fails, the kernel gives the unsent bytes up later by itself.
                 let _ = socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
             }
-            Fate::Detach => {
+            Fate::Detach(admitted) => {
                 // A listening socket's timeouts are inherited, and these matter now that it blocks.
                 let blocking = self
                     .stream
@@ -320,14 +307,14 @@ impl Connection {
                     .and_then(|()| self.stream.set_read_timeout(None))
                     .and_then(|()| self.stream.set_write_timeout(None));
                 if blocking.is_ok() {
-                    service.detached(self.stream, self.remote, self.received);
+                    service.detached(self.stream, self.remote, self.received, admitted);
                 }
             }
         }
     }
 }
 
-fn fate_of(error: &std::io::Error) -> Fate {
+fn fate_of<A>(error: &std::io::Error) -> Fate<A> {
     match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::Interrupted => Fate::Keep,
         _ => Fate::Close,

@@ -1,10 +1,10 @@
-//! Bounds how often one kind of line is logged, whoever makes it be logged.
+//! Bounds how often one kind of line is logged, whatever causes it.
 
 use crate::election::Moment;
 use std::time::Duration;
 
-/// Lets a burst of lines through and then one every so often. What is held back is counted, and the next line that is
-/// let through says how many there were.
+/// Lets a burst of lines through and then one every so often. What is held back is counted, and the next line
+/// that is let through says how many there were.
 #[derive(Clone, Debug)]
 pub struct LineLimit {
     burst: u32,

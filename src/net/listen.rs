@@ -5,14 +5,14 @@ use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 
-/// How many connections the kernel completes for a listener ahead of its accepting them (the host's `somaxconn` may
-/// make it fewer).
+/// How many connections the kernel completes for a listener ahead of its accepting them (the host's
+/// `somaxconn` may make it fewer).
 pub const BACKLOG: i32 = 1024;
 
 /// Why a port cannot be listened on, and what to do about it. Nothing is left open.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    /// Somebody else has the port.
+    /// Another socket has the port.
     #[error("cannot listen on {address}: the port is in use; stop whoever has it, or choose another port")]
     InUse {
         /// What was asked for.
@@ -20,7 +20,8 @@ pub enum ListenError {
     },
     /// The port may not be used by this user.
     #[error(
-        "cannot listen on {address}: not permitted; choose a port of 1024 or above, or grant CAP_NET_BIND_SERVICE"
+        "cannot listen on {address}: not permitted; choose a port of 1024 or above, or grant \
+         CAP_NET_BIND_SERVICE"
     )]
     NotPermitted {
         /// What was asked for.
@@ -28,8 +29,8 @@ pub enum ListenError {
     },
     /// No interface of this host has the address.
     #[error(
-        "cannot listen on {address}: this host does not have that address; use one of its own, or [::] or 0.0.0.0 for \
-         all of them"
+        "cannot listen on {address}: this host does not have that address; use one of its own, or [::] or \
+         0.0.0.0 for all of them"
     )]
     NotHere {
         /// What was asked for.
@@ -55,8 +56,9 @@ pub enum ListenError {
     },
 }
 
-/// Listens on `address`; port 0 takes any free one. `[::]` takes IPv4 connections too, and becomes `0.0.0.0` where the
-/// host has no IPv6. Connections that linger from an earlier process do not stand in the way (SO_REUSEADDR).
+/// Listens on `address`; port 0 takes any free one. `[::]` takes IPv4 connections too, and becomes `0.0.0.0`
+/// where the host has no IPv6. Connections that linger from an earlier process do not stand in the way
+/// (SO_REUSEADDR).
 pub fn listen(address: SocketAddr) -> Result<TcpListener, ListenError> {
     listen_with(address, bind)
 }
@@ -77,8 +79,8 @@ fn listen_with(
     Err(explain(address, error))
 }
 
-/// Whether binding an IPv6 address failed because there is no IPv6. EADDRNOTAVAIL for the unspecified address is what
-/// some hosts with IPv6 switched off at boot say.
+/// Whether binding an IPv6 address failed because there is no IPv6. EADDRNOTAVAIL for the unspecified address
+/// is what some hosts with IPv6 switched off at boot say.
 fn without_ipv6(error: &io::Error) -> bool {
     matches!(
         Errno::from_io_error(error),

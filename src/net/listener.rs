@@ -1,6 +1,7 @@
 //! A bounded listener: one thread, one poll(2), a limited number of connections.
 
-use super::connection::{Connection, Fate, Step};
+use super::connection::{Connection, Fate};
+use super::service::{Limits, Service};
 use super::{LineLimit, boottime};
 use crate::election::Moment;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -18,13 +19,13 @@ use std::time::Duration;
 const TURN_EVERY: Duration = Duration::from_secs(1);
 /// A listener whose thread has not turned for this long is not [`alive`](Listener::alive).
 pub const TURN_AGE_MAX: Duration = Duration::from_secs(5);
-/// How many connections are accepted in one turn at most. The readable ones are read in between, so that a flood does
-/// not push out who has something to say before it was heard.
+/// How many connections are accepted in one turn at most. The readable ones are read in between, so that a
+/// flood does not push out a client before its request is read.
 const ACCEPT_BURST_MAX: usize = 64;
 /// How long nothing is accepted after accept(2) failed for a reason that does not go away by itself.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
-/// How many bytes the kernel keeps for a connection's other side to take, so that many who take nothing cost little;
-/// Linux counts its own overhead against twice as much.
+/// How many bytes the kernel keeps for a connection's other side to take. Many clients that take nothing must
+/// cost little; Linux counts its own overhead against twice as much.
 const SEND_BUFFER_BYTES: usize = 64 * 1024;
 /// What one read takes at most, over all connections the only buffer of its kind.
 const SCRATCH_BYTES: usize = 16 * 1024;
@@ -32,43 +33,6 @@ const STACK_BYTES: usize = 512 * 1024;
 /// Failing accepts are logged, but not one by one.
 const LOG_LINES: u32 = 2;
 const LOG_LINE_EVERY: Duration = Duration::from_secs(30);
-
-/// What a listener allows. All deadlines are absolute: bytes that trickle in do not move them.
-#[derive(Clone, Debug)]
-pub struct Limits {
-    /// How many connections are open at a time. A further one takes the place of the one that has waited for bytes for
-    /// longest.
-    pub connections_max: usize,
-    /// How many bytes of a connection are kept until its service has consumed them.
-    pub receive_bytes_max: usize,
-    /// How long a request may take to arrive: the first from the accept on, each further from its first byte on.
-    pub receive_deadline: Duration,
-    /// How long a connection may be silent between two requests.
-    pub idle_deadline: Duration,
-    /// How long the sending of one reply may take.
-    pub write_deadline: Duration,
-}
-
-/// What is said over a listener's connections. All of it is called on the listener's one thread, and none of it may
-/// block: everybody else waits meanwhile.
-pub trait Service: Send + 'static {
-    /// What `received` asks for: all bytes of a connection that no reply has consumed yet, at least one. It is called
-    /// whenever there are more, and again with the same bytes when its answer grew too old before it could be sent
-    /// (see [`ANSWER_AGE_MAX`](super::ANSWER_AGE_MAX)), so it must be harmless to repeat.
-    fn received(&mut self, received: &[u8], remote: SocketAddr) -> Step;
-
-    /// What to say, if anything, before closing a connection that sent `received`, possibly nothing, and not the rest
-    /// of it in time.
-    fn overdue(&mut self, received: &[u8], remote: SocketAddr) -> Option<Vec<u8>>;
-
-    /// What to say, if anything, before closing a connection that sent `received`, which is as much as is kept, and
-    /// still waits to send more.
-    fn overflow(&mut self, received: &[u8], remote: SocketAddr) -> Option<Vec<u8>>;
-
-    /// Takes over a connection after [`Step::Detach`]. It is blocking, without timeouts, with TCP_NODELAY. `received`
-    /// holds all bytes that were read and not consumed. The listener does not count it any more.
-    fn detached(&mut self, stream: TcpStream, remote: SocketAddr, received: Vec<u8>);
-}
 
 /// A listening port and the thread that serves it. When this is dropped the thread ends, and the port and the
 /// connections are closed.
@@ -128,8 +92,8 @@ impl Listener {
         self.local_address
     }
 
-    /// Whether its thread turns (it has within [`TURN_AGE_MAX`]) and its port accepts. After a pause of the whole
-    /// process it may be false for the instant until the thread has turned again.
+    /// Whether its thread turns (it has within [`TURN_AGE_MAX`]) and its port accepts. After a pause of the
+    /// whole process it may be false for the instant until the thread has turned again.
     pub fn alive(&self) -> bool {
         let turned = Moment(Duration::from_millis(self.shared.turned_ms.load(Ordering::Acquire)));
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
@@ -137,8 +101,8 @@ impl Listener {
             && boottime().since(turned) <= TURN_AGE_MAX
     }
 
-    /// Closes the port and the connections and waits for the thread to end; at most as long as its service takes for
-    /// one answer.
+    /// Closes the port and the connections and waits for the thread to end; at most as long as its service
+    /// takes for one answer.
     pub fn stop(self) {
         drop(self);
     }
@@ -201,8 +165,8 @@ impl<S: Service> Loop<S> {
         }
     }
 
-    /// Waits until a socket has something, a deadline passes, or it is time to turn. Whether there is a connection to
-    /// accept.
+    /// Waits until a socket has something, a deadline passes, or it is time to turn. Whether there is a
+    /// connection to accept.
     fn wait(&mut self) -> bool {
         let now = boottime();
         let accepting = now >= self.accept_after;
@@ -229,7 +193,8 @@ impl<S: Service> Loop<S> {
         let polled = poll(&mut sockets, Some(&timeout));
         self.events.clear();
         if let Err(error) = polled {
-            // Interrupted by a signal, or the kernel is out of memory for a moment: nothing is known to be ready.
+            // Interrupted by a signal, or the kernel is out of memory for a moment: nothing is known to be
+            // ready.
             self.events.resize(self.connections.len(), PollFlags::empty());
             if error != Errno::INTR {
                 thread::sleep(ACCEPT_PAUSE);
@@ -240,9 +205,13 @@ impl<S: Service> Loop<S> {
         accepting && !sockets[1].revents().is_empty()
     }
 
-    /// Does `work` with each connection and what poll(2) reported of it, and ends those whose fate it is.
-    fn each(&mut self, mut work: impl FnMut(&mut Connection, PollFlags, &mut [u8], &Limits, &mut S) -> Fate) {
-        // From the last to the first: who takes an ended one's place has had its turn.
+    /// Calls `work` with each connection and what poll(2) reported of it, and ends the connections for which
+    /// `work` says so.
+    fn each(
+        &mut self,
+        mut work: impl FnMut(&mut Connection, PollFlags, &mut [u8], &Limits, &mut S) -> Fate<S::Admitted>,
+    ) {
+        // From the last to the first: a connection that takes an ended one's place has had its turn.
         for index in (0..self.connections.len()).rev() {
             let fate = work(
                 &mut self.connections[index],
@@ -251,7 +220,7 @@ impl<S: Service> Loop<S> {
                 &self.limits,
                 &mut self.service,
             );
-            if fate != Fate::Keep {
+            if !matches!(fate, Fate::Keep) {
                 self.events.swap_remove(index);
                 self.connections.swap_remove(index).end(fate, &mut self.service);
             }
@@ -267,7 +236,8 @@ impl<S: Service> Loop<S> {
                 Ok((stream, remote)) => {
                     self.admit(stream, remote);
                     if out_of_descriptors {
-                        // It took the place of one that was closed for it. Those that wait get theirs next turn.
+                        // It took the place of a closed connection. The waiting ones get their places in the
+                        // next turn.
                         return;
                     }
                 }
@@ -305,8 +275,8 @@ impl<S: Service> Loop<S> {
 
     /// Begins to serve a connection.
     fn admit(&mut self, stream: TcpStream, remote: SocketAddr) {
-        // Without delay, or replies wait for the acknowledgement of their first part (Nagle's algorithm). Both can
-        // only fail for a connection that is gone already, which reading it will show.
+        // Without delay, or replies wait for the acknowledgement of their first part (Nagle's algorithm).
+        // Both can only fail for a connection that is gone already, which reading it will show.
         let _ = stream.set_nodelay(true);
         let _ = socket2::SockRef::from(&stream).set_send_buffer_size(SEND_BUFFER_BYTES);
         if stream.set_nonblocking(true).is_err() {
@@ -339,8 +309,8 @@ impl<S: Service> Loop<S> {
         if let Some(left_out) = self.log.allow(now) {
             let name = &self.name;
             log::warn!(
-                "{name}: cannot accept connections: {error}; trying again (said {left_out} times more since the last \
-                 such line)"
+                "{name}: cannot accept connections: {error}; trying again (said {left_out} times more since \
+                 the last such line)"
             );
         }
     }

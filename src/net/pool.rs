@@ -11,10 +11,11 @@ pub const IDLE_AFTER: Duration = Duration::from_secs(10);
 
 type Job = Box<dyn FnOnce() + Send + 'static>;
 
-/// Threads for jobs that block: started when needed, never more than the bound, ended when idle for [`IDLE_AFTER`].
+/// Threads for jobs that block: started when needed, never more than the bound, ended when idle for
+/// [`IDLE_AFTER`].
 ///
-/// A job that panics costs its thread nothing where panics unwind. When the pool is dropped its idle threads end; jobs
-/// that run or wait are still carried out, and nobody waits for them.
+/// A job that panics costs its thread nothing where panics unwind. When the pool is dropped its idle threads
+/// end; jobs that run or wait are still carried out, and the drop does not wait for them.
 pub struct Pool {
     shared: Arc<Shared>,
 }
@@ -41,8 +42,8 @@ struct Shared {
     job_waits: Condvar,
 }
 
-/// Invariants: `idle <= threads <= threads_max`, `queue.len() <= idle + queue_max`. A thread that is idle takes a
-/// job that waits before it ends, so each idle thread stands for one waiting job.
+/// Invariants: `idle <= threads <= threads_max`, `queue.len() <= idle + queue_max`. A thread that is idle
+/// takes a job that waits before it ends, so each idle thread stands for one waiting job.
 #[derive(Default)]
 struct State {
     queue: VecDeque<Job>,
@@ -52,8 +53,8 @@ struct State {
 }
 
 impl Pool {
-    /// A pool of at most `threads_max` threads of `stack_bytes` each, named `name`, for which at most `queue_max` jobs
-    /// wait. It starts with no thread.
+    /// A pool of at most `threads_max` threads of `stack_bytes` each, named `name`, for which at most
+    /// `queue_max` jobs wait. It starts with no thread.
     pub fn new(name: &str, threads_max: usize, queue_max: usize, stack_bytes: usize) -> Pool {
         Pool::with_idle_after(name, threads_max, queue_max, stack_bytes, IDLE_AFTER)
     }
@@ -78,8 +79,8 @@ impl Pool {
         }
     }
 
-    /// Has a thread carry out `job`: an idle one, else a new one, else, where the queue has room, the next that is
-    /// free. It never waits.
+    /// Has a thread carry out `job`: an idle one, else a new one, else, where the queue has room, the next
+    /// that is free. It never waits.
     pub fn run(&self, job: impl FnOnce() + Send + 'static) -> Result<(), Saturated> {
         let mut state = self.shared.lock();
         let job: Job = Box::new(job);
@@ -148,7 +149,7 @@ impl Shared {
         }
     }
 
-    /// A thread's life.
+    /// What a thread does until it ends.
     fn work(&self, mut job: Option<Job>) {
         while let Some(next) = job {
             // The hook has reported a panic by now; where it has not ended the process, the thread goes on.
@@ -157,7 +158,8 @@ impl Shared {
         }
     }
 
-    /// The next job, or `None` after a while without one: then the thread is not counted any more, and must end.
+    /// The next job, or `None` after a while without one: then the thread is not counted any more, and must
+    /// end.
     fn next_job(&self) -> Option<Job> {
         let mut state = self.lock();
         let idle_since = Instant::now();
@@ -221,7 +223,7 @@ mod tests {
         let mut third = Some(third);
         until(|| pool.shared.lock().idle == 1);
         pool.run(third.take().unwrap()).unwrap();
-        // The idle thread is spoken for before it has woken.
+        // A job has claimed the idle thread before that has woken.
         assert!(pool.run(|| ()).is_err());
         third_begun.recv_timeout(PATIENCE).unwrap();
         assert_eq!(pool.threads(), 2);

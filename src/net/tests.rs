@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(10);
 const LONG: Duration = Duration::from_secs(60);
 
-/// Speaks lines: `big` is answered with more than sockets hold, `late` with an answer that is too old the first two
-/// times, `never` with one that always is, `detach`, `close` and `last` with what they say, anything else with itself.
+/// Speaks lines. `big` is answered with more than sockets hold, `late` with an answer that is too old the
+/// first two times, `never` with one that always is. `detach`, `close` and `last` are answered with what they
+/// say, anything else with itself.
 struct Lines {
     detached: Sender<Detached>,
     asked_late: u32,
@@ -27,7 +28,9 @@ type Detached = (TcpStream, SocketAddr, Vec<u8>);
 const BIG_BYTES: usize = 1 << 20;
 
 impl Service for Lines {
-    fn received(&mut self, received: &[u8], remote: SocketAddr) -> Step {
+    type Admitted = ();
+
+    fn received(&mut self, received: &[u8], remote: SocketAddr) -> Step<()> {
         assert!(!received.is_empty());
         assert!(remote.is_ipv4(), "{remote} is not canonical");
         let Some(end) = received.iter().position(|byte| *byte == b'\n') else {
@@ -36,7 +39,7 @@ impl Service for Lines {
         let reply = |bytes: Vec<u8>, close| Step::Reply { bytes, consumed: end + 1, close };
         self.answers.fetch_add(1, Ordering::Relaxed);
         match &received[..end] {
-            b"detach" => Step::Detach,
+            b"detach" => Step::Detach(()),
             b"close" => Step::Close,
             b"last" => reply(b"last\n".to_vec(), true),
             b"big" => reply(vec![b'x'; BIG_BYTES], false),
@@ -64,7 +67,7 @@ impl Service for Lines {
         Some(b"overflow\n".to_vec())
     }
 
-    fn detached(&mut self, stream: TcpStream, remote: SocketAddr, received: Vec<u8>) {
+    fn detached(&mut self, stream: TcpStream, remote: SocketAddr, received: Vec<u8>, (): ()) {
         self.detached.send((stream, remote, received)).unwrap();
     }
 }
@@ -183,7 +186,7 @@ fn the_oldest_that_waits_is_evicted() {
 }
 
 #[test]
-fn slow_readers_are_evicted_when_nobody_else_is_there() {
+fn slow_readers_are_evicted_when_no_other_client_is_there() {
     let (listener, _) = serve(LIMITS);
     let mut slow: Vec<TcpStream> = (0..LIMITS.connections_max).map(|_| connect(&listener)).collect();
     for stream in &mut slow {
@@ -297,7 +300,7 @@ fn an_idle_connection_has_its_own_deadline_and_a_new_request_another() {
 }
 
 #[test]
-fn who_does_not_read_is_reset_at_the_deadline() {
+fn a_client_that_does_not_read_is_reset_at_the_deadline() {
     let write_deadline = Duration::from_millis(200);
     let (listener, _) = serve(Limits { write_deadline, ..LIMITS });
     let mut stream = connect(&listener);
@@ -347,7 +350,7 @@ fn an_answer_waits_for_room_and_is_made_then() {
         let mut sockets = [PollFd::new(connection.stream(), wanted)];
         let timeout = Timespec { tv_sec: 5, tv_nsec: 0 };
         assert_eq!(poll(&mut sockets, Some(&timeout)).unwrap(), 1);
-        let fate = connection.advance(sockets[0].revents(), &mut [0; 64], begun, &LIMITS);
+        let fate: Fate<()> = connection.advance(sockets[0].revents(), &mut [0; 64], begun, &LIMITS);
         assert_eq!(fate, Fate::Keep);
         assert!(connection.due());
         assert_eq!(connection.answer(&mut service, &LIMITS), Fate::Keep);
@@ -411,7 +414,8 @@ fn stopping_frees_the_port_and_closes_everything() {
 fn a_listener_whose_service_panicked_is_not_alive() {
     struct Panics;
     impl Service for Panics {
-        fn received(&mut self, _: &[u8], _: SocketAddr) -> Step {
+        type Admitted = ();
+        fn received(&mut self, _: &[u8], _: SocketAddr) -> Step<()> {
             panic!("on purpose")
         }
         fn overdue(&mut self, _: &[u8], _: SocketAddr) -> Option<Vec<u8>> {
@@ -420,7 +424,7 @@ fn a_listener_whose_service_panicked_is_not_alive() {
         fn overflow(&mut self, _: &[u8], _: SocketAddr) -> Option<Vec<u8>> {
             None
         }
-        fn detached(&mut self, _: TcpStream, _: SocketAddr, _: Vec<u8>) {}
+        fn detached(&mut self, _: TcpStream, _: SocketAddr, _: Vec<u8>, (): ()) {}
     }
     let listener = listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
     let listener = Listener::spawn("test", listener, LIMITS, Panics).unwrap();

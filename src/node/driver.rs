@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-/// A view that only tells when somebody was last heard is not published more often than this, or than an eighth of the
-/// failure timeout where that is shorter: what it says must not look older than it is.
+/// A view in which only a last-heard time is new is not published more often than this. Where an eighth of
+/// the failure timeout is shorter, that is the limit: what the view says must not look older than it is.
 const PUBLISH_EVERY: Duration = Duration::from_millis(200);
 
 /// What the driver is told.
@@ -40,8 +40,8 @@ pub(super) enum Input {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
     #[error(
-        "the durable record could not be written, so this process stops (fail-stop): {0}; make room in the state folder, or \
-         make it writable, and start it again"
+        "the durable record could not be written, so this process stops (fail-stop): {0}; make room in the \
+         state folder, or make it writable, and start it again"
     )]
     Save(#[from] SaveError),
 }
@@ -126,8 +126,8 @@ impl Driver {
         Ok(())
     }
 
-    /// The next input, or none when a timer or a turn is due. Inputs come first, so that a heartbeat that has arrived
-    /// stops the timer that would have missed it.
+    /// The next input, or none when a timer or a turn is due. Inputs come first, so that a heartbeat that has
+    /// arrived stops the timer that would have missed it.
     fn wait(&self, inputs: &Receiver<Input>, patience: &mut Patience) -> Option<Input> {
         let due = self.timers.next().map(|(_, due)| due);
         let wait = patience.wait(self.fast(), due, self.turn_every);
@@ -145,7 +145,7 @@ impl Driver {
         self.clock.fast_at(&Reading::take())
     }
 
-    /// The timer that is due, or else just the passing of time.
+    /// The timer that is due, or else a turn, which only passes the time.
     fn timer(&mut self) -> Event {
         match self.timers.next() {
             Some((timer, due)) if due <= self.fast() => {

@@ -1,9 +1,9 @@
 //! The sidecar: one driver thread that owns the machine, and everything it needs around it.
 //!
-//! The order at a start: log, signals, configuration's folder, ports, transport, HTTP, discovery, then the machine's
-//! first event. The order at an end: the machine's farewell, links closed as deliberate, log flushed, exit code. A part that
-//! breaks ends the process with exit code 1, and a panic on any thread aborts it: nobody may go on answering for a
-//! dead driver (spec, "Fail-stop").
+//! The order at a start: log, signals, configuration's folder, ports, transport, HTTP, discovery, then the
+//! machine's first event. The order at an end: the machine's resignation, links closed as deliberate, log
+//! flushed, exit code. A part that breaks ends the process with exit code 1, and a panic on any thread aborts
+//! it: no part may go on answering for a dead driver.
 
 mod driver;
 mod peers_writer;
@@ -12,7 +12,7 @@ mod signals;
 mod timers;
 
 use crate::config::Config;
-use crate::discovery::{self, LookupResult};
+use crate::discovery::{self, Discovery, LookupResult};
 use crate::election::{Incarnation, KnownPeers, Machine, Peer, ProcessId, Record, Safety};
 use crate::net::{Clock, Reading};
 use crate::store::{PeersFile, Store};
@@ -24,20 +24,22 @@ use peers_writer::PeersWriter;
 use published_state::PublishedState;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::BTreeSet;
+use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// How many inputs wait for the driver; who has one more waits for room, and with it the peer whose link it reads. The
-/// queue takes its memory at once, about 180 bytes for each.
+/// How many inputs wait for the driver; who has one more waits for room, and with it the peer whose link it
+/// reads. The queue takes its memory at once, about 180 bytes for each.
 const INPUTS_MAX: usize = 1024;
 /// How long a process that fails waits for its last line, the reason, to be written.
 const LAST_LINE_LONGEST: Duration = Duration::from_secs(3);
-/// How many files are open besides connections: the ports, the record and its lock, pipes, a look-up's sockets.
+/// How many files are open besides connections: the ports, the record and its lock, pipes, a look-up's
+/// sockets.
 const DESCRIPTORS_BESIDES: usize = 64;
 /// How often discovery looks while this process knows nobody alive.
 const REFRESH_ALONE: Duration = Duration::from_millis(500);
@@ -65,8 +67,8 @@ impl Failure {
     }
 }
 
-/// Runs the sidecar until it is told to stop. The exit code is 0 then, 2 where it could not start as configured, and 1
-/// when it had to stop itself.
+/// Runs the sidecar until it is told to stop. The exit code is 0 then, 2 where it could not start as
+/// configured, and 1 when it had to stop itself.
 pub fn run(config: Config) -> ExitCode {
     let _flushed_at_the_end = telemetry::log::init(config.log, config.log_format);
     abort_on_panic();
@@ -88,8 +90,8 @@ pub fn run(config: Config) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// A panic on any thread is logged and ends the process. Nothing is written to stderr but through the log: a stream
-/// that nobody reads would hold up the end, while other threads go on.
+/// A panic on any thread is logged and ends the process. Nothing is written to stderr but through the log: a
+/// stream that nobody reads would hold up the end, while other threads go on.
 fn abort_on_panic() {
     std::panic::set_hook(Box::new(|info| {
         let thread = std::thread::current();
@@ -116,8 +118,8 @@ fn allow_descriptors() {
             log::warn!("the limit of open files stays at {:?}: {error}", limit.current);
         } else if granted < wanted {
             log::warn!(
-                "at most {granted} files may be open, and a full cluster under load may need {wanted}; raise the hard \
-                 limit (RLIMIT_NOFILE)"
+                "at most {granted} files may be open, and a full cluster under load may need {wanted}; raise \
+                 the hard limit (RLIMIT_NOFILE)"
             );
         }
     }
@@ -153,27 +155,45 @@ fn sidecar(config: Config) -> Result<(), Failure> {
     let published_state =
         Arc::new(PublishedState::new(machine.view(), Clock::new(Reading::take()), metrics.clone()));
 
-    let reports = sender.clone();
-    let transport = Transport::start(
+    let transport = start_transport(&config, me, peer_port, sender.clone(), metrics.clone())?;
+    let server = http::start(http_port, published_state::Answers(Arc::clone(&published_state)))?;
+    let discovery = start_discovery(&config, sender, metrics)?;
+
+    let driver = Driver::new(machine, state, transport, published_state, discovery, stop, &config.settings);
+    driver.run(&inputs)?;
+    server.stop();
+    Ok(())
+}
+
+/// Starts the transport, which reports to the driver.
+fn start_transport(
+    config: &Config,
+    me: Peer,
+    listener: TcpListener,
+    reports: SyncSender<Input>,
+    metrics: Metrics,
+) -> io::Result<Transport> {
+    Transport::start(
         transport::Settings {
             cluster: config.cluster.clone(),
             safety: match config.settings.safety {
                 Safety::Classic => wire::Level::Classic,
                 Safety::Majority { .. } => wire::Level::Majority,
             },
-            me: me.clone(),
+            me,
             dial_timeout: config.dial_timeout,
             unacknowledged_max: 2 * config.settings.failure_timeout,
         },
-        peer_port,
+        listener,
         // The driver outlives the transport; once it is gone nobody has to know any more.
         Arc::new(move |report| drop(reports.send(Input::Report(report)))),
-        Arc::new(Counted(metrics.clone())),
-    )?;
-    let server = http::start(http_port, published_state::Answers(Arc::clone(&published_state)))?;
+        Arc::new(Counted(metrics)),
+    )
+}
 
-    let lookups = metrics.clone();
-    let discovery = discovery::spawn(
+/// Starts discovery, which tells the driver of every answer that says where peers are.
+fn start_discovery(config: &Config, inputs: SyncSender<Input>, metrics: Metrics) -> io::Result<Discovery> {
+    discovery::spawn(
         discovery::Settings {
             service: config.service.clone(),
             peers: config.peers.iter().map(|p| (p.host.clone(), p.port)).collect(),
@@ -182,21 +202,16 @@ fn sidecar(config: Config) -> Result<(), Failure> {
             refresh_alone: REFRESH_ALONE,
         },
         move |lookup| {
-            lookups.lookup(lookup.result.name());
+            metrics.lookup(lookup.result.name());
             let addresses = match lookup.result {
                 LookupResult::Found(addresses) => addresses,
                 // There was nothing to ask for: no peers are configured.
                 LookupResult::Empty if lookup.complete => BTreeSet::new(),
                 LookupResult::Empty | LookupResult::Unknown { .. } => return,
             };
-            let _ = sender.send(Input::Found { addresses, complete: lookup.complete });
+            let _ = inputs.send(Input::Found { addresses, complete: lookup.complete });
         },
-    )?;
-
-    let driver = Driver::new(machine, state, transport, published_state, discovery, stop, &config.settings);
-    driver.run(&inputs)?;
-    server.stop();
-    Ok(())
+    )
 }
 
 /// What this process kept from its last life.
@@ -222,7 +237,8 @@ fn open(config: &Config) -> Result<(Option<State>, Kept), Failure> {
     Ok((Some(State { store, peers }), Kept { record, known }))
 }
 
-/// Where peers were. Whatever is wrong with the file, the process starts, and asks those that discovery names.
+/// Where peers were. Whatever is wrong with the file, the process starts, and asks those that discovery
+/// names.
 fn known_peers(file: &PeersFile, cluster: &str) -> Option<KnownPeers> {
     let why = match file.read() {
         Ok(known) if known.as_ref().is_none_or(|known| known.cluster == cluster) => return known,
@@ -250,8 +266,8 @@ fn identity(config: &Config, record: Option<&Record>, listening: SocketAddr) -> 
     }
 }
 
-/// Where peers reach this process: as configured, else where it listens, if that is one address. Otherwise it is left
-/// unspecified until the first dial shows which address leads to the peers.
+/// Where peers reach this process: as configured, else where it listens, if that is one address. Otherwise it
+/// is left unspecified until the first dial shows which address leads to the peers.
 fn advertised(config: &Config, listening: SocketAddr) -> SocketAddr {
     match config.advertise {
         Some(address) => address,

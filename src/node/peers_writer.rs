@@ -1,5 +1,5 @@
-//! Writes where peers were, on a thread of its own: a disk that stalls must not hold up the driver, which has a lease to
-//! renew.
+//! Writes where peers were, on a thread of its own. A disk that stalls must not hold up the driver, which has
+//! a lease to renew.
 
 use crate::election::KnownPeers;
 use crate::net::{LineLimit, boottime};
@@ -9,11 +9,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 const STACK_BYTES: usize = 128 * 1024;
-/// The first failures of a write that are logged one by one; later ones are logged at most once per [`LOG_LINE_EVERY`].
+/// The first failures of a write that are logged one by one; later ones are logged at most once per
+/// [`LOG_LINE_EVERY`].
 const LOG_LINES: u32 = 3;
 const LOG_LINE_EVERY: Duration = Duration::from_secs(60);
 
-/// The driver's side of that thread. Dropping it ends the thread after what it writes then, and waits for nothing.
+/// The driver's side of that thread. Dropping it ends the thread after what it writes then, and waits for
+/// nothing.
 pub(super) struct PeersWriter {
     mailbox: Arc<Mailbox>,
 }
@@ -74,7 +76,8 @@ impl Drop for PeersWriter {
 
 impl Mailbox {
     fn slot(&self) -> MutexGuard<'_, Slot> {
-        // A panicking thread ends the process in the sidecar; where it doesn't, the slot is valid at every unlock.
+        // A panicking thread ends the process in the sidecar; where it doesn't, the slot is valid at every
+        // unlock.
         self.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -123,7 +126,7 @@ mod tests {
         let writer = is_put.recv_timeout(PATIENCE).expect("the writer is not waited for");
         go_on.send(()).unwrap();
         assert_eq!(has_begun.recv_timeout(PATIENCE).as_deref(), Ok("third"));
-        // What waits at the end is still written if the process lives that long; nothing waits for it.
+        // What waits at the end is still written if the process runs that long; nothing waits for it.
         writer.put(list("fourth"));
         drop(writer);
         drop(go_on);

@@ -8,15 +8,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A driver that has not turned for this long is held to be stuck: `/healthz` fails, and a restart is in order.
+/// A driver that has not turned for this long is held to be stuck: `/healthz` fails, and a restart is in
+/// order.
 const STUCK_AFTER: Duration = Duration::from_secs(5);
 
 /// The place between the driver and the HTTP thread.
 ///
-/// The view is swapped as a whole, with role, epoch, leader and the lease's deadline in it. So no answer ever has the
-/// deadline of one epoch and the role of another, as a deadline in an atomic of its own could show. The lock is held for
-/// the swap of a pointer and a clock. If the driver is held up just there, the HTTP thread waits with it and reads the
-/// time only afterwards: the answer can come late, but never for a time that is over.
+/// The view is swapped as a whole, with role, epoch, leader and the lease's deadline in it. So no answer ever
+/// has the deadline of one epoch and the role of another, as a deadline in an atomic of its own could show.
+/// The lock is held for the swap of a pointer and a clock. If the driver is held up just there, the HTTP
+/// thread waits with it and reads the time only afterwards: the answer can come late, but never for a time
+/// that is over.
 pub(super) struct PublishedState {
     turn: Mutex<Turn>,
     listening: AtomicBool,
@@ -45,8 +47,8 @@ impl PublishedState {
         &self.metrics
     }
 
-    /// The driver has turned, and this view holds, or still the one before. The clock is that of the turn's beginning, so
-    /// that a pause in the middle of the turn counts as one.
+    /// The driver has turned, and this view holds, or still the one before. The clock is that of the turn's
+    /// beginning, so that a pause in the middle of the turn counts as one.
     pub(super) fn turned(&self, begun: Clock, view: Option<View>, listening: bool) {
         self.listening.store(listening, Ordering::Relaxed);
         let mut view = view.map(Arc::new);
@@ -75,8 +77,8 @@ impl PublishedState {
         self.snapshot_at(Reading::take)
     }
 
-    /// The last turn is read first and the time last. A pause in between, of this thread or of the process, only makes the
-    /// answer look older than it is.
+    /// The last turn is read first and the time last. A pause in between, of this thread or of the process,
+    /// only makes the answer look older than it is.
     fn snapshot_at(&self, read: impl FnOnce() -> Reading) -> Snapshot {
         let (view, begun) = {
             let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
@@ -85,8 +87,8 @@ impl PublishedState {
         let reading = read();
         let now = begun.fast_at(&reading);
         let health = self.health(now, begun.fast());
-        // A suspend may have lasted longer than the host has measured. So no answer from before it stands, until the
-        // driver has turned.
+        // A suspend may have lasted longer than the host has measured. So no answer from before it stands,
+        // until the driver has turned.
         let turned = if begun.suspended(&reading) { Moment::default() } else { begun.fast() };
         Snapshot { view, now, turned, health }
     }

@@ -27,8 +27,8 @@ impl Timers {
 
 /// How many inputs are taken before a timer that is due has its turn, however many wait.
 const INPUTS_IN_A_ROW_MAX: u32 = 256;
-/// A timer that is noticed this late says that the whole process was held up, and the messages that would have stopped
-/// it may not have been read yet: they get [`GRACE`] first.
+/// A timer that is noticed this late says that the whole process was held up. The messages that would have
+/// stopped it may not have been read yet: they get [`GRACE`] first.
 const LATE: Duration = Duration::from_millis(20);
 const GRACE: Duration = Duration::from_millis(20);
 
@@ -37,8 +37,8 @@ const GRACE: Duration = Duration::from_millis(20);
 pub(super) struct Patience {
     /// Inputs since then while a timer was due.
     in_a_row: u32,
-    /// Since when a late timer waits for inputs. It waits for the first ones and for those that follow them together,
-    /// or inputs that trickle in would hold it up for seconds.
+    /// Since when a late timer waits for inputs. It waits for the first ones and for those that follow them
+    /// together, or inputs that trickle in would hold it up for seconds.
     late_since: Option<Moment>,
 }
 

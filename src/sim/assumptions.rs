@@ -1,17 +1,18 @@
-//! What `--safety majority` assumes of whoever runs it, and so no fault breaks: too many records are not lost at a time, and a
-//! changed `--voters` names somebody who knows the voters from before.
+//! What `--safety majority` assumes of its operator, and so no fault breaks. Not too many records are lost at
+//! a time. A changed `--voters` names a process that knows the former voters.
 
-use super::faults::Kind;
+use super::fault::Kind;
 use super::node::Node;
 use super::world::World;
 use crate::election::Safety;
 use std::collections::BTreeSet;
 
 impl World {
-    /// Whether the promise covers the loss of this record. Fewer than half of the voters may be without one then, also of the
-    /// fewest that there will be in this run: the others have to be a majority for it to recover. A voter that is founding
-    /// counts as one with a record: another may vote on its word. Of every list of voters that a process was started with,
-    /// one voter keeps its record. Where none does, those named cannot tell what they do from a first start.
+    /// Whether the promise covers the loss of this record. Fewer than half of the voters may be without one
+    /// then, also of the fewest that there will be in this run. The others have to be a majority for it to
+    /// recover. A voter that is founding counts as one with a record: another may vote on its word. Of every
+    /// list of voters that a process was started with, one voter keeps its record. Where none does, those
+    /// named cannot tell what they do from a first start.
     pub(super) fn may_lose_disk(&self, place: usize) -> bool {
         let voters = |p: &Node| p.disk.record.as_ref()?.vote.as_ref().map(|vote| vote.config.voters.len());
         if !self.plan.majority() || voters(&self.nodes[place]).is_none() {

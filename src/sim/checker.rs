@@ -1,76 +1,24 @@
-//! What must hold, looked at whenever it could have ceased to.
+//! Checks the rules that must hold, each whenever an event could have broken it.
 
-use super::clock::{MS, Ns};
+use super::clock::Ns;
 use super::node::{Life, Node};
+use super::rule::{Rule, Violation};
 use super::vote_checker::{Broken, VoteChecker};
 use crate::election::{self, Body, Epoch, Message, ProcessId, Record, Role, Stage, View, VoteOutcome};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
-/// Which rule was broken. The numbers are those of ARCHITECTURE.md ("What always holds").
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Rule {
-    /// 3: two processes answer at one instant that they lead.
-    TwoLeaders,
-    /// 4: two processes lead in one epoch.
-    EpochTwice,
-    /// 1: an epoch went back.
-    EpochBack,
-    /// 2: something left that depends on a record that is not durable.
-    NotDurable,
-    /// 6: a second election in one epoch.
-    SecondElection,
-    /// Clause 17: a resigned or lapsed epoch is led again.
-    LedAgain,
-    /// Clause 24: a request for votes without a pre-vote.
-    NoPreVote,
-    /// Clause 3: a voter votes for two processes in one epoch.
-    VotedTwice,
-    /// Clauses 4, 8 and 13: a voter votes while it has promised itself to another process.
-    PromiseBroken,
-    /// Clauses 14 and 16: a leader counts on time that no majority has promised to it.
-    NotPromised,
-    /// Clauses 19 to 21: a configuration that does not follow from a committed one in one step.
-    ConfigChange,
-    /// Clause 28: a transfer to a process that has not told that a majority would vote for it.
-    Unprepared,
-    /// The machine found its own state broken.
-    Assertion,
-    /// 7: no agreement on a leader and on who is alive within the bound, or it does not last.
-    NoAgreement,
-    /// More happens than a run has room for.
-    TooMuch,
-}
-
-/// A broken rule.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Violation {
-    /// When, in nanoseconds of global time.
-    pub(super) at: Ns,
-    /// Which.
-    pub rule: Rule,
-    /// How.
-    pub what: String,
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} at {}.{:03} s: {}", self.rule, self.at / (1000 * MS), self.at / MS % 1000, self.what)
-    }
-}
-
-/// Remembers of a run what later moments are compared with.
+/// What a run remembers, to compare later moments with.
 #[derive(Debug)]
 pub(super) struct Checker {
     majority: bool,
     pub(super) violation: Option<Violation>,
-    /// Who led in each epoch. Bounded by the elections of a run.
+    /// The leader of each epoch. Bounded by the elections of a run.
     leaders: BTreeMap<Epoch, Life>,
-    /// The highest epoch that each disk has seen leave, by place and disk.
+    /// The highest epoch in the messages of each disk, by place and disk.
     sent: BTreeMap<(usize, u32), Epoch>,
-    /// The highest epoch that each life has led in and leads no more.
+    /// The highest epoch that each incarnation has led in and leads no more.
     over: BTreeMap<Life, Epoch>,
-    /// Which elections each life has begun.
+    /// Which elections each incarnation has begun.
     elections: BTreeSet<(Life, Epoch)>,
     votes: VoteChecker,
     /// Classic: how often one began to lead while another led.

@@ -9,12 +9,13 @@ pub(super) type Ns = u64;
 /// A millisecond of global time.
 pub(super) const MS: Ns = 1_000_000;
 
-/// By how many parts in a million CLOCK_MONOTONIC_RAW may run fast or slow. Two clocks at the two ends differ by 1.005 / 0.995,
-/// which the bound of one in [`DRIFT`](crate::election::DRIFT) just covers: a leader counts on 0.99 of its lease, and
-/// 0.99 × 1.005 < 0.995 × 1.0001.
+/// By how many parts in a million CLOCK_MONOTONIC_RAW may run fast or slow. Two clocks at the two ends differ
+/// by 1.005 / 0.995. The bound of one in [`DRIFT`](crate::election::DRIFT) just covers that: a leader counts
+/// on 0.99 of its lease, and 0.99 × 1.005 < 0.995 × 1.0001.
 pub(super) const RATE_PPM_MAX: i32 = 5_000;
 
-/// By how many parts in a million CLOCK_BOOTTIME may be slewed on top of that: what chrony's default (`maxslewrate`) allows.
+/// By how many parts in a million CLOCK_BOOTTIME may be slewed on top of that: what chrony's default
+/// (`maxslewrate`) allows.
 pub(super) const SLEW_PPM_MAX: i32 = 83_333;
 
 const MILLION: u64 = 1_000_000;
@@ -25,8 +26,9 @@ pub(super) fn ns(duration: Duration) -> Ns {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The clocks of one host. CLOCK_MONOTONIC_RAW runs at its own rate, and stands still while the host is suspended.
-/// CLOCK_BOOTTIME is slewed on top of that, and counts a suspend as well as the host can measure it. Neither goes back.
+/// The clocks of one host. CLOCK_MONOTONIC_RAW runs at its own rate, and stands still while the host is
+/// suspended. CLOCK_BOOTTIME is slewed on top of that, and counts a suspend as well as the host can measure
+/// it. Neither goes back.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
     /// Both run on from here; it lies ahead while the host is suspended.
@@ -76,8 +78,8 @@ impl Clock {
         }
     }
 
-    /// The first global moment, `now` or later, at which one of both has advanced by so much since a reading. So the fast
-    /// clock has.
+    /// The first global moment, `now` or later, at which one of both has advanced by so much since a reading.
+    /// The fast clock has then advanced by as much.
     pub(super) fn when_either(&self, now: Ns, since: &Reading, advanced: Ns) -> Ns {
         let by = |shown: Ns, base: Ns, rate: u64| {
             let ahead = (shown + advanced).saturating_sub(base);
@@ -105,8 +107,8 @@ impl Clock {
         *self = Clock { slew: ppm, ..*self }.checked();
     }
 
-    /// The host is suspended for so long, and in whole seconds for one at least: a shorter suspend need not show at all,
-    /// and nothing here stands against that.
+    /// The host is suspended for so long; where it measures whole seconds, for one at least. It need not show
+    /// a shorter suspend at all, and no rule covers that.
     pub(super) fn suspend(&mut self, now: Ns, lasts: Ns) -> Ns {
         self.go_on(now);
         let lasts = if self.whole_seconds { lasts.max(SECOND) } else { lasts };

@@ -23,10 +23,14 @@ pub(super) fn said(message: &Message) -> String {
             let to = successor.map_or_else(|| "nobody".to_owned(), |id| format!("p-{}", place_of(id)));
             format!("resign to {to}{}", if *leaving { ", leaving" } else { "" })
         }
-        Body::Tell { leader, entries } => {
-            format!("tell: {} leads, members {}", incumbent(leader.as_ref()), entries_in_words(entries))
+        Body::LeaderInfo { leader, entries } => {
+            format!(
+                "leader_info: {} leads, members {}",
+                incumbent(leader.as_ref()),
+                entries_in_words(entries)
+            )
         }
-        Body::VoteRequest(VoteRequest { ballot, contender, transfer, config }) => {
+        Body::VoteRequest { request: VoteRequest { ballot, contender, transfer, config } } => {
             let what = asked(ballot.stage);
             let transfer = transfer.map_or("", |_| ", as successor");
             let contender = if *contender { "" } else { ", no contender" };
@@ -52,9 +56,11 @@ pub(super) fn said(message: &Message) -> String {
         Body::Recover { round, .. } => format!("recover, round {round}"),
         Body::Recovered { round, state, .. } => format!("recovered, round {round}: {}", known(state)),
         Body::TransferReady { majority } => format!("transfer ready: {majority}"),
-        Body::Election | Body::Answer | Body::Coordinator { .. } | Body::Ask | Body::ProposeTransfer => {
-            message.body.name().to_owned()
-        }
+        Body::Election
+        | Body::Answer
+        | Body::Coordinator { .. }
+        | Body::LeaderQuery
+        | Body::ProposeTransfer => message.body.name().to_owned(),
     };
     format!("{text}  [epoch {epoch}]")
 }

@@ -3,8 +3,8 @@
 use super::clock::Ns;
 use crate::election::{KnownPeers, Record};
 
-/// What a failed write leaves behind. The store writes a temporary file and renames it, so that the record is the old
-/// one or the new one; a damaged one is what a broken disk leaves, and a start refuses it.
+/// What a failed write leaves behind. The store writes a temporary file and renames it, so that the record is
+/// the old one or the new one. A damaged one is what a broken disk leaves, and a start refuses it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Leaves {
     /// The record from before.
@@ -52,7 +52,8 @@ pub(super) enum Written {
 }
 
 impl Disk {
-    /// Begins to write. With `Written::After(0)` the record is durable; with a longer time [`Disk::finish`] makes it so.
+    /// Begins to write. With `Written::After(0)` the record is durable; with a longer time [`Disk::finish`]
+    /// makes it so.
     pub(super) fn write(&mut self, now: Ns, record: &Record) -> Written {
         match self.failing.take() {
             Some(Leaves::Old) => Written::Failed { damaged: false },

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 /// What is wrong with the answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum DnsFault {
-    /// They are those of when the fault began.
+    /// The answers are those from the beginning of the fault.
     Stale,
     /// Only these places are in them, by bits.
     Partial(Places),
@@ -33,8 +33,8 @@ impl Dns {
         self.fault = None;
     }
 
-    /// The answer to a look-up, by places and their addresses that the name server publishes; none: no answer that names
-    /// anybody, which the machine never hears of.
+    /// The answer to a look-up, from the places and addresses that the name server publishes. None: the
+    /// answer names no place, and the machine never hears of it.
     pub(super) fn look_up(
         &mut self,
         now: Ns,

@@ -3,8 +3,8 @@
 use super::clock::{MS, Ns, RATE_PPM_MAX, SLEW_PPM_MAX};
 use super::disk::{CrashPoint, Leaves};
 use super::dns::DnsFault;
+use super::fault::{Kind, Shape};
 use super::fault_kind::FaultKind;
-use super::faults::{Kind, Shape};
 use super::link_faults::{Classes, Effect, Pairs, Places};
 use super::target::{Between, Who};
 use crate::config::SimArgs;
@@ -28,7 +28,7 @@ impl FaultMix {
             .filter(|sort| *sort != FaultKind::LeaseChanged)
             .filter(|sort| (!args.swarm || random.bool()) && (!args.majority || *sort != FaultKind::Join))
             .collect();
-        // Under `release` a refusal in the name of a live process is what the operator has ruled out.
+        // Under `release` the operator has ruled out a refusal in the name of a live process.
         let refuses = args.crash_evidence != Some(CrashEvidence::Release);
         FaultMix { sorts: if some.is_empty() { FaultKind::ALL.to_vec() } else { some }, refuses }
     }
@@ -37,7 +37,7 @@ impl FaultMix {
         self.sorts.contains(&sort)
     }
 
-    /// A fault. One that waits for a cue is often about who gave it.
+    /// A fault. One that waits for a cue often hits the process that gave the cue.
     pub(super) fn kind(&self, random: &mut Rng, n: usize, cued: bool) -> Kind {
         let who = who(random, n, cued);
         let other = other(random, n, who);

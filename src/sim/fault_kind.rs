@@ -1,7 +1,7 @@
 //! The sorts of faults: what runs draw from, and what is counted.
 
 use super::disk::Leaves;
-use super::faults::{Kind, Shape};
+use super::fault::{Kind, Shape};
 use super::link_faults::Effect;
 
 /// Declares the sorts, in the order in which they are drawn and printed.

@@ -1,89 +1,14 @@
-//! The faults, as data, and what each does to the world.
+//! What each fault of the plan does to the world, and which places it hits at that moment.
 
 use super::clock::{MS, Ns};
-use super::disk::{CrashPoint, Leaves};
-use super::dns::DnsFault;
-use super::link_faults::{Classes, Disturbance, Effect, Pairs, Places};
-use super::node::{Fate, Input, PLACES_MAX, Stall};
+use super::fault::Kind;
+use super::link_faults::{Disturbance, PLACES_MAX, Pairs, Places};
+use super::node::{Fate, Input, Node, Stall};
 use super::queue::Item;
 use super::target::{Between, Cue, Waiting, Who};
 use super::world::World;
-use crate::election::{Event, Safety};
-use std::fmt;
+use crate::election::{Event, Role, Safety};
 use std::time::Duration;
-
-/// One fault of a plan.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Fault {
-    /// When it begins, or begins to wait for its cue.
-    pub(super) at: Ns,
-    /// What it waits for, and how long after that it begins.
-    pub(super) cue: Option<(Cue, Ns)>,
-    /// For how long: a window, a pause, or the time until a process is started again.
-    pub(super) lasts: Ns,
-    pub(super) kind: Kind,
-}
-
-/// What goes wrong.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
-    /// A process ends with no word. A write under way is durable, or not.
-    Crash { who: Who, kept: bool, disk_lost: bool, moves: bool, host_gone: bool },
-    /// A process ends in the middle of the next batch that begins with a write.
-    CrashInWrite { who: Who, point: CrashPoint, disk_lost: bool },
-    /// The next write fails, and so the process stops itself.
-    FailedWrite { who: Who, leaves: Leaves },
-    /// Writes take so long.
-    SlowDisk { who: Who, takes: Ns },
-    /// The driver is held up in the middle of its next turn.
-    Stall { who: Who, before_view: bool },
-    /// A process is stopped and goes on later.
-    Pause { who: Who },
-    /// A process is told to stop, and is started again later: a rollout, or a pod that moves.
-    Leave { who: Who, moves: bool },
-    /// A further process, which leaves again.
-    Join { place: usize },
-    /// A process is started, or started again, with these places as its `--voters`, by bits.
-    Revote { place: usize, voters: Places },
-    /// A process has another `--lease` from its next start on. If it runs, it is started again. In error: no other process
-    /// gets that lease, which a first start does not have to survive.
-    ChangeLease { place: usize, lease: Duration, in_error: bool },
-    /// Nothing passes.
-    Cut { between: Between, shape: Shape, swallows: bool },
-    /// Something happens to messages of some kinds.
-    Disturb { between: Between, classes: Classes, effect: Effect },
-    /// A connection breaks.
-    Reset { a: Who, b: Who },
-    /// A connection breaks, and something on the path refuses a dial in the name of a live process.
-    Misjudge { who: Who, whom: Who },
-    /// A clock runs at another rate.
-    Rate { who: Who, ppm: i32 },
-    /// CLOCK_BOOTTIME is slewed by so much from now on.
-    Slew { who: Who, ppm: i32 },
-    /// The host is suspended.
-    Suspend { who: Who },
-    /// The wall clock jumps.
-    WallJump { who: Who, ahead_ms: i64 },
-    /// Look-ups go wrong.
-    Dns { who: Who, fault: DnsFault },
-}
-
-/// Which connections a cut is about.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Shape {
-    /// Two sides.
-    Split,
-    /// Some pairs.
-    Partial,
-    /// One direction of a pair.
-    OneWay,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} for {} ms", self.kind, self.lasts / MS)
-    }
-}
 
 impl World {
     /// The moment of a fault has come: it begins, or waits for its cue.
@@ -124,15 +49,7 @@ impl World {
         match fault.kind {
             Kind::Crash { who, kept, disk_lost, moves, host_gone } => {
                 let place = self.who(who, actor);
-                self.doomed(place, Fate { disk_lost, moves, host_gone, ..fate });
-                if self.nodes[place].runs() {
-                    let under_way =
-                        self.nodes[place].busy.take().and_then(|busy| busy.record).filter(|_| kept);
-                    if let Some(record) = under_way {
-                        self.nodes[place].disk.finish(record);
-                    }
-                    self.crash(place, false);
-                }
+                self.crash_now(place, kept, Fate { disk_lost, moves, host_gone, ..fate });
             }
             Kind::CrashInWrite { who, point, disk_lost } => {
                 let place = self.who(who, actor);
@@ -144,50 +61,22 @@ impl World {
                 self.doomed(place, fate);
                 self.nodes[place].disk.failing = Some(leaves);
             }
-            Kind::SlowDisk { who, takes } => {
-                let place = self.who(who, actor);
-                self.nodes[place].disk.slow = Some((takes, until));
-            }
+            Kind::SlowDisk { who, takes } => self.target(who, actor).disk.slow = Some((takes, until)),
             Kind::Stall { who, before_view } => {
-                let place = self.who(who, actor);
-                self.nodes[place].stall = Some(Stall { takes: fault.lasts, before_view });
+                self.target(who, actor).stall = Some(Stall { takes: fault.lasts, before_view });
             }
-            Kind::Pause { who } => {
-                let place = self.who(who, actor);
-                let process = &mut self.nodes[place];
-                if process.runs() {
-                    process.paused_until = process.paused_until.max(until);
-                    self.queue.put(until, Item::Resume(process.life()));
-                }
-            }
+            Kind::Pause { who } => self.pause(self.who(who, actor), until),
             Kind::Leave { who, moves } => {
                 let place = self.who(who, actor);
                 self.doomed(place, Fate { moves, ..fate });
                 self.input(self.nodes[place].life(), Input::Event(Event::Stop));
             }
-            Kind::Join { place } => {
-                if place < self.nodes.len() && !self.nodes[place].runs() && !self.nodes[place].starting {
-                    self.nodes[place].starting = true;
-                    self.queue.put(self.now, Item::Start(place));
-                    self.queue.put(until, Item::FaultOver { number, pairs: Box::default() });
-                }
-            }
+            Kind::Join { place } => self.join(number, place, until),
             Kind::Revote { place, voters } => self.revote(place, voters, fate),
             Kind::ChangeLease { in_error: true, .. } if !self.checker.voted() => {}
-            Kind::ChangeLease { place, lease, .. } => {
-                self.nodes[place].next_lease = Some(lease);
-                if self.nodes[place].runs() {
-                    self.doomed(place, fate);
-                    self.input(self.nodes[place].life(), Input::Event(Event::Stop));
-                }
-            }
+            Kind::ChangeLease { place, lease, .. } => self.change_lease(place, lease, fate),
             Kind::Cut { between, swallows, .. } => {
-                let pairs = self.between(between, actor);
-                for (from, to) in pairs.among(self.nodes.len()) {
-                    let faults = &mut self.net.faults[from][to];
-                    *(if swallows { &mut faults.swallowing } else { &mut faults.holding }) += 1;
-                }
-                self.queue.put(until, Item::FaultOver { number, pairs: Box::new(pairs) });
+                self.cut(number, self.between(between, actor), swallows, until);
             }
             Kind::Disturb { between, classes, effect } => {
                 let disturbance = Disturbance { effect, classes, until };
@@ -198,28 +87,112 @@ impl World {
             Kind::Reset { a, b } => self.reset(self.who(a, actor), self.who(b, actor)),
             Kind::Misjudge { who, whom } => self.misjudge(self.who(who, actor), self.who(whom, actor)),
             Kind::Rate { who, ppm } => {
-                let place = self.who(who, actor);
-                let now = self.now;
+                let (place, now) = (self.who(who, actor), self.now);
                 self.nodes[place].clock.change_rate(now, ppm);
                 self.rearm(place);
             }
             Kind::Slew { who, ppm } => {
-                let place = self.who(who, actor);
-                let now = self.now;
+                let (place, now) = (self.who(who, actor), self.now);
                 self.nodes[place].clock.slew(now, ppm);
                 self.rearm(place);
             }
             Kind::Suspend { who } => self.suspend(self.who(who, actor), fault.lasts),
             Kind::WallJump { who, ahead_ms } => {
-                let place = self.who(who, actor);
-                let clock = &mut self.nodes[place].clock;
+                let clock = &mut self.target(who, actor).clock;
                 clock.wall_ms = clock.wall_ms.saturating_add_signed(ahead_ms);
             }
-            Kind::Dns { who, fault } => {
-                let place = self.who(who, actor);
-                self.nodes[place].dns.fail(fault, until);
-            }
+            Kind::Dns { who, fault } => self.target(who, actor).dns.fail(fault, until),
         }
+    }
+
+    /// The place that is meant now.
+    fn who(&self, who: Who, actor: usize) -> usize {
+        match who {
+            Who::Place(place) => place,
+            Who::Actor => actor,
+            Who::Leader => self.leading(),
+            Who::Follower(number) => (self.leading() + 1 + number % (self.members() - 1)) % self.members(),
+        }
+    }
+
+    /// How many places there are but those for further processes.
+    fn members(&self) -> usize {
+        self.plan.n
+    }
+
+    fn leading(&self) -> usize {
+        let led = |p: &Node| {
+            p.view.as_ref().filter(|view| view.role == Role::Leading).map(|view| (view.epoch, p.place))
+        };
+        self.nodes.iter().filter_map(led).max().map_or(0, |(_, place)| place).min(self.members() - 1)
+    }
+
+    /// The ways that are meant now.
+    fn between(&self, between: Between, actor: usize) -> Pairs {
+        match between {
+            Between::Sides(side) => Pairs::split(side),
+            Between::Away(who) => Pairs::split(1 << self.who(who, actor)),
+            Between::From(who) => Pairs::from(self.who(who, actor)),
+            Between::To(who) => Pairs::to(self.who(who, actor)),
+            Between::Both(a, b) => Pairs::both(self.who(a, actor), self.who(b, actor)),
+            Between::OneWay(a, b) => Pairs::one_way(self.who(a, actor), self.who(b, actor)),
+            Between::Pairs(pairs) => pairs,
+            Between::All => Pairs::ALL,
+        }
+    }
+
+    /// The process that a fault is about.
+    fn target(&mut self, who: Who, actor: usize) -> &mut Node {
+        let place = self.who(who, actor);
+        &mut self.nodes[place]
+    }
+
+    /// A process ends with no word. A write under way is durable, or not.
+    fn crash_now(&mut self, place: usize, kept: bool, fate: Fate) {
+        self.doomed(place, fate);
+        if self.nodes[place].runs() {
+            let under_way = self.nodes[place].busy.take().and_then(|busy| busy.record).filter(|_| kept);
+            if let Some(record) = under_way {
+                self.nodes[place].disk.finish(record);
+            }
+            self.crash(place, false);
+        }
+    }
+
+    /// A process is stopped until then.
+    fn pause(&mut self, place: usize, until: Ns) {
+        let process = &mut self.nodes[place];
+        if process.runs() {
+            process.paused_until = process.paused_until.max(until);
+            self.queue.put(until, Item::Resume(process.life()));
+        }
+    }
+
+    /// A further process starts, and leaves again then.
+    fn join(&mut self, number: usize, place: usize, until: Ns) {
+        if place < self.nodes.len() && !self.nodes[place].runs() && !self.nodes[place].starting {
+            self.nodes[place].starting = true;
+            self.queue.put(self.now, Item::Start(place));
+            self.queue.put(until, Item::FaultOver { number, pairs: Box::default() });
+        }
+    }
+
+    /// A process gets another `--lease`, which takes a restart.
+    fn change_lease(&mut self, place: usize, lease: Duration, fate: Fate) {
+        self.nodes[place].next_lease = Some(lease);
+        if self.nodes[place].runs() {
+            self.doomed(place, fate);
+            self.input(self.nodes[place].life(), Input::Event(Event::Stop));
+        }
+    }
+
+    /// Nothing passes between these pairs until then.
+    fn cut(&mut self, number: usize, pairs: Pairs, swallows: bool, until: Ns) {
+        for (from, to) in pairs.among(self.nodes.len()) {
+            let faults = &mut self.net.faults[from][to];
+            *(if swallows { &mut faults.swallowing } else { &mut faults.holding }) += 1;
+        }
+        self.queue.put(until, Item::FaultOver { number, pairs: Box::new(pairs) });
     }
 
     /// A host is suspended, with all that runs there.
@@ -233,7 +206,8 @@ impl World {
         }
     }
 
-    /// A process gets other `--voters`, which takes a restart. At a first start all have to have the same ones.
+    /// A process gets other `--voters`, which takes a restart. At a first start all have to have the same
+    /// ones.
     fn revote(&mut self, place: usize, voters: Places, fate: Fate) {
         let names = (0..PLACES_MAX).filter(|p| voters >> p & 1 == 1).map(|p| format!("p-{p}")).collect();
         if !self.checker.voted() || !self.known_to(&names, None) {
@@ -284,8 +258,8 @@ impl World {
         }
     }
 
-    /// The faults are over: the network carries everything, and everybody but the dead minority runs. Clocks go on
-    /// drifting.
+    /// The faults are over: the network carries everything, and everybody but the dead minority runs. Clocks
+    /// go on drifting.
     pub(super) fn heal(&mut self) {
         self.healed = true;
         if self.trace.on() {
@@ -328,9 +302,8 @@ impl World {
 
     /// Who stays dead. Nobody while a voter has no record: it waits for answers of them.
     fn dead_minority(&self) -> Places {
-        let forgetful = |p: &super::node::Node| {
-            p.disk.record.as_ref().and_then(|r| r.vote.as_ref()).is_none_or(|vote| vote.founding)
-        };
+        let forgetful =
+            |p: &Node| p.disk.record.as_ref().and_then(|r| r.vote.as_ref()).is_none_or(|vote| vote.founding);
         if self.plan.majority() && self.nodes.iter().filter(|p| p.starts > 0).any(forgetful) {
             0
         } else {

@@ -1,4 +1,5 @@
-//! What comes in for a process: it waits while its driver is held up, and the transport decides what is an event.
+//! What comes in for a process: it waits while its driver is held up, and the transport decides what is an
+//! event.
 
 use super::node::{INBOX_MAX, Input, Life, place_of};
 use super::world::World;
@@ -12,7 +13,7 @@ impl World {
             return;
         }
         if process.held_up() {
-            // That a link opened or ended is told when there is room again, however long that takes.
+            // The report of an opened or ended link waits for room, however long that takes.
             if process.inbox.len() < INBOX_MAX || matches!(input, Input::Event(_)) {
                 process.inbox.push_back(input);
             }

@@ -1,10 +1,13 @@
-//! What the network does to messages on their way from one place to another, and between which places nothing passes.
+//! What the network does to messages on their way from one place to another, and between which places nothing
+//! passes.
 
 use super::clock::Ns;
-use super::node::PLACES_MAX;
 use crate::election::{Body, Message};
 use std::fmt;
 use std::ops::{Index, IndexMut};
+
+/// The most places of a run.
+pub(super) const PLACES_MAX: usize = 32;
 
 /// Places, as bits.
 pub(super) type Places = u32;
@@ -143,8 +146,8 @@ const DISTURBANCES_MAX: usize = 4;
 /// The way from one place to another.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LinkFaults {
-    /// How many cuts are on it that hold messages back, as a broken connection's sender does until it heals or times
-    /// out.
+    /// How many cuts are on it that hold messages back, as a broken connection's sender does until it heals
+    /// or times out.
     pub(super) holding: u8,
     /// How many cuts are on it that swallow messages and keep connections.
     pub(super) swallowing: u8,
@@ -190,7 +193,7 @@ impl LinkFaults {
                 Effect::Reorder(most) => (at, in_order) = (at + random.u64(0..=most), false),
                 Effect::Slow(late) => {
                     at += late;
-                    // What is slow by its kind lets others pass.
+                    // A message that is slow by its kind lets others pass.
                     in_order &= d.classes == Classes::ALL;
                 }
             }

@@ -1,17 +1,19 @@
 //! `bellwether sim`: whole clusters in one process and in virtual time, from a seed.
 //!
-//! It drives [`Machine`](crate::election::Machine) unchanged, in place of the driver, the transport, the store and
-//! discovery. A seed is drawn into a plan of faults (`plan_generator`, `plan`), the plan is run (`world`, with `network`,
-//! `node`, `disk`, `dns` and `clock`), the rules are looked at all the time (`checker`), and at the end all faults
-//! stop and the cluster has to agree on a leader within a bound (`run`). The same seed and flags give the same run,
-//! to the byte of its trace. `sweep` runs many seeds, `shrink` makes a failing plan smaller.
+//! It drives [`Machine`](crate::election::Machine) unchanged, in place of the driver, the transport, the
+//! store and discovery. `plan_generator` draws a seed into a plan of faults (`plan`). `world` runs the plan,
+//! with `network`, `node`, `disk`, `dns` and `clock`; `checker` checks the rules all the time. At the end all
+//! faults stop, and the cluster has to agree on a leader within a bound (`run`). The same seed and flags give
+//! the same run, to the byte of its trace. `sweep` runs many seeds, `shrink` makes a failing plan smaller.
 
 mod assumptions;
 mod checker;
 mod clock;
+mod connections;
 mod describe;
 mod disk;
 mod dns;
+mod fault;
 mod fault_generator;
 mod fault_kind;
 mod faults;
@@ -22,6 +24,7 @@ mod node;
 mod plan;
 mod plan_generator;
 mod queue;
+mod rule;
 mod run;
 mod shrink;
 mod sweep;
@@ -44,7 +47,7 @@ use trace::Trace;
 pub fn run(args: &SimArgs) -> ExitCode {
     sweep::say_the_seed_of_a_panic(args);
     let mut out = stdout().lock();
-    // Who does not read on has read enough; the exit code still says what was found.
+    // A reader may close the pipe early; the exit code still tells the result.
     let broken = match args.task {
         SimTask::Seeds { first, last } => {
             let totals = sweep::sweep(args, first, last, |line| drop(writeln!(out, "{line}")));

@@ -3,6 +3,7 @@
 use super::clock::{Clock, Ns, ns};
 use super::disk::Disk;
 use super::dns::Dns;
+use super::link_faults::PLACES_MAX;
 use crate::election::{
     Action, Event, Incarnation, Machine, Message, Moment, Peer, Priority, ProcessId, Record, Role, Settings,
     Timer, View,
@@ -13,16 +14,13 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// The most places of a run.
-pub(super) const PLACES_MAX: usize = 32;
-
-/// The most inputs that wait for a process that is paused or busy. Further messages are lost, as on connections that end
-/// because a full queue stops the transport's threads.
+/// The most inputs that wait for a process that is paused or busy. Further messages are lost, as on
+/// connections that end because a full queue stops the transport's threads.
 pub(super) const INBOX_MAX: usize = 1024;
 
 const PEER_PORT: u16 = 4041;
 
-/// One life of a process: where it runs, and which start of that place it is, from 1 on. The start is its incarnation.
+/// One incarnation of a process: its place, and which start of that place it is, from 1 on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Life {
     pub(super) place: usize,
@@ -40,7 +38,7 @@ impl Life {
 pub(super) enum Input {
     /// Something that is no message.
     Event(Event),
-    /// A message and the life that sent it.
+    /// A message and the incarnation that sent it.
     Message(Life, Message),
 }
 
@@ -138,7 +136,8 @@ pub(super) struct Node {
     pub(super) inbox: VecDeque<Input>,
     /// When each timer is due, on its fast clock.
     pub(super) timers: [Option<Ns>; Timer::ALL.len()],
-    /// The driver's clock at its last turn. It goes on over restarts: the machine must not mind where its clocks begin.
+    /// The driver's clock at its last turn. It goes on over restarts: the machine must not mind where its
+    /// clocks begin.
     pub(super) time: net::Clock,
     /// What the host's clocks showed then.
     pub(super) last: Reading,
@@ -197,7 +196,7 @@ impl Node {
         self.machine.is_some()
     }
 
-    /// Whether this life still runs.
+    /// Whether this incarnation still runs.
     pub(super) fn lives(&self, life: Life) -> bool {
         self.runs() && self.starts == life.start
     }
@@ -226,7 +225,7 @@ impl Node {
         SocketAddr::from(([198, 18, self.place as u8, self.addresses], PEER_PORT))
     }
 
-    /// Begins another life.
+    /// Begins another incarnation.
     pub(super) fn begin(&mut self) {
         if let Some(lease) = self.next_lease.take() {
             self.settings.failure_timeout = lease;
@@ -235,12 +234,12 @@ impl Node {
         self.lives.push((self.id(), self.address()));
     }
 
-    /// The id that a life had: there has been such a life.
+    /// The id that an incarnation had. The place must have had that incarnation.
     pub(super) fn id_at(&self, start: u32) -> ProcessId {
         self.lives[start as usize - 1].0
     }
 
-    /// Whether nothing is left at the address that a life had.
+    /// Whether nothing is left at the address that an incarnation had.
     pub(super) fn moved(&self, start: u32) -> bool {
         self.lives[start as usize - 1].1 != self.address()
     }
@@ -283,7 +282,8 @@ impl Node {
         ns(self.time.slow().0)
     }
 
-    /// The time of an answer of its HTTP thread, and of the turn that it is from (see `node::published_state`).
+    /// The time of an answer of its HTTP thread, and of the turn that it is from (see
+    /// `node::published_state`).
     pub(super) fn asked(&self, now: Ns) -> (Moment, Moment) {
         let reading = self.clock.reading(now);
         let turned = if self.turned.suspended(&reading) { Moment::default() } else { self.turned.fast() };

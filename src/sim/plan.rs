@@ -1,8 +1,8 @@
-//! A run as data: who starts when with what, and every fault with its moment, drawn from the seed before anything runs. So a
-//! failing run is made smaller by leaving faults out.
+//! A run as data: when each process starts with which settings, and every fault with its moment. All of it is
+//! drawn from the seed before anything runs. So a failing run is made smaller by leaving faults out.
 
 use super::clock::Ns;
-use super::faults::Fault;
+use super::fault::Fault;
 use super::link_faults::Places;
 use crate::election::{CrashEvidence, Priority, Safety, Settings};
 
@@ -29,7 +29,7 @@ pub(super) struct Plan {
     /// A message's way takes this long, and up to `jitter` longer.
     pub(super) delay: Ns,
     pub(super) jitter: Ns,
-    /// How long a connection lives without an acknowledgement of what was sent.
+    /// How long a connection stays open without an acknowledgement of what was sent.
     pub(super) link_timeout: Ns,
     pub(super) faults: Vec<Fault>,
     /// Rounds and requests ask for any lease from 200 ms to the configuration's, until the faults end.
@@ -38,7 +38,7 @@ pub(super) struct Plan {
     pub(super) whole_seconds: bool,
     /// When the faults end.
     pub(super) chaos: Ns,
-    /// Who stays dead after that, by bits.
+    /// The places that stay dead after that, by bits.
     pub(super) dead: Places,
 }
 

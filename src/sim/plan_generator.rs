@@ -1,10 +1,10 @@
 //! Draws a plan from a seed: the cluster, and when which faults come. `fault_generator` draws single faults.
 
 use super::clock::{MS, Ns, RATE_PPM_MAX, ns};
+use super::fault::{Fault, Kind};
 use super::fault_generator::{FaultMix, rate, some};
 use super::fault_kind::FaultKind;
-use super::faults::{Fault, Kind};
-use super::node::PLACES_MAX;
+use super::link_faults::PLACES_MAX;
 use super::plan::{Draft, Plan};
 use super::target::{Cue, Who};
 use super::timing;
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// How many faults a run has, but for those that come in a row, as a change of all voters does.
 const FAULTS: std::ops::RangeInclusive<usize> = 5..=15;
-/// Draws that came later have a generator of their own, so that they leave the rest of a seed's plan as it was.
+/// Later draws have a generator of their own, so that they leave the rest of a seed's plan as it was.
 const LATER: u64 = 0x6c61_7465_7264_7261;
 const SECOND: Ns = 1000 * MS;
 
@@ -72,7 +72,7 @@ fn faults(random: &mut Rng, plan: &mut Plan, mix: &FaultMix) {
     let mut left = random.usize(*FAULTS.start()..=plan.n.max(*FAULTS.end()));
     let lease = ns(plan.places[0].settings.failure_timeout);
     while left > 0 {
-        // Faults that meet are worth more than faults that are far apart.
+        // Faults that overlap find more than faults that are far apart.
         at += match random.u8(0..4) {
             0 | 1 => random.u64(0..=50 * MS),
             2 => random.u64(0..=600 * MS),
@@ -134,8 +134,8 @@ fn draft(random: &mut Rng, settings: &Settings, place: usize, n: usize) -> Draft
     }
 }
 
-/// In half of the runs priorities differ, and in some of these one process never leads. In others the clocks are at the two
-/// ends of what is allowed.
+/// In half of the runs priorities differ, and in some of these one process never leads. In others the clocks
+/// are at the two ends of what is allowed.
 fn spread_priorities(random: &mut Rng, plan: &mut Plan) {
     if random.bool() {
         for place in &mut plan.places {
@@ -169,8 +169,8 @@ fn lasts(random: &mut Rng, lease: Ns) -> Ns {
     }
 }
 
-/// Several processes crash in the first two seconds, most of them with their disks, while others start or vote for the first
-/// time.
+/// Several processes crash in the first two seconds, most of them with their disks, while others start or
+/// vote for the first time.
 fn found(random: &mut Rng, plan: &mut Plan) {
     if random.bool() {
         for place in plan.places.iter_mut().filter(|place| place.starts_at.is_some()) {
@@ -198,7 +198,8 @@ fn found(random: &mut Rng, plan: &mut Plan) {
     }
 }
 
-/// The voters of the first start: the first two places, and some of the others. The rest is started when it becomes a voter.
+/// The voters of the first start: the first two places, and some of the others. The rest is started when it
+/// becomes a voter.
 fn first_voters(random: &mut Rng, plan: &mut Plan) -> BTreeSet<usize> {
     let voters: BTreeSet<usize> = (0..plan.n).filter(|place| *place < 2 || random.u8(0..4) > 0).collect();
     for (place, draft) in plan.places.iter_mut().enumerate() {
@@ -225,7 +226,7 @@ fn change_voters(random: &mut Rng, plan: &mut Plan, first: &BTreeSet<usize>) {
         let step = random.u64(50 * MS..=timing::longest_step(plan.n));
         let mut order: Vec<usize> = running.iter().copied().collect();
         random.shuffle(&mut order);
-        // Whoever is no voter any more is not restarted: its flags would have to name it.
+        // A process that votes no more is not restarted: its flags would have to name it.
         for place in order.into_iter().filter(|place| target.contains(place)) {
             let lasts = random.u64(50 * MS..=600 * MS);
             plan.faults.push(Fault { at, cue: None, lasts, kind: Kind::Revote { place, voters } });

@@ -17,7 +17,7 @@ pub(super) enum Item {
     Cued {
         /// Which of the plan.
         number: usize,
-        /// Who gave the cue.
+        /// The place that gave the cue.
         actor: usize,
     },
     /// The time of a fault is over.
@@ -31,9 +31,9 @@ pub(super) enum Item {
     Start(usize),
     /// A message arrives.
     Deliver {
-        /// Who sent it.
+        /// The sender.
         from: Life,
-        /// For whom.
+        /// The receiver.
         to: Life,
         /// On which connection.
         link: u64,
@@ -42,9 +42,9 @@ pub(super) enum Item {
     },
     /// An end of a connection learns that it is closed, on purpose or not.
     Closed {
-        /// Who learns it.
+        /// The end that learns it.
         at: Life,
-        /// Whose connection it was.
+        /// The other end.
         of: Life,
         /// Which of their connections.
         link: u64,
@@ -53,16 +53,16 @@ pub(super) enum Item {
     },
     /// The fresh dial after an unannounced close has come to its end.
     Evidence {
-        /// Who dialled.
+        /// The process that dialled.
         at: Life,
-        /// Whose connection had closed.
+        /// The peer whose connection had closed.
         of: Life,
     },
     /// What an end sent has not been acknowledged for too long.
     Unacknowledged {
-        /// Who sent.
+        /// The sender.
         at: Life,
-        /// To whom.
+        /// The receiver.
         of: Life,
         /// Which span of silence.
         token: u32,
@@ -108,8 +108,8 @@ impl Ord for Due {
     }
 }
 
-/// All that is due, the earliest first, and of the same moment in the order of being put in. What may wait in it is bounded
-/// by the length of a run: one in which more has happened than [`ITEMS_MAX`] ends as a violation.
+/// All items that are due, the earliest first; those of one moment in the order in which they were put in.
+/// The length of a run bounds them: a run with more than [`ITEMS_MAX`] ends as a violation.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     heap: BinaryHeap<Reverse<Due>>,

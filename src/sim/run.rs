@@ -1,13 +1,13 @@
-//! One run in two phases: faults with the safety rules looked at all the time, and then a healed core that has to agree on
-//! one leader, and on who is alive, within a bound.
+//! One run in two phases. In the first, faults happen, and the safety rules are checked all the time. In the
+//! second, a healed core has to agree within a bound on one leader and on the live members.
 
-use super::checker::{Rule, Violation};
 use super::clock::{MS, Ns, ns};
+use super::connections::REDIAL_LONGEST;
 use super::fault_kind::Counts;
 use super::link_faults::Places;
-use super::network::REDIAL_LONGEST;
 use super::node::{Node, place_of};
 use super::plan::Plan;
+use super::rule::{Rule, Violation};
 use super::timing::longest_lease;
 use super::trace::Trace;
 use super::world::{REFRESH_LONGEST, World};
@@ -67,7 +67,7 @@ fn both_phases(world: &mut World) -> Ns {
     agree(world, bound).map_or(0, |at| at - healed)
 }
 
-/// Runs until all agree and have done so for a while, or says that they don't. When they began to agree.
+/// Runs until all agree and have done so for a while; returns when they began to agree. None: they do not.
 pub(super) fn agree(world: &mut World, bound: Ns) -> Option<Ns> {
     let begin = world.now;
     let mut since = None;
@@ -80,7 +80,7 @@ pub(super) fn agree(world: &mut World, bound: Ns) -> Option<Ns> {
         if let Some((at, _)) = since.filter(|(at, _)| world.now >= at + STAYS) {
             return Some(at);
         }
-        // Who has agreed in time has the time to stay so.
+        // A cluster that has agreed in time gets the time to stay so.
         if since.is_none_or(|(at, _)| at > begin + bound) && world.now > begin + bound {
             let what = format!("no lasting agreement within {} ms: {}", bound / MS, standing(world));
             world.checker.broken(world.now, Rule::NoAgreement, what);
@@ -91,8 +91,8 @@ pub(super) fn agree(world: &mut World, bound: Ns) -> Option<Ns> {
     None
 }
 
-/// By when a healed cluster agrees, by the longest lease that any process is ever given. Each part is what the settings let the process with the worst luck wait for, one after
-/// the other.
+/// By when a healed cluster agrees, by the longest lease that any process is ever given. Each part is the
+/// longest wait that the settings allow a process; the waits come one after the other.
 pub(super) fn bound(plan: &Plan) -> Ns {
     let lease = ns(longest_lease(plan));
     let settings = plan.places.iter().map(|place| &place.settings);
@@ -102,9 +102,10 @@ pub(super) fn bound(plan: &Plan) -> Ns {
             // Found by name, dialled; the last one to be started starts and asks.
             let connected = REFRESH_LONGEST + REDIAL_LONGEST + 100 * MS * plan.places.len() as Ns;
             let asked = ns(s.stable_margin).max(ns(s.start_timeout));
-            // A dead connection or leader is noticed; a promise to it ends; a restarted voter waits, or recovers first.
+            // A dead connection or leader is noticed; a promise to it ends; a restarted voter waits, or
+            // recovers first.
             let waited = plan.link_timeout.min(2 * lease) + 3 * lease;
-            // Two rounds of the election fail because of what came before, and each makes who lost yield.
+            // Two rounds of the election fail because of what came before. After each, the loser yields.
             let elected = 3 * (answer + 2 * coordinator);
             let preempted = match s.preempt {
                 Preempt::After(delay) => ns(delay) + elected,
@@ -116,7 +117,8 @@ pub(super) fn bound(plan: &Plan) -> Ns {
         .unwrap_or(0)
 }
 
-/// The one leader that all name who run, and its epoch, if it answers that it leads and all know who else runs.
+/// The leader and its epoch, if all running processes agree: it answers that it leads, all others follow it,
+/// and all know which processes run.
 pub(super) fn agreed(world: &World) -> Option<(usize, Epoch)> {
     let leader = world.nodes.iter().find(|p| p.leads(world.now))?;
     let epoch = leader.machine.as_ref()?.epoch();
@@ -140,7 +142,7 @@ pub(super) fn agreed(world: &World) -> Option<(usize, Epoch)> {
     all.then_some((leader.place, epoch))
 }
 
-/// Who does what, for the message of a failure.
+/// What each process does, for the message of a failure.
 fn standing(world: &World) -> String {
     let each = world.nodes.iter().map(|p| match &p.machine {
         None => format!("p-{} is down", p.place),

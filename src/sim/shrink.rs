@@ -1,7 +1,7 @@
 //! Makes a failing plan smaller: faults are left out as long as the same rule is still broken.
 
-use super::checker::Rule;
 use super::plan::Plan;
+use super::rule::Rule;
 use super::run::Outcome;
 
 /// The most runs that are spent on it.

@@ -80,7 +80,8 @@ impl fmt::Display for Totals {
     }
 }
 
-/// Runs the seeds from `first` to `last`, both included, on all cores, and tells `show` of violations as they come.
+/// Runs the seeds from `first` to `last`, both included, on all cores, and tells `show` of violations as they
+/// come.
 pub fn sweep(args: &SimArgs, first: u64, last: u64, mut show: impl FnMut(&str)) -> Totals {
     let begun = Instant::now();
     let next = AtomicU64::new(first);
@@ -106,7 +107,7 @@ pub fn sweep(args: &SimArgs, first: u64, last: u64, mut show: impl FnMut(&str)) 
                             let Some(violation) = outcome.violation else { continue };
                             if shown.fetch_add(1, Ordering::Relaxed) < SHOWN_MAX {
                                 let replay = replay(args, seed);
-                                // Whoever takes the lines outlives the workers.
+                                // The receiver of the lines outlives the workers.
                                 drop(sender.send(format!("seed {seed}: {violation}\n  replay: {replay}")));
                             }
                         }
@@ -138,7 +139,8 @@ pub(super) fn of_seed<T>(seed: u64, run: impl FnOnce() -> T) -> T {
     run()
 }
 
-/// Where a panic ends the process, as in a release build, nobody is left to report the violation: the seed is said first.
+/// Prints the seed of a panic first. Where a panic ends the process, as in a release build, no thread is left
+/// to report the violation.
 pub(super) fn say_the_seed_of_a_panic(args: &SimArgs) {
     let args = args.clone();
     std::panic::set_hook(Box::new(move |info| {

@@ -1,25 +1,24 @@
-//! Whom a fault is about, and when: some are named by what they are at that moment, since who leads when is not known when a
-//! plan is drawn.
+//! Which places a fault hits, and when. A plan names some of them by their role at that moment: it is drawn
+//! before any leader is known.
 
 use super::clock::Ns;
 use super::link_faults::{Pairs, Places};
-use super::world::World;
-use crate::election::{Body, Message, Role, Stage};
+use crate::election::{Body, Message, Stage};
 
 /// A place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Who {
     /// This one.
     Place(usize),
-    /// Who was elected in the highest epoch, else the first one.
+    /// The place that was elected in the highest epoch, else the first one.
     Leader,
-    /// The so-manieth of the others.
+    /// Another place than the leader's, by its number among the others.
     Follower(usize),
-    /// Who did what the fault waited for, else the first one.
+    /// The place that did what the fault waited for, else the first one.
     Actor,
 }
 
-/// Between whom.
+/// Which directions between which places.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Between {
     /// These places, by bits, and the others.
@@ -36,7 +35,7 @@ pub(super) enum Between {
     OneWay(Who, Who),
     /// Some pairs, in both directions.
     Pairs(Pairs),
-    /// Everybody.
+    /// All pairs.
     All,
 }
 
@@ -82,8 +81,8 @@ impl Cue {
     /// The cue that a message gives when it leaves.
     pub(super) fn of(message: &Message) -> Option<Cue> {
         Some(match &message.body {
-            Body::VoteRequest(request) if request.ballot.stage == Stage::PreVote => Cue::PreVote,
-            Body::VoteRequest(_) => Cue::VoteRequest,
+            Body::VoteRequest { request } if request.ballot.stage == Stage::PreVote => Cue::PreVote,
+            Body::VoteRequest { .. } => Cue::VoteRequest,
             Body::Vote { .. } => Cue::Vote,
             Body::Renew { .. } | Body::Heartbeat { .. } => Cue::Renew,
             Body::Renewed { .. } | Body::HeartbeatAck { .. } => Cue::Renewed,
@@ -103,42 +102,4 @@ pub(super) struct Waiting {
     pub(super) number: usize,
     /// How long after the cue it begins.
     pub(super) delay: Ns,
-}
-
-impl World {
-    /// The place that is meant now.
-    pub(super) fn who(&self, who: Who, actor: usize) -> usize {
-        match who {
-            Who::Place(place) => place,
-            Who::Actor => actor,
-            Who::Leader => self.leading(),
-            Who::Follower(number) => (self.leading() + 1 + number % (self.members() - 1)) % self.members(),
-        }
-    }
-
-    /// How many places there are but those for further processes.
-    fn members(&self) -> usize {
-        self.plan.n
-    }
-
-    fn leading(&self) -> usize {
-        let led = |p: &super::node::Node| {
-            p.view.as_ref().filter(|view| view.role == Role::Leading).map(|view| (view.epoch, p.place))
-        };
-        self.nodes.iter().filter_map(led).max().map_or(0, |(_, place)| place).min(self.members() - 1)
-    }
-
-    /// The ways that are meant now.
-    pub(super) fn between(&self, between: Between, actor: usize) -> Pairs {
-        match between {
-            Between::Sides(side) => Pairs::split(side),
-            Between::Away(who) => Pairs::split(1 << self.who(who, actor)),
-            Between::From(who) => Pairs::from(self.who(who, actor)),
-            Between::To(who) => Pairs::to(self.who(who, actor)),
-            Between::Both(a, b) => Pairs::both(self.who(a, actor), self.who(b, actor)),
-            Between::OneWay(a, b) => Pairs::one_way(self.who(a, actor), self.who(b, actor)),
-            Between::Pairs(pairs) => pairs,
-            Between::All => Pairs::ALL,
-        }
-    }
 }

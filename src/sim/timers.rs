@@ -51,7 +51,8 @@ impl World {
         self.queue.put(at, Item::Turn(life));
     }
 
-    /// A pause or a slow step is over: first what has waited longest is done, then what came in, then the timers.
+    /// A pause or a slow step is over: first what has waited longest is done, then what came in, then the
+    /// timers.
     pub(super) fn resume(&mut self, life: Life) {
         let process = &mut self.nodes[life.place];
         if !process.lives(life) || process.paused_until > self.now {

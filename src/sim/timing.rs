@@ -1,7 +1,7 @@
 //! Draws the timeouts of a run, within what `config` allows, and changes of `--lease` in the middle of it.
 
 use super::clock::{MS, Ns, ns};
-use super::faults::{Fault, Kind};
+use super::fault::{Fault, Kind};
 use super::plan::Plan;
 use crate::election::{DRIFT, Preempt, Settings};
 use fastrand::Rng;
@@ -11,8 +11,8 @@ const SECOND: Ns = 1000 * MS;
 /// How much longer than the shortest one a lease is at most.
 const LONGER_MS: u64 = 3_000;
 
-/// The shortest lease that goes with these settings, in milliseconds: four heartbeats fit in, and two of them and an answer
-/// in what a leader counts on of it.
+/// The shortest lease that goes with these settings, in milliseconds. Four heartbeats fit in. Two of them and
+/// an answer fit in what a leader counts on of it.
 fn shortest_lease_ms(settings: &Settings) -> u64 {
     let ms = |duration: Duration| ns(duration) / MS;
     let (heartbeat, answer) = (ms(settings.heartbeat), ms(settings.answer_timeout));
@@ -41,8 +41,8 @@ pub(super) fn timeouts(random: &mut Rng, settings: &mut Settings) {
     };
     // A dial may take 200 ms, and an answer no less.
     settings.answer_timeout = ms(random.u64(200..=700));
-    // `config` allows less. In the paper's procedure elections then begin anew for good: the coordinator has to outlast an
-    // answer timeout, two ways of a message, and what clocks are slewed apart.
+    // `config` allows less. In the paper's procedure elections then begin anew for good. The coordinator
+    // timeout has to outlast an answer timeout, two ways of a message, and what clocks are slewed apart.
     settings.coordinator_timeout = settings.answer_timeout + ms(random.u64(200..=1_200));
     settings.failure_timeout = lease(random, settings);
     settings.stable_margin = ms(random.u64(0..=1_500));
@@ -52,8 +52,8 @@ pub(super) fn timeouts(random: &mut Rng, settings: &mut Settings) {
     }
 }
 
-/// Processes get another `--lease`, which takes a restart: all of them, one after the other, once or twice, or a single one
-/// in error, which is put right later or not.
+/// Processes get another `--lease`, which takes a restart. All of them are restarted one after the other,
+/// once or twice; or a single one in error, which is put right later or not.
 pub(super) fn change_leases(random: &mut Rng, plan: &mut Plan) {
     let mut at = random.u64(SECOND..=5 * SECOND);
     let before = plan.places[0].settings.failure_timeout;

@@ -8,7 +8,7 @@ use crate::election::{Body, Event, Message, Notification, ProcessId};
 /// The most lines that are kept; a run has some thousands.
 const LINES_MAX: usize = 200_000;
 
-/// The lines so far, if they are wanted: a run that nobody reads formats nothing.
+/// The lines so far, if they are wanted: a run without a reader formats nothing.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
     on: bool,
@@ -32,15 +32,15 @@ impl Trace {
         }
     }
 
-    /// The last line: it is kept after whatever there is.
+    /// The last line, which is kept even after a full trace.
     pub(super) fn last(&mut self, now: Ns, text: &str) {
         if self.on {
             self.lines.push(format!("{:>3}.{:06}  {text}", now / (1000 * MS), now / 1000 % 1_000_000));
         }
     }
 
-    /// A machine is told something. Messages that arrive are shown where they leave and where they arrive, heartbeats and
-    /// the mere passing of time not at all.
+    /// A machine is told something. Messages that arrive are shown where they leave and where they arrive,
+    /// heartbeats and the mere passing of time not at all.
     pub(super) fn event(&mut self, now: Ns, place: usize, event: &Event) {
         let text = match event {
             Event::Received { message, .. } if quiet(message) => return,

@@ -1,11 +1,12 @@
-//! What voters have said in `--safety majority`, taken down from outside, and that requests, leases and configurations keep to
-//! it. A clause that is missing shows here at once; two leaders come of it only with bad luck on top.
+//! What voters have said in `--safety majority`, taken down from outside, and that requests, leases and
+//! configurations keep to it. A clause that is missing shows here at once; two leaders come of it only with
+//! bad luck on top.
 
-use super::checker::Rule;
 use super::clock::{MS, Ns, ns};
 use super::node::{Life, Node as Place};
+use super::rule::Rule;
 use crate::election::{
-    Body, ConfigVersion, Epoch, Instance, Message, ProcessId, Record, Role, Stage, View, VoteOutcome,
+    Ballot, Body, ConfigVersion, Epoch, Instance, Message, ProcessId, Record, Role, Stage, View, VoteOutcome,
     VoterConfig,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,20 +21,23 @@ struct Promise {
     epoch: Epoch,
     /// On the voter's slow clock.
     until: Ns,
-    /// The promise may be forgotten: a later incarnation has started since. Restarts wait for it all the same.
+    /// The promise may be forgotten: a later incarnation has started since. Restarts wait for it all the
+    /// same.
     life: u32,
 }
 
 /// What was said so far. Everything is bounded by what happens in one run.
 #[derive(Debug, Default)]
 pub(super) struct VoteChecker {
-    /// Whether evidence of a crash frees a promise (`--crash-evidence release`): then promises are not looked at.
+    /// Whether evidence of a crash frees a promise (`--crash-evidence release`): then promises are not looked
+    /// at.
     freed_by_evidence: bool,
     /// The latest promise of each place to each process.
     promises: BTreeMap<usize, Vec<Promise>>,
     /// For which process each disk has voted in each epoch.
     voted: BTreeMap<(usize, u32, Epoch), Instance>,
-    /// How often each process has asked for pre-votes, or was named in a resignation, more often than it has asked for votes.
+    /// How often each process has asked for pre-votes, or was named in a resignation, more often than it has
+    /// asked for votes.
     may_request: BTreeMap<ProcessId, u32>,
     /// The last epoch in which each life has asked for votes.
     requested: BTreeMap<Life, Epoch>,
@@ -62,56 +66,22 @@ impl VoteChecker {
 
     /// A message leaves.
     pub(super) fn sent(&mut self, from: &Place, to: ProcessId, message: &Message) -> Option<Broken> {
-        let (me, life) = (myself(from), from.life());
+        let me = myself(from);
         match &message.body {
-            Body::VoteRequest(request) if request.ballot.stage == Stage::PreVote => {
+            Body::VoteRequest { request } if request.ballot.stage == Stage::PreVote => {
                 *self.may_request.entry(me.id).or_default() += 1;
                 None
             }
-            Body::VoteRequest(request) => {
-                let ballot = request.ballot;
-                if self.requested.insert(life, ballot.epoch) == Some(ballot.epoch) {
-                    return None;
-                }
-                let what = || format!("p-{} requests votes of epoch {}", from.place, ballot.epoch);
-                let left = self.may_request.get(&me.id).and_then(|left| left.checked_sub(1));
-                let Some(left) = left else {
-                    return Some((Rule::NoPreVote, format!("{}, and has asked for no pre-vote", what())));
-                };
-                self.may_request.insert(me.id, left);
-                let kept = self.keeps(from, me, what);
-                self.promise(from, me, ballot.epoch, Ns::from(ballot.lease_ms) * MS);
-                let first = *self.voted.entry((from.place, from.disks, ballot.epoch)).or_insert(me);
-                kept.or_else(|| {
-                    (first != me).then(|| (Rule::VotedTwice, format!("{}, having voted in it", what())))
-                })
-            }
+            Body::VoteRequest { request } => self.requests_votes(from, &request.ballot),
             Body::Vote { ballot, outcome: VoteOutcome::Granted, .. } if ballot.stage == Stage::Vote => {
-                let to = Instance { id: to, incarnation: ballot.incarnation };
-                let epoch = ballot.epoch;
-                let what = || format!("p-{} votes in epoch {epoch}", from.place);
-                let kept = self.keeps(from, to, what);
-                self.promise(from, to, epoch, Ns::from(ballot.lease_ms) * MS);
-                let first = *self.voted.entry((from.place, from.disks, epoch)).or_insert(to);
-                kept.or_else(|| {
-                    (first != to).then(|| (Rule::VotedTwice, format!("{} for a second process", what())))
-                })
+                self.votes(from, to, ballot)
             }
             Body::Renew { lease_ms, .. } => {
                 self.promise(from, me, message.epoch, Ns::from(*lease_ms) * MS);
                 None
             }
             Body::Renewed { promised: true, .. } => {
-                if let Some((leader, lease)) =
-                    self.hears.get(&from.place).copied().filter(|(by, _)| by.id == to)
-                {
-                    // What former incarnations have promised becomes part of the promise to this leader (clause 8).
-                    let promises = self.promises.entry(from.place).or_default();
-                    let former = promises.iter().filter(|p| p.life != from.starts).map(|p| p.until).max();
-                    promises.retain(|p| p.life == from.starts && p.to == leader);
-                    let rest = former.unwrap_or_default().saturating_sub(from.fed_slow());
-                    self.promise(from, leader, message.epoch, lease.max(rest));
-                }
+                self.renews_promise(from, to, message.epoch);
                 None
             }
             Body::TransferReady { majority: true } => {
@@ -121,15 +91,61 @@ impl VoteChecker {
             Body::Resign { successor: Some(successor), leaving } => {
                 *self.may_request.entry(*successor).or_default() += 1;
                 let ready = *leaving || self.ready.contains(&(*successor, me.id));
-                let what =
-                    || format!("p-{} hands over to one that is not known to get a majority", from.place);
+                let what = || {
+                    format!(
+                        "p-{} resigns in favour of a process that is not known to get a majority",
+                        from.place
+                    )
+                };
                 (!ready).then(|| (Rule::Unprepared, what()))
             }
             _ => None,
         }
     }
 
-    /// A voter votes: it must not have promised itself to another process, in this incarnation or a former one.
+    /// A candidate requests votes, after pre-votes or a resignation that names it, and votes for itself.
+    fn requests_votes(&mut self, from: &Place, ballot: &Ballot) -> Option<Broken> {
+        if self.requested.insert(from.life(), ballot.epoch) == Some(ballot.epoch) {
+            return None;
+        }
+        let me = myself(from);
+        let what = || format!("p-{} requests votes of epoch {}", from.place, ballot.epoch);
+        let left = self.may_request.get(&me.id).and_then(|left| left.checked_sub(1));
+        let Some(left) = left else {
+            return Some((Rule::NoPreVote, format!("{}, and has asked for no pre-vote", what())));
+        };
+        self.may_request.insert(me.id, left);
+        let kept = self.keeps(from, me, what);
+        self.promise(from, me, ballot.epoch, Ns::from(ballot.lease_ms) * MS);
+        let first = *self.voted.entry((from.place, from.disks, ballot.epoch)).or_insert(me);
+        kept.or_else(|| (first != me).then(|| (Rule::VotedTwice, format!("{}, having voted in it", what()))))
+    }
+
+    /// A voter votes for a candidate, and for no second one in this epoch.
+    fn votes(&mut self, from: &Place, to: ProcessId, ballot: &Ballot) -> Option<Broken> {
+        let to = Instance { id: to, incarnation: ballot.incarnation };
+        let epoch = ballot.epoch;
+        let what = || format!("p-{} votes in epoch {epoch}", from.place);
+        let kept = self.keeps(from, to, what);
+        self.promise(from, to, epoch, Ns::from(ballot.lease_ms) * MS);
+        let first = *self.voted.entry((from.place, from.disks, epoch)).or_insert(to);
+        kept.or_else(|| (first != to).then(|| (Rule::VotedTwice, format!("{} for a second process", what()))))
+    }
+
+    /// A voter promises a leader the lease that the leader has last asked for.
+    fn renews_promise(&mut self, from: &Place, to: ProcessId, epoch: Epoch) {
+        let heard = self.hears.get(&from.place).copied().filter(|(by, _)| by.id == to);
+        let Some((leader, lease)) = heard else { return };
+        // What former incarnations have promised becomes part of the promise to this leader (clause 8).
+        let promises = self.promises.entry(from.place).or_default();
+        let former = promises.iter().filter(|p| p.life != from.starts).map(|p| p.until).max();
+        promises.retain(|p| p.life == from.starts && p.to == leader);
+        let rest = former.unwrap_or_default().saturating_sub(from.fed_slow());
+        self.promise(from, leader, epoch, lease.max(rest));
+    }
+
+    /// A voter votes: it must not have promised itself to another process, in this incarnation or a former
+    /// one.
     fn keeps(&self, voter: &Place, to: Instance, what: impl Fn() -> String) -> Option<Broken> {
         let stands = |promise: &&Promise| promise.to != to && voter.fed_slow() < promise.until;
         let promise =
@@ -138,8 +154,9 @@ impl VoteChecker {
         Some((Rule::PromiseBroken, text()))
     }
 
-    /// A promise for a lease, from the beginning of the voter's turn; never for less long than before. It takes the place
-    /// of this incarnation's promise to another process: that one's lease is over, or its epoch is.
+    /// A promise for a lease, from the beginning of the voter's turn; never for less long than before. It
+    /// takes the place of this incarnation's promise to another process: that one's lease is over, or its
+    /// epoch is.
     fn promise(&mut self, voter: &Place, to: Instance, epoch: Epoch, lease: Ns) {
         let until = voter.fed_slow() + lease;
         let promises = self.promises.entry(voter.place).or_default();
@@ -162,7 +179,7 @@ impl VoteChecker {
     /// A voter takes in a message, which may free its promise (clause 9).
     pub(super) fn heard(&mut self, voter: &Place, from: Instance, message: &Message) {
         let lease_ms = match &message.body {
-            Body::VoteRequest(request) => request.ballot.lease_ms,
+            Body::VoteRequest { request } => request.ballot.lease_ms,
             Body::Renew { lease_ms, .. } => *lease_ms,
             _ => 0,
         };

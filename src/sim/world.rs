@@ -1,17 +1,18 @@
-//! A world of machines in virtual time: it feeds them one event at a time and carries out their actions, as the driver
-//! does (`node::driver`). Everything in it follows from the plan alone.
+//! A world of machines in virtual time: it feeds them one event at a time and carries out their actions, as
+//! the driver does (`node::driver`). Everything in it follows from the plan alone.
 
-use super::checker::{Checker, Rule};
+use super::checker::Checker;
 use super::clock::{Clock, MS, Ns};
 use super::disk::{CrashPoint, Written};
 use super::fault_kind::Counts;
 use super::network::Network;
-use super::node::{Busy, Fate, Input, Life, Node};
+use super::node::{Busy, Fate, Input, Life, Node, Stall};
 use super::plan::Plan;
 use super::queue::{ITEMS_MAX, Item, Queue};
+use super::rule::Rule;
 use super::target::{Cue, Waiting};
 use super::trace::Trace;
-use crate::election::{Action, Body, Event, LEASE_MS_MAX, Machine, Notification, Now, Role, View};
+use crate::election::{Action, Body, Event, LEASE_MS_MAX, Machine, Notification, Now, Record, Role, View};
 use std::time::Duration;
 
 /// Between two look-ups, and while a process is alone.
@@ -244,24 +245,12 @@ impl World {
         };
         #[cfg(test)]
         let (record, actions) = self.sabotaged(place, record, actions);
-        let process = &mut self.nodes[place];
-        let mut takes = 0;
-        let mut crash_after = None;
+        let (mut takes, mut crash_after) = (0, None);
         if let Some(record) = &record {
-            match process.disk.crash.take() {
-                Some(CrashPoint::BeforeWrite) => return self.crash(place, false),
-                Some(CrashPoint::AfterWrite(actions)) => crash_after = Some(actions),
-                None => {}
-            }
-            match process.disk.write(self.now, record) {
-                Written::After(time) => takes = time,
-                Written::Failed { damaged } => {
-                    process.fate.disk_lost |= damaged;
-                    return self.crash(place, false);
-                }
-            }
+            let Some(write) = self.write(place, record) else { return };
+            (takes, crash_after) = write;
         }
-        let stall = process.stall.take();
+        let stall = self.nodes[place].stall.take();
         let mut busy = Busy { until: self.now + takes, record, view, turned: Some(time), rest: actions };
         if let Some(actions) = crash_after {
             busy.rest.truncate(actions.into());
@@ -269,13 +258,39 @@ impl World {
             if self.nodes[place].runs() {
                 self.crash(place, false);
             }
-            return;
+        } else if takes == 0 && stall.is_none() {
+            self.finish(place, busy);
+        } else {
+            self.finish_later(place, busy, stall);
         }
-        match stall {
-            None if takes == 0 => return self.finish(place, busy),
-            None => {}
-            Some(stall) if stall.before_view => busy.until += stall.takes,
-            Some(stall) => {
+    }
+
+    /// Begins to write a turn's record. Returns how long that takes, and after how many of the turn's actions
+    /// the process crashes, if it does. None: it has crashed already.
+    fn write(&mut self, place: usize, record: &Record) -> Option<(Ns, Option<u8>)> {
+        let process = &mut self.nodes[place];
+        let crash_after = match process.disk.crash.take() {
+            Some(CrashPoint::BeforeWrite) => {
+                self.crash(place, false);
+                return None;
+            }
+            Some(CrashPoint::AfterWrite(actions)) => Some(actions),
+            None => None,
+        };
+        match process.disk.write(self.now, record) {
+            Written::After(takes) => Some((takes, crash_after)),
+            Written::Failed { damaged } => {
+                process.fate.disk_lost |= damaged;
+                self.crash(place, false);
+                None
+            }
+        }
+    }
+
+    /// Leaves the rest of a turn for later: the disk takes its time, or the driver is held up.
+    fn finish_later(&mut self, place: usize, mut busy: Busy, stall: Option<Stall>) {
+        if let Some(stall) = stall {
+            if !stall.before_view {
                 let shown = Busy {
                     until: self.now,
                     record: busy.record.take(),
@@ -284,8 +299,8 @@ impl World {
                     rest: Vec::new(),
                 };
                 self.finish(place, shown);
-                busy.until += stall.takes;
             }
+            busy.until += stall.takes;
         }
         let process = &mut self.nodes[place];
         self.queue.put(busy.until, Item::Resume(process.life()));
@@ -296,9 +311,9 @@ impl World {
     fn sabotaged(
         &mut self,
         place: usize,
-        record: Option<crate::election::Record>,
+        record: Option<Record>,
         actions: Vec<Action>,
-    ) -> (Option<crate::election::Record>, Vec<Action>) {
+    ) -> (Option<Record>, Vec<Action>) {
         match self.sabotage {
             Some(Sabotage::SendBeforePersist) if record.is_some() => {
                 let (sends, rest) = actions.into_iter().partition(|a| matches!(a, Action::Send { .. }));
@@ -310,7 +325,8 @@ impl World {
         }
     }
 
-    /// The rest of a turn: what was written is durable, HTTP sees the new view, and the actions are carried out.
+    /// The rest of a turn: what was written is durable, HTTP sees the new view, and the actions are carried
+    /// out.
     pub(super) fn finish(&mut self, place: usize, busy: Busy) {
         let process = &mut self.nodes[place];
         if let Some(record) = busy.record {

@@ -22,19 +22,19 @@ pub enum OpenError {
     },
     /// Another process uses it.
     #[error(
-        "the state folder {} is in use by another bellwether{holder}: give each process a folder of its own, or stop \
-        the other one", dir.display()
+        "the state folder {} is in use by another bellwether{holder}: give each process a folder of its own, \
+        or stop the other one", dir.display()
     )]
     Locked {
         /// The folder.
         dir: PathBuf,
-        /// Who has it, if that can be told.
+        /// The process that has it, if that can be told.
         holder: Holder,
     },
     /// Nothing can be written to it.
     #[error(
-        "the state folder {} cannot be written to: failed to {attempt}: {source}; the record must be durable before \
-        this process may speak, so give it a writable folder with free space", dir.display()
+        "the state folder {} cannot be written to: failed to {attempt}: {source}; the record must be durable \
+        before this process may speak, so give it a writable folder with free space", dir.display()
     )]
     NotWritable {
         /// The folder.
@@ -56,8 +56,8 @@ pub enum OpenError {
     },
     /// The file is no record, or a damaged one.
     #[error(
-        "{} is not a sound record: {why}; it is left as it is. Restore the file as it was last written, or remove it to \
-        start as a new process, with a new id and without the epoch it knew", file.display()
+        "{} is not a sound record: {why}; it is left as it is. Restore the file as it was last written, or \
+        remove it to start as a new process, with a new id and without the epoch it knew", file.display()
     )]
     Corrupt {
         /// The file.
@@ -67,9 +67,9 @@ pub enum OpenError {
     },
     /// A newer program wrote the record.
     #[error(
-        "{} is a record of format {found}, and this bellwether knows formats up to {known}; it is left as it is. Run \
-        the newer bellwether that wrote it, or remove the file to start as a new process, with a new id and without the \
-        epoch it knew", file.display()
+        "{} is a record of format {found}, and this bellwether knows formats up to {known}; it is left as it \
+        is. Run the newer bellwether that wrote it, or remove the file to start as a new process, with a new \
+        id and without the epoch it knew", file.display()
     )]
     Newer {
         /// The file.
@@ -81,9 +81,10 @@ pub enum OpenError {
     },
     /// An older program wrote the record.
     #[error(
-        "{} is a record of format {found}, and this bellwether reads format {known} only; it is left as it is. Run the \
-        older bellwether that wrote it. Or begin anew: stop all processes of this cluster, remove {} from every state \
-        folder, and start them; epochs then begin again at 1, so reset what a resource keeps of them",
+        "{} is a record of format {found}, and this bellwether reads format {known} only; it is left as it \
+        is. Run the older bellwether that wrote it. Or begin anew: stop all processes of this cluster, \
+        remove {} from every state folder, and start them; epochs then begin again at 1, so reset what a \
+        resource keeps of them",
         file.display(), super::RECORD_FILE
     )]
     Older {
@@ -96,8 +97,8 @@ pub enum OpenError {
     },
     /// The record is of another cluster.
     #[error(
-        "{} belongs to the cluster {found:?}, and this process to the cluster {expected:?}: correct --state-dir or \
-        --cluster, or remove the file to start as a new process", file.display()
+        "{} belongs to the cluster {found:?}, and this process to the cluster {expected:?}: correct \
+        --state-dir or --cluster, or remove the file to start as a new process", file.display()
     )]
     OtherCluster {
         /// The file.
@@ -109,9 +110,10 @@ pub enum OpenError {
     },
     /// The record is another voter's.
     #[error(
-        "{} is the record of the voter {found:?}, and this process is {expected:?}: the folder was copied or mounted from \
-        another voter, and two processes with one vote could elect two leaders. Correct --state-dir or --name; if this \
-        voter's own folder is lost, give it an empty one, and it recovers from the other voters", file.display()
+        "{} is the record of the voter {found:?}, and this process is {expected:?}: the folder was copied or \
+        mounted from another voter, and two processes with one vote could elect two leaders. Correct \
+        --state-dir or --name; if this voter's own folder is lost, give it an empty one, and it recovers \
+        from the other voters", file.display()
     )]
     OtherVoter {
         /// The file.
@@ -123,7 +125,8 @@ pub enum OpenError {
     },
 }
 
-/// The process that has the folder, as it numbered itself; in another container that number means nothing here.
+/// The process that has the folder, as it numbered itself; in another container that number means nothing
+/// here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Holder(pub Option<u32>);
 
@@ -167,8 +170,9 @@ pub enum PeersError {
     },
 }
 
-/// Why a record is not durable. The file holds the former record or this one, each complete, but it cannot be told
-/// which of them survives a loss of power: the process ends without sending what depends on it (fail-stop).
+/// Why a record is not durable. The file holds the former record or this one, each complete. It cannot be
+/// told which of them survives a loss of power. So the process ends without sending what depends on it
+/// (fail-stop).
 #[derive(Debug, thiserror::Error)]
 pub enum SaveError {
     /// The system refused.

@@ -6,8 +6,9 @@
 //!   "cluster": …
 //! ```
 //!
-//! The checksum is of everything after the header's line. The format's number is raised when an older program must not
-//! use a newer one's record, or a newer one an older one's; a field that an older program may ignore needs no new number.
+//! The checksum is of everything after the header's line. The format's number is raised when an older program
+//! must not use a newer one's record, or a newer one an older one's. A field that an older program may ignore
+//! needs no new number.
 
 use super::RECORD_BYTES_MAX;
 use crate::election::{
@@ -35,7 +36,8 @@ pub enum Unreadable {
 }
 
 /// A record as the bytes of its file. The error says which part of the record is beyond its limit.
-// JSON cannot express maps whose keys are no strings, and a `Serialize` may refuse its value; a record has neither.
+// JSON cannot express maps whose keys are no strings, and a `Serialize` may refuse its value; a record has
+// neither.
 #[allow(clippy::expect_used)]
 pub fn to_bytes(record: &Record) -> Result<Vec<u8>, LimitError> {
     check(record)?;
@@ -48,7 +50,8 @@ pub fn to_bytes(record: &Record) -> Result<Vec<u8>, LimitError> {
     Ok(bytes)
 }
 
-/// The record in the bytes of a file, of which the caller has read no more than one byte beyond [`RECORD_BYTES_MAX`].
+/// The record in the bytes of a file, of which the caller has read no more than one byte beyond
+/// [`RECORD_BYTES_MAX`].
 pub fn from_bytes(bytes: &[u8]) -> Result<Record, Unreadable> {
     let corrupt = |why: &str| Unreadable::Corrupt(why.to_owned());
     if bytes.is_empty() {
@@ -80,7 +83,8 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Record, Unreadable> {
     if announced != computed.as_bytes() {
         let announced = announced.escape_ascii();
         return Err(Unreadable::Corrupt(format!(
-            "its first line says that its checksum is {announced}, but it is {computed}: it is damaged, cut off or edited"
+            "its first line says that its checksum is {announced}, but it is {computed}: it is damaged, cut \
+             off or edited"
         )));
     }
     let record = serde_json::from_slice(json)
@@ -94,8 +98,8 @@ pub(super) fn one_line(error: &serde_json::Error) -> String {
     error.to_string().replace(char::is_control, " ").chars().take(ERROR_CHARACTERS_MAX).collect()
 }
 
-/// The same limits as for what peers send, except for epochs: one's own may have passed the highest that a message may
-/// carry, and must not go back for it; a configuration's follows from it.
+/// The same limits as for what peers send, except for epochs. One's own may have passed the highest that a
+/// message may carry, and must not go back for it; a configuration's follows from it.
 fn check(record: &Record) -> Result<(), LimitError> {
     check_cluster(&record.cluster)?;
     let Some(vote) = &record.vote else { return Ok(()) };

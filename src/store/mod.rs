@@ -1,12 +1,12 @@
 //! The durable record: what a process keeps over a restart, in one file of a folder that it alone uses.
 //!
-//! A record is replaced as a whole: a temporary file in the same folder is written and synced, renamed over the record,
-//! and the folder is synced. So at any moment, also after a loss of power, the file holds one complete record, and
-//! after [`Store::save`] has returned it is that one.
+//! A record is replaced as a whole. The store writes and syncs a temporary file in the same folder, renames
+//! it over the record, and syncs the folder. So at any moment, also after a loss of power, the file holds one
+//! complete record. After [`Store::save`] has returned it is that one.
 //!
-//! The folder has the record, while it is written the temporary one, and a file that is only there to be locked. That one
-//! is never removed: a lock on a removed file would exclude no process. Beside them is what `peers` writes, which is not
-//! durable.
+//! The folder has the record, while it is written the temporary one, and a file that is only there to be
+//! locked. That one is never removed: a lock on a removed file would exclude no process. Beside them is what
+//! `peers` writes, which is not durable.
 
 mod error;
 pub mod format;
@@ -24,8 +24,8 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// The longest record, in bytes of its file. The most voters with the longest names need about 17 KiB; the rest is room
-/// for fields to come.
+/// The longest record, in bytes of its file. The most voters with the longest names need about 17 KiB; the
+/// rest is room for fields to come.
 pub const RECORD_BYTES_MAX: usize = 64 * 1024;
 
 const RECORD_FILE: &str = "bellwether.record";
@@ -34,13 +34,14 @@ const LOCK_FILE: &str = "bellwether.lock";
 
 /// What the lock's file is read up to for its holder's process number, in bytes.
 const HOLDER_BYTES_MAX: u64 = 16;
-/// What is written to a folder without a record, to see whether it can be: a block, so that a full disk shows.
+/// What is written to a folder without a record, to see whether it can be: a block, so that a full disk
+/// shows.
 const PROBE_BYTES: usize = 4096;
 
 /// An attempt that failed, and what the system said.
 type Failure = (&'static str, io::Error);
 
-/// A state folder, locked for as long as this lives.
+/// A state folder, locked for as long as this value exists.
 #[derive(Debug)]
 pub struct Store {
     dir: PathBuf,
@@ -55,9 +56,10 @@ pub struct Store {
 impl Store {
     /// Locks the folder and reads its record; None: it has none, this is a new process.
     ///
-    /// Returns only if the folder can be written to: what it holds is written anew, or a probe where it holds nothing.
-    /// That also makes durable what a process that died before its sync had only handed to the system; without it, this
-    /// process could act on a record that a later loss of power takes back.
+    /// Returns only if the folder can be written to: what it holds is written anew, or a probe where it holds
+    /// nothing. A process that died before its sync had handed a record only to the system: the write makes
+    /// that durable too. Without it, this process could act on a record that a later loss of power takes
+    /// back.
     ///
     /// On an error the record's file is left as it was.
     pub fn open(dir: &Path) -> Result<(Store, Option<Record>), OpenError> {
@@ -77,8 +79,8 @@ impl Store {
         Ok((store, found.map(|(_, record)| record)))
     }
 
-    /// Makes the record durable. After an error the caller ends the process (fail-stop): see [`SaveError`]. A store that
-    /// has failed writes nothing any more.
+    /// Makes the record durable. After an error the caller ends the process (fail-stop): see [`SaveError`]. A
+    /// store that has failed writes nothing any more.
     pub fn save(&mut self, record: &Record) -> Result<(), SaveError> {
         let file = || self.dir.join(RECORD_FILE);
         if self.failed {
@@ -108,8 +110,8 @@ impl Store {
         })
     }
 
-    /// Whether a record that was read from this folder is this voter's own: a vote goes with the name, and a folder that
-    /// was copied from another voter has that one's. A record without a vote is anybody's.
+    /// Whether a record that was read from this folder is this voter's own. A vote belongs to a name: a
+    /// folder that was copied from another voter holds that one's. A record without a vote fits any voter.
     pub fn check_voter(&self, record: &Record, name: &str) -> Result<(), OpenError> {
         match &record.vote {
             Some(vote) if vote.name != name => Err(OpenError::OtherVoter {
@@ -187,7 +189,7 @@ fn open_folder(dir: &Path) -> Result<File, OpenError> {
     OpenOptions::new().read(true).custom_flags(OFlags::DIRECTORY.bits() as i32).open(dir).map_err(failed)
 }
 
-/// Takes the folder for this process, or says who has it. Does not wait.
+/// Takes the folder for this process, or names the process that has it. Does not wait.
 fn lock(dir: &Path) -> Result<File, OpenError> {
     let path = dir.join(LOCK_FILE);
     let mut file = OpenOptions::new()
@@ -214,8 +216,8 @@ fn lock(dir: &Path) -> Result<File, OpenError> {
             return Err(OpenError::Unreadable { path, attempt: "lock", source: error.into() });
         }
     }
-    // The number only helps an error message of others, so that failing to write it is none here; that the folder can
-    // be written to is seen later.
+    // The number only helps the error message of another process, so a failure to write it is no error here.
+    // A later write shows whether the folder can be written to.
     let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
     Ok(file)
 }

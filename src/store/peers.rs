@@ -1,7 +1,7 @@
 //! Where peers were: a JSON file beside the record, which a starting process asks first.
 //!
-//! It is replaced as a whole, by a rename, and never synced: after a loss of power it may be an older one or damaged. A
-//! process that cannot read it starts without it, and a process that cannot write it goes on.
+//! It is replaced as a whole, by a rename, and never synced: after a loss of power it may be an older one or
+//! damaged. A process that cannot read it starts without it, and a process that cannot write it goes on.
 
 use super::error::PeersError;
 use super::format::one_line;
@@ -68,7 +68,8 @@ fn remove(path: &Path) -> io::Result<()> {
 }
 
 /// Known peers as the bytes of their file.
-// JSON cannot express maps whose keys are no strings, and a `Serialize` may refuse its value; there is neither.
+// JSON cannot express maps whose keys are no strings, and a `Serialize` may refuse its value; there is
+// neither.
 #[allow(clippy::expect_used)]
 fn to_bytes(known: &KnownPeers) -> Result<Vec<u8>, LimitError> {
     check(known)?;

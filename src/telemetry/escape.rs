@@ -1,7 +1,7 @@
 //! Text of others made harmless for a terminal or a log.
 
-/// The text with every character that is not visible spelled out (`\n`, `\u{1b}`, `\u{202e}`): no text that a peer or
-/// a server chose can begin a line of its own, move the cursor or turn the reading direction.
+/// The text with every character that is not visible spelled out (`\n`, `\u{1b}`, `\u{202e}`). So no text
+/// that a peer or a server chose can begin a line of its own, move the cursor or turn the reading direction.
 pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -13,7 +13,7 @@ pub fn escaped(text: &str) -> String {
     escaped
 }
 
-/// A value for a `key=value` pair: as it is if it is one plain word, else in quotes and escaped, so that it cannot
+/// A value for a `key=value` pair: as it is if it is one plain word, else in quotes and escaped. So it cannot
 /// look like further pairs.
 pub fn value(text: &str) -> String {
     let plain = |b: u8| b.is_ascii_graphic() && !matches!(b, b'"' | b'\'' | b'=' | b'\\');

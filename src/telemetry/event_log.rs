@@ -5,7 +5,9 @@
 use super::escape::value;
 use super::founding::founding_refused;
 use super::metrics::Metrics;
-use crate::election::{Epoch, MEMBERS_MAX, Moment, Notification, Peer, Reason, Stage};
+use crate::election::{
+    Denial, Epoch, MEMBERS_MAX, Moment, Notification, Outcome, Peer, Reason, Stage, VoterConfig,
+};
 use crate::net::LineLimit;
 use log::Level;
 use std::time::Duration;
@@ -23,8 +25,8 @@ pub struct EventLog {
     limits: Limits,
 }
 
-/// The limits by kind of line. Elections come by the dozen where nobody can win, so all but the first few of them
-/// tell nothing new. A whole cluster may come or go at once, and that is worth its lines.
+/// The limits by kind of line. Elections come by the dozen where nobody can win, so all but the first few of
+/// them tell nothing new. A whole cluster may come or go at once, and that is worth its lines.
 struct Limits {
     asking: LineLimit,
     contesting: LineLimit,
@@ -78,7 +80,8 @@ impl EventLog {
             text += &format!(" not_shown={held_back}");
         }
         if matches!(note, Notification::Leader { .. } | Notification::Leaderless { .. }) {
-            // Elections after a change are news again. The change was admitted, so this cannot lift their limit.
+            // Elections after a change are news again. The change was admitted, so this cannot lift their
+            // limit.
             self.limits.contesting.reset();
             self.limits.contested.reset();
             self.limits.nobody.reset();
@@ -86,36 +89,60 @@ impl EventLog {
         Some((level, text))
     }
 
-    fn told(&mut self, note: &Notification, now: Moment) -> Line<'_> {
-        let limits = &mut self.limits;
-        let (limit, level, text) = match note {
-            Notification::Asking { paused: None, expect } => {
+    /// Counts what happened. If that ended an election or the time without a leader, returns how long it
+    /// lasted.
+    fn counted(&mut self, note: &Notification, now: Moment) -> Option<Duration> {
+        match note {
+            Notification::Asking { paused: None, .. } => {
                 // This is where the look-out for a leader begins.
                 self.leaderless_since.get_or_insert(now);
                 self.metrics.leaderless(now, Some(true));
-                let wait = if *expect > 1 { format!(" waits_for={expect}") } else { String::new() };
-                (&mut limits.asking, Level::Info, format!("asking the peers who leads{wait}"))
+                None
             }
-            Notification::Asking { paused: Some(paused), .. } => {
+            Notification::Asking { paused: Some(_), .. } => {
                 self.metrics.pause();
-                let text = format!(
-                    "this process did not run for a while, and asks the peers who leads before it answers again \
-                     paused={}",
-                    took(*paused)
-                );
-                (&mut limits.asking, Level::Warn, text)
+                None
             }
-            Notification::Contesting { reason } => {
+            Notification::Contesting { .. } => {
                 self.contesting_since.get_or_insert(now);
-                let text = format!("election begins reason={}", reason.name());
-                (&mut limits.contesting, Level::Info, text)
+                None
             }
             Notification::Contested { outcome } => {
                 let lasted = self.contesting_since.take().map(|since| now.since(since));
                 self.metrics.election(*outcome, lasted);
-                let lasted = lasted.map_or_else(String::new, |lasted| format!(" duration={}", took(lasted)));
-                let text = format!("election ends outcome={}{lasted}", outcome.name());
-                (&mut limits.contested, Level::Info, text)
+                lasted
+            }
+            Notification::Leader { reason, .. } => {
+                let gap = self.leaderless_since.take().map(|since| now.since(since));
+                self.metrics.leaderless(now, Some(false));
+                self.metrics.leader_change(*reason);
+                gap
+            }
+            Notification::Leaderless { since, .. } => {
+                self.leaderless_since.get_or_insert(*since);
+                self.metrics.leaderless(*since, Some(true));
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// Counts what happened, and words its line.
+    fn told(&mut self, note: &Notification, now: Moment) -> Line<'_> {
+        let lasted = self.counted(note, now);
+        let limits = &mut self.limits;
+        let (limit, level, text) = match note {
+            Notification::Asking { paused: None, expect } => {
+                (&mut limits.asking, Level::Info, asking(*expect))
+            }
+            Notification::Asking { paused: Some(paused), .. } => {
+                (&mut limits.asking, Level::Warn, asking_after_a_pause(*paused))
+            }
+            Notification::Contesting { reason } => {
+                (&mut limits.contesting, Level::Info, election_begins(*reason))
+            }
+            Notification::Contested { outcome } => {
+                (&mut limits.contested, Level::Info, election_ends(*outcome, lasted))
             }
             Notification::NoCandidate => {
                 let text =
@@ -123,72 +150,24 @@ impl EventLog {
                 (&mut limits.nobody, Level::Warn, text.to_owned())
             }
             Notification::Leader { peer, epoch, reason, me } => {
-                let gap = self.leaderless_since.take().map(|since| now.since(since));
-                self.metrics.leaderless(now, Some(false));
-                self.metrics.leader_change(*reason);
-                let text = leader_line(peer, *epoch, *reason, *me, gap);
-                (&mut limits.leader, Level::Info, text)
+                (&mut limits.leader, Level::Info, leader_line(peer, *epoch, *reason, *me, lasted))
             }
-            Notification::Leaderless { former, epoch, reason, me, since } => {
-                self.leaderless_since.get_or_insert(*since);
-                self.metrics.leaderless(*since, Some(true));
-                let planned =
-                    matches!(reason, Reason::Resign | Reason::Handover | Reason::Superseded | Reason::Start);
-                let (level, what) = match (me, planned) {
-                    (true, true) => (Level::Info, "this process leads no longer"),
-                    (true, false) => (Level::Warn, "this process leads no longer"),
-                    (false, true) => (Level::Info, "the leader has stepped down"),
-                    (false, false) => (Level::Warn, "the leader is lost"),
-                };
-                let text = format!("{what} {} epoch={epoch} reason={}", who(former), reason.name());
+            Notification::Leaderless { former, epoch, reason, me, .. } => {
+                let (level, text) = leaderless_line(former, *epoch, *reason, *me);
                 (&mut limits.leader, level, text)
             }
-            Notification::MemberUp(peer) => (
-                &mut limits.member,
-                Level::Info,
-                format!("member is up {} priority={}", who(peer), peer.priority.0),
-            ),
+            Notification::MemberUp(peer) => (&mut limits.member, Level::Info, member_up(peer)),
             Notification::MemberFailed { peer, reason } => {
-                let reason = reason.map_or("told_by_the_leader", Reason::name);
-                let text = format!("member failed {} reason={reason}", who(peer));
-                (&mut limits.member, Level::Warn, text)
+                (&mut limits.member, Level::Warn, member_failed(peer, *reason))
             }
-            Notification::MemberGone(peer) => {
-                (&mut limits.member, Level::Info, format!("member is gone {}", who(peer)))
-            }
+            Notification::MemberGone(peer) => (&mut limits.member, Level::Info, member_gone(peer)),
             Notification::SameName { known, other } => {
-                let text = format!(
-                    "two live processes have one name, and people cannot tell them apart; give one of them another \
-                     --name {} other_id={} other_address={}",
-                    who(known),
-                    id(other),
-                    other.address
-                );
-                (&mut limits.refused, Level::Warn, text)
+                (&mut limits.refused, Level::Warn, same_name(known, other))
             }
-            Notification::LeadsAlone { others } => {
-                let text = format!(
-                    "this process leads alone: nobody has answered at the other addresses where peers may be \
-                     others={others}"
-                );
-                (&mut limits.leader, Level::Warn, text)
-            }
-            Notification::TooManyMembers(peer) => {
-                let text = format!(
-                    "the cluster is full, and a peer is not taken in most={MEMBERS_MAX} {}",
-                    who(peer)
-                );
-                (&mut limits.refused, Level::Warn, text)
-            }
+            Notification::LeadsAlone { others } => (&mut limits.leader, Level::Warn, leads_alone(*others)),
+            Notification::TooManyMembers(peer) => (&mut limits.refused, Level::Warn, too_many_members(peer)),
             Notification::Resigning { successor, reason } => {
-                let what = match reason {
-                    Reason::Handover => "handing over to a member of higher priority",
-                    _ if successor.is_some() => "told to stop, and handing over",
-                    _ => "told to stop, with nobody to hand over to",
-                };
-                let text =
-                    successor.as_ref().map_or_else(|| what.to_owned(), |s| format!("{what} {}", who(s)));
-                (&mut limits.leader, Level::Info, text)
+                (&mut limits.leader, Level::Info, resigning(successor.as_ref(), *reason))
             }
             Notification::Recovering => {
                 let text = "this voter has no vote yet: it asks the other voters what it may have forgotten";
@@ -200,60 +179,148 @@ impl EventLog {
             Notification::FoundingRefused(founding) => {
                 (&mut limits.voting, Level::Error, founding_refused(*founding))
             }
-            Notification::RestartGrace(wait) => {
-                let text = format!(
-                    "this voter was restarted and may have forgotten a promise: it votes for no process before that is \
-                     over, or before it hears from a leader wait={}",
-                    took(*wait)
-                );
-                (&mut limits.voting, Level::Info, text)
-            }
+            Notification::RestartGrace(wait) => (&mut limits.voting, Level::Info, restart_grace(*wait)),
             Notification::Denied { voter, stage, denial } => {
-                let asked = match stage {
-                    Stage::PreVote => "pre-vote",
-                    Stage::Vote => "vote",
-                };
-                let text = format!("vote denied {} asked={asked} denial={}", who(voter), denial.name());
-                (&mut limits.contesting, Level::Debug, text)
+                (&mut limits.contesting, Level::Debug, denied(voter, *stage, *denial))
             }
-            Notification::VotersChanged(config) => {
-                let names: Vec<&str> = config.voters.iter().map(String::as_str).collect();
-                let text = format!(
-                    "voters={} config_epoch={} config_version={}",
-                    names.join(","),
-                    config.version.epoch,
-                    config.version.version
-                );
-                (&mut limits.voting, Level::Info, text)
-            }
+            Notification::VotersChanged(config) => (&mut limits.voting, Level::Info, voters_changed(config)),
             Notification::LeaseInUse { lease_ms, bound_ms, given_ms } => {
-                let values = format!("lease={lease_ms}ms bound={bound_ms}ms given={given_ms}ms");
+                let text = lease_in_use(*lease_ms, *bound_ms, *given_ms);
                 if lease_ms == given_ms {
-                    (&mut limits.voting, Level::Info, format!("the voters' lease {values}"))
+                    (&mut limits.voting, Level::Info, text)
                 } else {
-                    let text = format!(
-                        "this process was started with another --lease than the voters use; the lease changes when a \
-                         majority of them has the same other one {values}"
-                    );
                     (&mut limits.differs, Level::Warn, text)
                 }
             }
-            Notification::VotersDiffer(peer) => {
-                let text = format!(
-                    "a peer was started with other --voters; the voters change when a majority of them agrees {}",
-                    who(peer)
-                );
-                (&mut limits.differs, Level::Warn, text)
-            }
+            Notification::VotersDiffer(peer) => (&mut limits.differs, Level::Warn, voters_differ(peer)),
         };
         Line { limit, level, text }
     }
+}
+
+fn asking(expect: usize) -> String {
+    let wait = if expect > 1 { format!(" waits_for={expect}") } else { String::new() };
+    format!("asking the peers who leads{wait}")
+}
+
+fn asking_after_a_pause(paused: Duration) -> String {
+    format!(
+        "this process did not run for a while, and asks the peers who leads before it answers again \
+         paused={}",
+        took(paused)
+    )
+}
+
+fn election_begins(reason: Reason) -> String {
+    format!("election begins reason={}", reason.name())
+}
+
+fn election_ends(outcome: Outcome, lasted: Option<Duration>) -> String {
+    let lasted = lasted.map_or_else(String::new, |lasted| format!(" duration={}", took(lasted)));
+    format!("election ends outcome={}{lasted}", outcome.name())
 }
 
 fn leader_line(peer: &Peer, epoch: Epoch, reason: Reason, me: bool, gap: Option<Duration>) -> String {
     let what = if me { "this process leads now" } else { "there is a leader" };
     let gap = gap.map_or_else(String::new, |gap| format!(" leaderless={}", took(gap)));
     format!("{what} {} epoch={epoch} reason={}{gap}", who(peer), reason.name())
+}
+
+fn leaderless_line(former: &Peer, epoch: Epoch, reason: Reason, me: bool) -> (Level, String) {
+    let planned = matches!(reason, Reason::Resign | Reason::Transfer | Reason::Superseded | Reason::Start);
+    let (level, what) = match (me, planned) {
+        (true, true) => (Level::Info, "this process leads no longer"),
+        (true, false) => (Level::Warn, "this process leads no longer"),
+        (false, true) => (Level::Info, "the leader has stepped down"),
+        (false, false) => (Level::Warn, "the leader is lost"),
+    };
+    (level, format!("{what} {} epoch={epoch} reason={}", who(former), reason.name()))
+}
+
+fn leads_alone(others: usize) -> String {
+    format!(
+        "this process leads alone: nobody has answered at the other addresses where peers may be \
+         others={others}"
+    )
+}
+
+fn resigning(successor: Option<&Peer>, reason: Reason) -> String {
+    let what = match reason {
+        Reason::Transfer => "transferring leadership to a member of higher priority",
+        _ if successor.is_some() => "told to stop, and handing over",
+        _ => "told to stop, and no member can succeed it",
+    };
+    successor.map_or_else(|| what.to_owned(), |s| format!("{what} {}", who(s)))
+}
+
+fn member_up(peer: &Peer) -> String {
+    format!("member is up {} priority={}", who(peer), peer.priority.0)
+}
+
+fn member_failed(peer: &Peer, reason: Option<Reason>) -> String {
+    let reason = reason.map_or("told_by_the_leader", Reason::name);
+    format!("member failed {} reason={reason}", who(peer))
+}
+
+fn member_gone(peer: &Peer) -> String {
+    format!("member is gone {}", who(peer))
+}
+
+fn same_name(known: &Peer, other: &Peer) -> String {
+    format!(
+        "two live processes have one name, and people cannot tell them apart; give one of them another \
+         --name {} other_id={} other_address={}",
+        who(known),
+        id(other),
+        other.address
+    )
+}
+
+fn too_many_members(peer: &Peer) -> String {
+    format!("the cluster is full, and a peer is not taken in most={MEMBERS_MAX} {}", who(peer))
+}
+
+fn restart_grace(wait: Duration) -> String {
+    format!(
+        "this voter was restarted and may have forgotten a promise: it votes for no process before that is \
+         over, or before it hears from a leader wait={}",
+        took(wait)
+    )
+}
+
+fn denied(voter: &Peer, stage: Stage, denial: Denial) -> String {
+    let asked = match stage {
+        Stage::PreVote => "pre-vote",
+        Stage::Vote => "vote",
+    };
+    format!("vote denied {} asked={asked} denial={}", who(voter), denial.name())
+}
+
+fn voters_changed(config: &VoterConfig) -> String {
+    let names: Vec<&str> = config.voters.iter().map(String::as_str).collect();
+    format!(
+        "voters={} config_epoch={} config_version={}",
+        names.join(","),
+        config.version.epoch,
+        config.version.version
+    )
+}
+
+fn lease_in_use(lease_ms: u32, bound_ms: u32, given_ms: u32) -> String {
+    let what = if lease_ms == given_ms {
+        "the voters' lease"
+    } else {
+        "this process was started with another --lease than the voters use; the lease changes when a \
+         majority of them has the same other one"
+    };
+    format!("{what} lease={lease_ms}ms bound={bound_ms}ms given={given_ms}ms")
+}
+
+fn voters_differ(peer: &Peer) -> String {
+    format!(
+        "a peer was started with other --voters; the voters change when a majority of them agrees {}",
+        who(peer)
+    )
 }
 
 /// A peer as key-value pairs.
@@ -278,7 +345,7 @@ fn took(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::election::{Incarnation, Outcome, Priority, ProcessId, Role, View};
+    use crate::election::{Incarnation, Priority, ProcessId, Role, View};
 
     fn at(ms: u64) -> Moment {
         Moment(Duration::from_millis(ms))

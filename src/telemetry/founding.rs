@@ -2,18 +2,19 @@
 
 use crate::election::Founding;
 
-/// What the voter sees, what may have happened, and how to mend each. `founding` is its `--found`: where that is `No`, it
-/// is the reason, else the reason is that `--voters` names this voter alone.
+/// What the voter sees, what may have happened, and how to mend each. `founding` is its `--found`: where that
+/// is `No`, it is the reason, else the reason is that `--voters` names this voter alone.
 pub fn founding_refused(founding: Founding) -> String {
     let why = match founding {
         Founding::No => "its --found is no",
         Founding::Auto | Founding::Yes => "its --voters names it alone",
     };
     format!(
-        "this voter has no record in its state folder, and may not found the cluster: {why}. It may be a first start: then \
-         start it once with --found yes (with the chart: helm upgrade with --set founding=true, then delete its pods, \
-         which read that at their start). It may also be a scale-down or a moved volume that lost the disk: then bring \
-         back the volume, or scale up to the former number of voters, so that it can recover from their records"
+        "this voter has no record in its state folder, and may not found the cluster: {why}. It may be a \
+         first start: then start it once with --found yes (with the chart: helm upgrade with --set \
+         founding=true, then delete its pods, which read that at their start). It may also be a scale-down \
+         or a moved volume that lost the disk: then bring back the volume, or scale up to the former number \
+         of voters, so that it can recover from their records"
     )
 }
 

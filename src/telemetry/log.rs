@@ -1,6 +1,7 @@
 //! The log: one line a record, on stderr, as text for people or as JSON.
 //!
-//! Whoever logs never waits for whoever reads: lines pass through a bounded queue that one thread drains.
+//! A thread that logs never waits for the reader of stderr: lines pass through a bounded queue that one
+//! thread drains.
 
 use super::escape::{escaped, shortened};
 use super::log_writer::LogWriter;
@@ -36,7 +37,8 @@ impl Drop for LogGuard {
     }
 }
 
-/// Starts the log. Libraries are heard from warnings on. A process has one log: a second start changes nothing.
+/// Starts the log. Libraries are heard from warnings on. A process has one log: a second start changes
+/// nothing.
 pub fn init(level: LevelFilter, format: LogFormat) -> LogGuard {
     let lost_line = move |lost| {
         let message = format!("log lines were lost, because stderr was not read fast enough lost={lost}");
@@ -65,14 +67,14 @@ pub fn init(level: LevelFilter, format: LogFormat) -> LogGuard {
     LogGuard(())
 }
 
-/// Waits until everything that was logged so far is written, for a fifth of a second at most: before an exit that
-/// runs no destructors.
+/// Waits until everything that was logged so far is written, for a fifth of a second at most: before an exit
+/// that runs no destructors.
 pub fn flush() {
     flush_within(FLUSH_LONGEST);
 }
 
-/// As [`flush`], for as long as this at most: where the last line says why the process ends, and nobody waits for the
-/// end.
+/// As [`flush`], for as long as this at most. It is for the last line, which says why the process ends: the
+/// end must not wait for a reader.
 pub fn flush_within(longest: Duration) {
     if let Some(progress) = PROGRESS.get() {
         progress.wait(longest);

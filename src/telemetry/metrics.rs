@@ -1,11 +1,10 @@
 //! The metrics, in a registry of their own, as Prometheus text.
 //!
-//! Every series exists from the start, so that the first increase of a counter can be seen. What depends on the moment
-//! of asking (who leads, for how long, and how long nobody has) is computed when a scrape asks, like every other answer.
-//! What only `--safety majority` has is left out without it.
+//! Every series exists from the start, so that the first increase of a counter can be seen. What depends on
+//! the moment of asking (who leads, for how long, and how long nobody has) is computed when a scrape asks,
+//! like every other answer. What only `--safety majority` has is left out without it.
 
 use crate::election::{Body, Moment, Outcome, Reason, State, View};
-use prometheus::core::Collector;
 use prometheus::process_collector::ProcessCollector;
 use prometheus::{
     Counter, Gauge, GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
@@ -52,6 +51,13 @@ struct Inner {
     voting: Registry,
     lease_remaining: Gauge,
     voters: IntGauge,
+    standing: Standing,
+    elections: Elections,
+    traffic: Traffic,
+}
+
+/// How this process stands in its cluster, at the time of a scrape.
+struct Standing {
     /// Set when a scrape asks: what the process is called is in its view.
     process_info: IntGaugeVec,
     is_leader: IntGauge,
@@ -59,18 +65,151 @@ struct Inner {
     master_status: IntGauge,
     epoch: IntGauge,
     members: IntGaugeVec,
-    elections: IntCounterVec,
-    election_duration: Histogram,
+}
+
+/// What the elections and the time between them came to.
+struct Elections {
+    ended: IntCounterVec,
+    duration: Histogram,
     leader_changes: IntCounterVec,
     leaderless_seconds: Counter,
-    /// Up to when the time without a leader has been counted; none while there is a leader, and before the start.
+    /// Up to when the time without a leader has been counted; none while there is a leader, and before the
+    /// start.
     leaderless_counted_to: Mutex<Option<Moment>>,
+    pauses: IntCounter,
+}
+
+/// What went to and fro between processes, and how discovery fared.
+struct Traffic {
     messages: IntCounterVec,
     round_trip: Histogram,
     lookups: IntCounterVec,
-    pauses: IntCounter,
     unknown_frames: IntCounter,
     connections_refused: IntCounter,
+}
+
+impl Standing {
+    fn registered(registry: &Registry, cluster: &str) -> prometheus::Result<Standing> {
+        let process_info = gauges(
+            "bellwether_process_info",
+            "Which cluster this process belongs to, its name there and its safety level; the value is always \
+             1.",
+            &["cluster", "name", "safety"],
+        )?;
+        let is_leader =
+            IntGauge::new("bellwether_is_leader", "Whether this process leads, at the time of the scrape.")?;
+        let has_leader = IntGauge::new(
+            "bellwether_has_leader",
+            "Whether this process knows a leader, itself perhaps, at the time of the scrape.",
+        )?;
+        let master = gauges(
+            "leader_election_master_status",
+            "Whether this process leads its cluster, at the time of the scrape, under client-go's name.",
+            &["name"],
+        )?;
+        let epoch =
+            IntGauge::new("bellwether_epoch", "The epoch of this process: the number of the leader's term.")?;
+        let members = gauges(
+            "bellwether_members",
+            "Members known to this process, itself included, by their state.",
+            &["state"],
+        )?;
+        for state in [State::Alive, State::Failed] {
+            members.with_label_values(&[state_name(state)]);
+        }
+        registry.register(Box::new(process_info.clone()))?;
+        registry.register(Box::new(is_leader.clone()))?;
+        registry.register(Box::new(has_leader.clone()))?;
+        registry.register(Box::new(master.clone()))?;
+        registry.register(Box::new(epoch.clone()))?;
+        registry.register(Box::new(members.clone()))?;
+        let master_status = master.with_label_values(&[cluster]);
+        Ok(Standing { process_info, is_leader, has_leader, master_status, epoch, members })
+    }
+}
+
+impl Elections {
+    fn registered(registry: &Registry) -> prometheus::Result<Elections> {
+        let ended = counters(
+            "bellwether_elections_total",
+            "Elections that this process took part in, by how they ended for it.",
+            &["outcome"],
+        )?;
+        let duration = histogram(
+            "bellwether_election_duration_seconds",
+            "From the beginning of an election to its end for this process.",
+            ELECTION_SECONDS,
+        )?;
+        let leader_changes = counters(
+            "bellwether_leader_changes_total",
+            "Leaders or epochs that were new to this process, by why there was a change.",
+            &["reason"],
+        )?;
+        let leaderless_seconds = Counter::new(
+            "bellwether_leaderless_seconds_total",
+            "Time for which this process knew no leader, since it began to look for one.",
+        )?;
+        let pauses = IntCounter::new(
+            "bellwether_pauses_total",
+            "How often this process found that it had not run for longer than the failure timeout.",
+        )?;
+        for outcome in Outcome::ALL {
+            ended.with_label_values(&[outcome.name()]);
+        }
+        for reason in Reason::ALL {
+            leader_changes.with_label_values(&[reason.name()]);
+        }
+        registry.register(Box::new(ended.clone()))?;
+        registry.register(Box::new(duration.clone()))?;
+        registry.register(Box::new(leader_changes.clone()))?;
+        registry.register(Box::new(leaderless_seconds.clone()))?;
+        registry.register(Box::new(pauses.clone()))?;
+        let leaderless_counted_to = Mutex::new(None);
+        Ok(Elections { ended, duration, leader_changes, leaderless_seconds, leaderless_counted_to, pauses })
+    }
+}
+
+impl Traffic {
+    fn registered(registry: &Registry) -> prometheus::Result<Traffic> {
+        let messages = counters(
+            "bellwether_messages_total",
+            "Messages between processes, by their type and direction.",
+            &["type", "direction"],
+        )?;
+        let round_trip = histogram(
+            "bellwether_heartbeat_rtt_seconds",
+            "From a heartbeat of this process, while it leads, to its acknowledgement.",
+            ROUND_TRIP_SECONDS,
+        )?;
+        let lookups = counters(
+            "bellwether_dns_lookups_total",
+            "DNS look-ups of the Service, by their result: empty is an answer without addresses, unknown is \
+             none.",
+            &["result"],
+        )?;
+        let unknown_frames = IntCounter::new(
+            "bellwether_unknown_frames_total",
+            "Frames of a kind that this version does not know, from peers of a newer one perhaps; they are \
+             skipped.",
+        )?;
+        let connections_refused = IntCounter::new(
+            "bellwether_connections_refused_total",
+            "Connections refused at the peer port: of another cluster, with an id or version that cannot be, \
+             no proper handshake, or too late with it.",
+        )?;
+        for (message, direction) in Body::NAMES.iter().flat_map(|m| Direction::ALL.map(|d| (m, d))) {
+            messages.with_label_values(&[*message, direction.name()]);
+        }
+        for result in LOOKUPS {
+            lookups.with_label_values(&[result]);
+        }
+        registry.register(Box::new(messages.clone()))?;
+        registry.register(Box::new(round_trip.clone()))?;
+        registry.register(Box::new(lookups.clone()))?;
+        registry.register(Box::new(unknown_frames.clone()))?;
+        registry.register(Box::new(connections_refused.clone()))?;
+        Ok(Traffic { messages, round_trip, lookups, unknown_frames, connections_refused })
+    }
 }
 
 impl Metrics {
@@ -82,90 +221,17 @@ impl Metrics {
 
     fn registered(cluster: &str) -> prometheus::Result<Metrics> {
         let registry = Registry::new();
-        let process_info = IntGaugeVec::new(
-            Opts::new(
-                "bellwether_process_info",
-                "Which cluster this process belongs to, its name there and its safety level; the value is always 1.",
-            ),
-            &["cluster", "name", "safety"],
-        )?;
-        let is_leader =
-            IntGauge::new("bellwether_is_leader", "Whether this process leads, at the time of the scrape.")?;
-        let has_leader = IntGauge::new(
-            "bellwether_has_leader",
-            "Whether this process knows a leader, itself perhaps, at the time of the scrape.",
-        )?;
-        let master = IntGaugeVec::new(
-            Opts::new(
-                "leader_election_master_status",
-                "Whether this process leads its cluster, at the time of the scrape, under client-go's name.",
-            ),
-            &["name"],
-        )?;
-        let epoch =
-            IntGauge::new("bellwether_epoch", "The epoch of this process: the number of the leader's term.")?;
-        let members = IntGaugeVec::new(
-            Opts::new(
-                "bellwether_members",
-                "Members known to this process, itself included, by their state.",
-            ),
-            &["state"],
-        )?;
-        let elections = counters(
-            "bellwether_elections_total",
-            "Elections that this process took part in, by how they ended for it.",
-            &["outcome"],
-        )?;
-        let election_duration = Histogram::with_opts(
-            HistogramOpts::new(
-                "bellwether_election_duration_seconds",
-                "From the beginning of an election to its end for this process.",
-            )
-            .buckets(ELECTION_SECONDS.to_vec()),
-        )?;
-        let leader_changes = counters(
-            "bellwether_leader_changes_total",
-            "Leaders or epochs that were new to this process, by why there was a change.",
-            &["reason"],
-        )?;
-        let leaderless_seconds = Counter::new(
-            "bellwether_leaderless_seconds_total",
-            "Time for which this process knew no leader, since it began to look for one.",
-        )?;
-        let messages = counters(
-            "bellwether_messages_total",
-            "Messages between processes, by their type and direction.",
-            &["type", "direction"],
-        )?;
-        let round_trip = Histogram::with_opts(
-            HistogramOpts::new(
-                "bellwether_heartbeat_rtt_seconds",
-                "From a heartbeat of this process, while it leads, to its acknowledgement.",
-            )
-            .buckets(ROUND_TRIP_SECONDS.to_vec()),
-        )?;
-        let lookups = counters(
-            "bellwether_dns_lookups_total",
-            "DNS look-ups of the Service, by their result: empty is an answer without addresses, unknown is none.",
-            &["result"],
-        )?;
-        let pauses = IntCounter::new(
-            "bellwether_pauses_total",
-            "How often this process found that it had not run for longer than the failure timeout.",
-        )?;
-        let unknown_frames = IntCounter::new(
-            "bellwether_unknown_frames_total",
-            "Frames of a kind that this version does not know, from peers of a newer one perhaps; they are skipped.",
-        )?;
-        let connections_refused = IntCounter::new(
-            "bellwether_connections_refused_total",
-            "Connections refused at the peer port: of another cluster, with an id or version that cannot be, no proper \
-             handshake, or too late with it.",
-        )?;
+        let standing = Standing::registered(&registry, cluster)?;
+        let elections = Elections::registered(&registry)?;
+        let traffic = Traffic::registered(&registry)?;
         let build_info = GaugeVec::new(
             Opts::new("bellwether_build_info", "The version that runs; the value is always 1."),
             &["version"],
         )?;
+        let one: Gauge = build_info.with_label_values(&[env!("CARGO_PKG_VERSION")]);
+        one.set(1.0);
+        registry.register(Box::new(build_info))?;
+        registry.register(Box::new(ProcessCollector::for_self()))?;
 
         let lease_remaining = Gauge::new(
             "bellwether_lease_remaining_seconds",
@@ -178,122 +244,67 @@ impl Metrics {
         let voting = Registry::new();
         voting.register(Box::new(lease_remaining.clone()))?;
         voting.register(Box::new(voters.clone()))?;
-
-        for state in [State::Alive, State::Failed] {
-            members.with_label_values(&[state_name(state)]);
-        }
-        for outcome in Outcome::ALL {
-            elections.with_label_values(&[outcome.name()]);
-        }
-        for reason in Reason::ALL {
-            leader_changes.with_label_values(&[reason.name()]);
-        }
-        for (message, direction) in Body::NAMES.iter().flat_map(|m| Direction::ALL.map(|d| (m, d))) {
-            messages.with_label_values(&[*message, direction.name()]);
-        }
-        for result in LOOKUPS {
-            lookups.with_label_values(&[result]);
-        }
-        let one: Gauge = build_info.with_label_values(&[env!("CARGO_PKG_VERSION")]);
-        one.set(1.0);
-
-        let all: [Box<dyn Collector>; 18] = [
-            Box::new(process_info.clone()),
-            Box::new(is_leader.clone()),
-            Box::new(has_leader.clone()),
-            Box::new(master.clone()),
-            Box::new(epoch.clone()),
-            Box::new(members.clone()),
-            Box::new(elections.clone()),
-            Box::new(election_duration.clone()),
-            Box::new(leader_changes.clone()),
-            Box::new(leaderless_seconds.clone()),
-            Box::new(messages.clone()),
-            Box::new(round_trip.clone()),
-            Box::new(lookups.clone()),
-            Box::new(pauses.clone()),
-            Box::new(unknown_frames.clone()),
-            Box::new(connections_refused.clone()),
-            Box::new(build_info),
-            Box::new(ProcessCollector::for_self()),
-        ];
-        for collector in all {
-            registry.register(collector)?;
-        }
         Ok(Metrics(Arc::new(Inner {
             registry,
             voting,
             lease_remaining,
             voters,
-            process_info,
-            is_leader,
-            has_leader,
-            master_status: master.with_label_values(&[cluster]),
-            epoch,
-            members,
+            standing,
             elections,
-            election_duration,
-            leader_changes,
-            leaderless_seconds,
-            leaderless_counted_to: Mutex::new(None),
-            messages,
-            round_trip,
-            lookups,
-            pauses,
-            unknown_frames,
-            connections_refused,
+            traffic,
         })))
     }
 
     /// Counts a message, by the name of its [`Body`].
     pub fn message(&self, body_name: &'static str, direction: Direction) {
-        self.0.messages.with_label_values(&[body_name, direction.name()]).inc();
+        self.0.traffic.messages.with_label_values(&[body_name, direction.name()]).inc();
     }
 
     /// Counts a look-up: "found" (addresses), "empty" (nobody is published) or "unknown" (nobody could say).
     pub fn lookup(&self, result: &'static str) {
-        self.0.lookups.with_label_values(&[result]).inc();
+        self.0.traffic.lookups.with_label_values(&[result]).inc();
     }
 
     /// Counts a heartbeat that was acknowledged after this long.
     pub fn heartbeat_round_trip(&self, round_trip: Duration) {
-        self.0.round_trip.observe(round_trip.as_secs_f64());
+        self.0.traffic.round_trip.observe(round_trip.as_secs_f64());
     }
 
     /// Counts a frame that this version does not know.
     pub fn unknown_frame(&self) {
-        self.0.unknown_frames.inc();
+        self.0.traffic.unknown_frames.inc();
     }
 
     /// Counts a connection that was refused at the peer port.
     pub fn connection_refused(&self) {
-        self.0.connections_refused.inc();
+        self.0.traffic.connections_refused.inc();
     }
 
     /// Counts an election that ended after this long for this process.
     pub(super) fn election(&self, outcome: Outcome, lasted: Option<Duration>) {
-        self.0.elections.with_label_values(&[outcome.name()]).inc();
+        self.0.elections.ended.with_label_values(&[outcome.name()]).inc();
         if let Some(lasted) = lasted {
-            self.0.election_duration.observe(lasted.as_secs_f64());
+            self.0.elections.duration.observe(lasted.as_secs_f64());
         }
     }
 
     /// Counts a pause.
     pub(super) fn pause(&self) {
-        self.0.pauses.inc();
+        self.0.elections.pauses.inc();
     }
 
     /// Counts a new leader, or a new epoch.
     pub(super) fn leader_change(&self, reason: Reason) {
-        self.0.leader_changes.with_label_values(&[reason.name()]).inc();
+        self.0.elections.leader_changes.with_label_values(&[reason.name()]).inc();
     }
 
-    /// Counts the time without a leader up to `now`. From then on there is no leader, or there is one, or, without a
-    /// change, it stays as it is.
+    /// Counts the time without a leader up to `now`. From then on there is no leader, or there is one, or,
+    /// without a change, it stays as it is.
     pub(super) fn leaderless(&self, now: Moment, change: Option<bool>) {
-        let mut counted_to = self.0.leaderless_counted_to.lock().unwrap_or_else(PoisonError::into_inner);
+        let elections = &self.0.elections;
+        let mut counted_to = elections.leaderless_counted_to.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(before) = *counted_to {
-            self.0.leaderless_seconds.inc_by(now.since(before).as_secs_f64());
+            elections.leaderless_seconds.inc_by(now.since(before).as_secs_f64());
         }
         let leaderless = change.unwrap_or(counted_to.is_some());
         // Never back: two scrapes may come with their moments in the wrong order.
@@ -303,17 +314,18 @@ impl Metrics {
     /// All metrics as Prometheus text, for a scrape at `now`, when the driver last turned at `turned`.
     pub fn encode(&self, view: &View, now: Moment, turned: Moment) -> String {
         let inner = &*self.0;
+        let standing = &inner.standing;
         let leads = i64::from(view.leads(now, turned));
         let safety = if view.voting.is_some() { "majority" } else { "classic" };
-        inner.process_info.with_label_values(&[view.cluster.as_str(), &view.me.name, safety]).set(1);
-        inner.is_leader.set(leads);
-        inner.has_leader.set(i64::from(view.leader(now, turned).is_some()));
-        inner.master_status.set(leads);
-        inner.epoch.set(i64::try_from(view.epoch.0).unwrap_or(i64::MAX));
+        standing.process_info.with_label_values(&[view.cluster.as_str(), &view.me.name, safety]).set(1);
+        standing.is_leader.set(leads);
+        standing.has_leader.set(i64::from(view.leader(now, turned).is_some()));
+        standing.master_status.set(leads);
+        standing.epoch.set(i64::try_from(view.epoch.0).unwrap_or(i64::MAX));
         for state in [State::Alive, State::Failed] {
             let count = view.members.iter().filter(|member| member.state == state).count();
             let count = i64::try_from(count).unwrap_or(i64::MAX);
-            inner.members.with_label_values(&[state_name(state)]).set(count);
+            standing.members.with_label_values(&[state_name(state)]).set(count);
         }
         self.leaderless(now, None);
         let mut families = inner.registry.gather();
@@ -332,6 +344,14 @@ impl Metrics {
 
 fn counters(name: &str, help: &str, labels: &[&str]) -> prometheus::Result<IntCounterVec> {
     IntCounterVec::new(Opts::new(name, help), labels)
+}
+
+fn gauges(name: &str, help: &str, labels: &[&str]) -> prometheus::Result<IntGaugeVec> {
+    IntGaugeVec::new(Opts::new(name, help), labels)
+}
+
+fn histogram(name: &str, help: &str, buckets: [f64; 12]) -> prometheus::Result<Histogram> {
+    Histogram::with_opts(HistogramOpts::new(name, help).buckets(buckets.to_vec()))
 }
 
 fn state_name(state: State) -> &'static str {

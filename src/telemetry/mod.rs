@@ -1,5 +1,5 @@
-//! What people and their tools see of a process: its log, its metrics, and the event log that turns the election's
-//! notes into both.
+//! What people and their tools see of a process: its log, its metrics, and the event log that turns the
+//! election's notes into both.
 
 pub mod escape;
 pub mod event_log;

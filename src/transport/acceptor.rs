@@ -3,22 +3,32 @@
 use super::duplicate_identity::{find_duplicate, refusal};
 use super::handshake::{Verdict, judge};
 use super::{Inner, session};
+use crate::election::Peer;
 use crate::net::{Service, Step};
 use crate::wire::{self, Frame};
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
-/// Lets in who says a proper Hello, and answers others with why not.
+/// Lets in a peer that says a proper Hello, and tells all others why not.
 pub(super) struct Acceptor {
     pub(super) inner: Arc<Inner>,
 }
 
+/// What a peer has said of itself in its Hello.
+pub(super) struct Welcome {
+    peer: Box<Peer>,
+    /// The length of the Hello's frame, in bytes; what follows belongs to the link.
+    hello_bytes: usize,
+}
+
 impl Service for Acceptor {
-    fn received(&mut self, received: &[u8], remote: SocketAddr) -> Step {
-        let frame = match wire::decode(received, wire::HELLO_BYTES_MAX) {
+    type Admitted = Welcome;
+
+    fn received(&mut self, received: &[u8], remote: SocketAddr) -> Step<Welcome> {
+        let (frame, hello_bytes) = match wire::decode(received, wire::HELLO_BYTES_MAX) {
             Ok(None) => return Step::Wait,
-            Ok(Some((frame, _))) => frame,
+            Ok(Some(frame)) => frame,
             Err(error) => {
                 self.inner.counts.refused();
                 self.inner.warn(format_args!("{remote} was refused at the peer port: {error}"));
@@ -30,7 +40,7 @@ impl Service for Acceptor {
             return Step::Close;
         };
         match judge(&self.inner, &hello, remote) {
-            Verdict::Welcome(_) => Step::Detach,
+            Verdict::Welcome(peer) => Step::Detach(Welcome { peer, hello_bytes }),
             Verdict::Self_ => {
                 Step::Reply { bytes: self.inner.hello(), consumed: received.len(), close: true }
             }
@@ -55,14 +65,10 @@ impl Service for Acceptor {
         None
     }
 
-    fn detached(&mut self, stream: TcpStream, remote: SocketAddr, received: Vec<u8>) {
+    fn detached(&mut self, stream: TcpStream, remote: SocketAddr, received: Vec<u8>, welcome: Welcome) {
         let inner = Arc::clone(&self.inner);
         let admitted = self.inner.links.run(move || {
-            let Ok(Some((Frame::Hello(hello), length))) = wire::decode(&received, wire::HELLO_BYTES_MAX)
-            else {
-                return;
-            };
-            let Verdict::Welcome(peer) = judge(&inner, &hello, remote) else { return };
+            let Welcome { peer, hello_bytes } = welcome;
             let timeout = Some(inner.settings.dial_timeout);
             if let Some(known) = find_duplicate(&inner, &peer) {
                 let (why, text) = refusal(&known, &peer);
@@ -75,7 +81,7 @@ impl Service for Acceptor {
                 return;
             }
             if stream.set_write_timeout(timeout).is_ok() && (&stream).write_all(&inner.hello()).is_ok() {
-                session::serve(&inner, *peer, stream, received[length..].to_vec());
+                session::serve(&inner, *peer, stream, received[hello_bytes..].to_vec());
             }
         });
         if let Err(saturated) = admitted {

@@ -4,13 +4,13 @@ use super::Report;
 use crate::election::{Event, Incarnation, ProcessId};
 use std::collections::BTreeMap;
 
-/// Counts the links of each peer, on the driver's thread. Counting commutes, so it does not matter that the threads of
-/// two links of one peer report in any order.
+/// Counts the links of each peer, on the driver's thread. Counting commutes, so it does not matter that the
+/// threads of two links of one peer report in any order.
 #[derive(Debug, Default)]
 pub struct Connections {
     open: BTreeMap<(ProcessId, u64), u32>,
-    /// Which life of each connected peer opened the latest link. What the thread of a former life's link still has to
-    /// report then is dropped: its Leave would be taken for the new life's.
+    /// Which incarnation of each connected peer opened the latest link. The thread of a former incarnation's
+    /// link may report after that. Its report is dropped: its Leave would be taken for the new incarnation's.
     latest: BTreeMap<ProcessId, Incarnation>,
 }
 
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_former_life_said_is_not_delivered_after_the_next_one_has_come() {
+    fn what_a_former_incarnation_said_is_not_delivered_after_the_next_one_has_come() {
         let mut connections = Connections::default();
         connections.event(opened(1));
         // The new link's thread closes the old link and reports both; the old one's thread comes late.

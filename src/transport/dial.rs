@@ -11,8 +11,9 @@ use std::time::Instant;
 /// How often one gathering of evidence dials.
 const EVIDENCE_DIALS_MAX: u32 = 4;
 
-/// Dials again at once, a few times, where a connection opened and broke in the handshake: a process that is ending
-/// closes its sockets one by one, so its port may still have taken a connection that nobody will ever serve.
+/// Dials again at once, a few times, where a connection opened and broke in the handshake. A process that is
+/// ending closes its sockets one by one, so its port may still have taken a connection that it will never
+/// serve.
 pub(super) fn dial_through(inner: &Inner, address: SocketAddr) -> io::Result<Answer> {
     let broke =
         |kind| matches!(kind, ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof | ErrorKind::BrokenPipe);
@@ -25,15 +26,15 @@ pub(super) fn dial_through(inner: &Inner, address: SocketAddr) -> io::Result<Ans
     dial(inner, address)
 }
 
-/// Who answered a dial.
+/// What answered a dial.
 pub(super) enum Answer {
     Peer { peer: Box<Peer>, stream: TcpStream, rest: Vec<u8> },
     Self_,
     Refused(String),
 }
 
-/// Takes down where peers reach this process, if that was not known. A loopback address says so only where a peer is
-/// there too: a host's own name often leads to one, and no other host reaches anybody by it.
+/// Takes down where peers reach this process, if that was not known. A loopback address says so only where a
+/// peer is there too. A host's own name often leads to one, and no other host reaches a peer by it.
 fn found_out(inner: &Inner, own: SocketAddr) {
     if inner.table().advertise(own) {
         inner.report(Report::Advertise(own));

@@ -82,8 +82,9 @@ impl Inner {
         if self.table().wait(to, address, frame) {
             begin(self, address);
         } else {
-            // A link may have come up between the look for one and now; its own hand-over of what waits was then too
-            // early for this frame. Each line takes the lock anew: it must not be held by the one before.
+            // A link may have come up between the look for one and now. Its own hand-over of waiting frames
+            // was then too early for this frame. Each line takes the lock anew: it must not be held by the
+            // one before.
             let linked = !self.table().links(to).is_empty();
             let waiting = if linked { self.table().take_waiting(to) } else { Vec::new() };
             for frame in waiting {

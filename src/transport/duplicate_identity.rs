@@ -1,16 +1,18 @@
-//! Two live processes with one id, as when a state folder was copied; in `majority` also two with one name, which would
-//! have one vote (design, "Majority mode" 10).
+//! Two live processes with one id, as when a state folder was copied. In `majority` also two with one name,
+//! which would have one vote.
 
 use super::Inner;
 use super::dial::{Answer, dial};
+use super::handshake::two_of_one_name;
 use crate::election::Peer;
 use crate::wire::{self, Level, Refusal};
 use std::io::Write;
 use std::net::TcpStream;
 
-/// Another life of this newcomer, or in `majority` another process of its name, that is alive elsewhere. Then the newer
-/// one is refused: two of one id would push out each other for ever, and two of one name vote twice. Who is connected
-/// still and does not answer a fresh dial is gone; so is one whose address the newcomer has.
+/// Another incarnation of this newcomer, or in `majority` another process of its name, that is alive
+/// elsewhere. Then the newer one is refused: two of one id would push out each other for ever, and two of one
+/// name would vote twice. A connected peer that does not answer a fresh dial is gone; so is one whose address
+/// the newcomer has.
 pub(super) fn find_duplicate(inner: &Inner, newcomer: &Peer) -> Option<Peer> {
     let known = {
         let table = inner.table();
@@ -41,21 +43,14 @@ pub(super) fn refusal(known: &Peer, newcomer: &Peer) -> (Refusal, String) {
 
 fn two_of_one_id(known: &Peer, newcomer: &Peer) -> String {
     format!(
-        "{:?} at {} is refused: {:?} at {} is alive and has this id too: {}; give each process a state folder of its own",
+        "{:?} at {} is refused: {:?} at {} is alive and has this id too: {}; give each process a state \
+         folder of its own",
         newcomer.name, newcomer.address, known.name, known.address, known.id
-    )
-}
-
-pub(super) fn two_of_one_name(known: &Peer, newcomer: &Peer) -> String {
-    format!(
-        "{:?} at {} is refused: a live process at {} has this name too, and a name has one vote; end one of the two, or \
-         give it another --name",
-        newcomer.name, newcomer.address, known.address
     )
 }
 
 /// Closes a connection of which nothing is wanted: deliberately, so that the peer gathers no evidence.
 pub(super) fn say_bye(stream: &TcpStream) {
-    // Who does not hear it finds out by a dial that this process lives.
+    // A peer that does not hear it finds out by a dial that this process is alive.
     let _ = (&*stream).write_all(&wire::encode_bye());
 }

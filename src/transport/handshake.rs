@@ -1,7 +1,6 @@
-//! Whom one talks to: what either side makes of the other's first frame.
+//! The handshake: what either side makes of the other's first frame.
 
 use super::Inner;
-use super::duplicate_identity::two_of_one_name;
 use crate::election::Peer;
 use crate::wire::{self, Frame, Hello, Level, Refusal};
 use std::net::SocketAddr;
@@ -9,7 +8,7 @@ use std::net::SocketAddr;
 /// What a Hello is answered with.
 pub(super) enum Verdict {
     Welcome(Box<Peer>),
-    /// This process has dialled itself: say who one is, so that it notices.
+    /// This process has dialled itself: it answers with its own Hello, so that the dialling side notices.
     Self_,
     Refuse(Refusal, String),
 }
@@ -19,7 +18,8 @@ pub(super) fn judge(inner: &Inner, hello: &Hello, remote: SocketAddr) -> Verdict
     let me = &inner.settings.me;
     if hello.cluster != inner.settings.cluster {
         let text = format!(
-            "this is cluster {:?}, not {:?}; give both the same --cluster, or leave each out of the other's peers",
+            "this is cluster {:?}, not {:?}; give both the same --cluster, or leave each out of the other's \
+             peers",
             inner.settings.cluster, hello.cluster
         );
         return Verdict::Refuse(Refusal::Cluster, text);
@@ -41,8 +41,8 @@ pub(super) fn judge(inner: &Inner, hello: &Hello, remote: SocketAddr) -> Verdict
     let (ours, theirs) = (inner.settings.safety, hello.safety);
     if ours != theirs {
         let text = format!(
-            "--safety is {ours} here, and {theirs} there; all processes of a cluster need the same: give both the same, \
-             with all processes stopped in between, or another --cluster"
+            "--safety is {ours} here, and {theirs} there; all processes of a cluster need the same: give \
+             both the same, with all processes stopped in between, or another --cluster"
         );
         return Verdict::Refuse(Refusal::Safety, text);
     }
@@ -54,7 +54,17 @@ pub(super) fn judge(inner: &Inner, hello: &Hello, remote: SocketAddr) -> Verdict
     Verdict::Welcome(Box::new(peer))
 }
 
-/// The address that a peer is reached at: what it says, with the connection's own address where it does not know.
+/// Why the second of two live processes with one name is refused.
+pub(super) fn two_of_one_name(known: &Peer, newcomer: &Peer) -> String {
+    format!(
+        "{:?} at {} is refused: a live process at {} has this name too, and a name has one vote; end one of \
+         the two, or give it another --name",
+        newcomer.name, newcomer.address, known.address
+    )
+}
+
+/// The address that a peer is reached at: what it says, with the connection's own address where it does not
+/// know.
 fn reachable(claimed: SocketAddr, remote: SocketAddr) -> SocketAddr {
     let ip = if claimed.ip().is_unspecified() { remote.ip() } else { claimed.ip() };
     SocketAddr::new(ip.to_canonical(), claimed.port())

@@ -1,4 +1,4 @@
-//! One link: its thread reads, anybody writes.
+//! One link: its own thread reads, any thread writes.
 
 use super::{FRAME_DEADLINE, IDLE_AFTER, Inner, Report};
 use crate::election::Peer;
@@ -63,8 +63,9 @@ impl Link {
         boottime().since(spoken)
     }
 
-    /// Writes a whole frame without waiting. A socket that does not take all of it belongs to a peer that has not
-    /// read for long: the link is cut, since half a frame cannot be mended. False: it was not written.
+    /// Writes a whole frame without waiting. A socket that does not take all of it belongs to a peer that has
+    /// not read for long. The link is cut then, since half a frame cannot be mended. False: it was not
+    /// written.
     pub(super) fn write(&self, frame: &[u8]) -> bool {
         let _one_at_a_time = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.usable() {
@@ -127,8 +128,8 @@ pub(super) fn read(inner: &Inner, link: &Link, mut received: Vec<u8>) -> End {
             Err(what) => return End::Protocol(what),
         }
         if received.len() < arrived {
-            // What is left, if anything, is of another frame, and how long this side took for the former ones is not
-            // that one's fault.
+            // What is left, if anything, is of another frame, and how long this side took for the former ones
+            // is not that one's fault.
             frame_began = (!received.is_empty()).then(boottime);
         } else if !received.is_empty()
             && boottime().since(*frame_began.get_or_insert_with(boottime)) > FRAME_DEADLINE

@@ -15,16 +15,17 @@ const PENDING_MAX: usize = 16;
 const PENDING_BYTES_MAX: usize = FRAME_BYTES_MAX;
 /// How many links a peer may have at a time.
 const LINKS_PER_PEER_MAX: usize = 4;
-/// Between two dials to an address that does not answer: this, doubled each time up to the maximum, drawn ±50 %.
+/// Between two dials to an address that does not answer: this, doubled each time up to the maximum,
+/// drawn ±50 %.
 const BACKOFF_MIN: Duration = Duration::from_millis(100);
 const BACKOFF_MAX: Duration = Duration::from_secs(2);
-/// The same to an address where somebody refuses us, or where we reached ourselves.
+/// The same for an address where a peer refuses this process, or where it reached itself.
 const BACKOFF_HOPELESS: Duration = Duration::from_secs(30);
 
 /// All of it, behind one lock that is never held while anything waits.
 pub(super) struct LinkTable {
     links: BTreeMap<ProcessId, Vec<Arc<Link>>>,
-    /// Frames that wait for a link, by whom they are for.
+    /// Frames that wait for a link, by receiver.
     pending: BTreeMap<ProcessId, Pending>,
     sought: BTreeMap<SocketAddr, Seek>,
     dialling: BTreeSet<SocketAddr>,
@@ -43,7 +44,7 @@ struct Pending {
 struct Seek {
     failures: u32,
     not_before: Moment,
-    /// Who was reached there last: it may advertise another address.
+    /// The process that was reached there last: it may advertise another address.
     reached: Option<ProcessId>,
 }
 
@@ -94,7 +95,8 @@ impl LinkTable {
         links.rev().filter(|link| link.usable()).cloned().collect()
     }
 
-    /// Adds a link and hands out what has waited for it. `None`: there are too many, or the transport is closed.
+    /// Adds a link and hands out what has waited for it. `None`: there are too many, or the transport is
+    /// closed.
     pub(super) fn add(&mut self, link: &Arc<Link>) -> Option<Vec<Vec<u8>>> {
         let total: usize = self.links.values().map(Vec::len).sum();
         let id = link.peer.id;
@@ -103,7 +105,7 @@ impl LinkTable {
             return None;
         }
         self.links.entry(id).or_default().push(Arc::clone(link));
-        // What waits for somebody else at this address waits in vain: the address is this process's now.
+        // A frame for another process at this address waits in vain: the address is this process's now.
         self.pending.retain(|to, pending| *to == id || pending.address != link.peer.address);
         Some(self.take_waiting(id))
     }
@@ -118,7 +120,7 @@ impl LinkTable {
         }
     }
 
-    /// The links of another life of this peer.
+    /// The links of another incarnation of this peer.
     pub(super) fn former(&self, id: ProcessId, incarnation: Incarnation) -> Vec<Arc<Link>> {
         let links = self.links.get(&id).into_iter().flatten();
         links.filter(|l| l.peer.incarnation != incarnation).cloned().collect()
@@ -130,7 +132,7 @@ impl LinkTable {
         others.filter_map(|(_, links)| links.last()).filter(|l| l.peer.name == peer.name).cloned().collect()
     }
 
-    /// Begins to gather evidence about one life of a peer; false if somebody does already.
+    /// Begins to gather evidence about one incarnation of a peer; false if another thread does already.
     pub(super) fn probe(&mut self, id: ProcessId, incarnation: Incarnation) -> bool {
         !self.closed && self.probing.insert((id, incarnation.0))
     }
@@ -312,7 +314,7 @@ mod tests {
         table.wait(id(8), address(5), vec![1]);
         table.wait(id(9), address(5), vec![1]);
         table.dialled(address(5), Dialled::Linked(id(9)), after(0));
-        assert_eq!(table.take_waiting(id(8)), Vec::<Vec<u8>>::new(), "somebody else answered there");
+        assert_eq!(table.take_waiting(id(8)), Vec::<Vec<u8>>::new(), "another process answered there");
         assert_eq!(table.take_waiting(id(9)), vec![vec![1]]);
         for _ in 0..PENDING_MAX {
             table.wait(id(8), address(3), vec![0; PENDING_BYTES_MAX / 2]);

@@ -1,14 +1,15 @@
-//! Blocking TCP between the processes of a cluster: a listener, links, a bounded pool of threads, and crash evidence.
+//! Blocking TCP between the processes of a cluster: a listener, links, a bounded pool of threads, and crash
+//! evidence.
 //!
-//! A *link* is an open connection over which both sides have said who they are. Usually a pair has one; when both dial at
-//! once it has two for a while, which does no harm: messages go over the newest, are read from all, and a link that
-//! nobody uses is closed. A link has one thread that reads it, blocking; it is written to by whoever has something to
-//! say, without waiting: a peer whose socket takes no more of our few bytes has stopped reading, and its link is cut.
-//! So nothing that a peer does can hold up the driver.
+//! A *link* is an open connection over which each side has said which process it is. Usually a pair has one;
+//! when both dial at once it has two for a while, which does no harm. Messages go over the newest, are read
+//! from all, and an unused link is closed. A link has one thread that reads it, blocking. Any thread may
+//! write to it, and never waits. A peer whose socket takes no more of our few bytes has stopped reading, and
+//! its link is cut. So nothing that a peer does can hold up the driver.
 //!
-//! Reports go to one sink, in the order of each link: [`Report::Opened`], messages, [`Report::Closed`]. The sink may
-//! block (a bounded queue); no lock is held meanwhile. [`Connections`] turns the reports of several links of a peer into
-//! the events that the election machine knows.
+//! Reports go to one sink, in the order of each link: [`Report::Opened`], messages, [`Report::Closed`]. The
+//! sink may block (a bounded queue); no lock is held meanwhile. [`Connections`] turns the reports of several
+//! links of a peer into the events that the election machine knows.
 
 mod acceptor;
 mod connections;
@@ -72,21 +73,21 @@ pub enum Report {
     Opened(Peer),
     /// A link ended.
     Closed {
-        /// Whose.
+        /// The peer.
         id: ProcessId,
-        /// Of which life.
+        /// Its incarnation.
         incarnation: Incarnation,
-        /// Whether the peer crashed: the link ended unannounced, and a dial at once was refused or answered by another
-        /// incarnation.
+        /// Whether the peer crashed: the link ended unannounced, and a dial at once was refused or answered
+        /// by another incarnation.
         crashed: bool,
     },
     /// A dial to this address was refused.
     Refused(SocketAddr),
     /// A message arrived.
     Received {
-        /// From whom.
+        /// The sender.
         from: ProcessId,
-        /// From which life of it.
+        /// The sender's incarnation.
         incarnation: Incarnation,
         /// What.
         message: Message,
@@ -186,13 +187,14 @@ impl Transport {
         self.listener.alive()
     }
 
-    /// Sends without waiting: over the newest link to `to`, else over one that is dialled to `address` for it. What
-    /// cannot be delivered is dropped.
+    /// Sends without waiting: over the newest link to `to`, else over one that is dialled to `address` for
+    /// it. What cannot be delivered is dropped.
     pub fn send(&self, to: ProcessId, address: SocketAddr, message: &Message) {
         let frame = match wire::encode_message(&self.inner.stamp, message) {
             Ok(frame) => frame,
             Err(error) => {
-                // The machine bounds all that it sends; this would be a bug, and dropping one message is allowed.
+                // The machine bounds all that it sends; this would be a bug, and dropping one message is
+                // allowed.
                 return self
                     .inner
                     .warn(format_args!("a {} message was not sent: {error}", message.body.name()));
@@ -204,7 +206,7 @@ impl Transport {
         }
     }
 
-    /// Keeps trying to have a link with whoever listens at each of these addresses, until the next call.
+    /// Keeps trying to have a link with the process at each of these addresses, until the next call.
     pub fn seek(&self, addresses: BTreeSet<SocketAddr>) {
         self.inner.table().seek(addresses);
         self.inner.seek_changed.notify_one();
@@ -224,7 +226,8 @@ impl Transport {
 
 impl Inner {
     fn table(&self) -> MutexGuard<'_, LinkTable> {
-        // A panicking thread ends the process in the sidecar; where it doesn't, the table is valid at every unlock.
+        // A panicking thread ends the process in the sidecar; where it doesn't, the table is valid at every
+        // unlock.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -232,8 +235,8 @@ impl Inner {
         (self.sink)(report);
     }
 
-    /// Logs what others made happen, a few times a minute at most. What they wrote is to stand in it as `{:?}`: it then
-    /// cannot pass for more than it is.
+    /// Logs what others made happen, a few times a minute at most. What they wrote is to stand in it as
+    /// `{:?}`: it then cannot pass for more than it is.
     fn warn(&self, text: std::fmt::Arguments<'_>) {
         let allowed = self.log.lock().unwrap_or_else(PoisonError::into_inner).allow(crate::net::boottime());
         match allowed {
@@ -257,9 +260,9 @@ impl Inner {
         wire::encode_hello(&hello).unwrap_or_default()
     }
 
-    /// Writes a frame to the newest link of a peer that takes it; false if there is none. Each link is tried once: one that
-    /// has failed is in the table until the thread that reads it has found that out, and that thread may be waiting for
-    /// the driver, whose thread this is.
+    /// Writes a frame to the newest link of a peer that takes it; false if there is none. Each link is tried
+    /// once. A failed link is in the table until its reading thread has found that out. That thread may be
+    /// waiting for the driver, and this is the driver's thread.
     fn write(&self, to: ProcessId, frame: &[u8]) -> bool {
         let links = self.table().links(to);
         links.iter().any(|link| link.write(frame))

@@ -1,4 +1,4 @@
-//! The life of a link, from the handshake to what its end says about the peer.
+//! A link from the handshake to its end, and what its end says about the peer.
 
 use super::dial::{Answer, dial_through};
 use super::link::{End, LOOK_EVERY, Link, read};
@@ -10,8 +10,8 @@ use std::io::ErrorKind;
 use std::net::TcpStream;
 use std::sync::Arc;
 
-/// Takes a checked connection into the table and reads it to its end, on a thread of the link pool. `received` holds
-/// bytes that came after the peer's Hello.
+/// Takes a checked connection into the table and reads it to its end, on a thread of the link pool.
+/// `received` holds bytes that came after the peer's Hello.
 pub(super) fn serve(inner: &Arc<Inner>, peer: Peer, stream: TcpStream, received: Vec<u8>) {
     let (id, incarnation, address) = (peer.id, peer.incarnation, peer.address);
     if prepare(inner, &stream).is_err() {
@@ -31,8 +31,9 @@ pub(super) fn serve(inner: &Arc<Inner>, peer: Peer, stream: TcpStream, received:
         }
         return link.say_bye();
     };
-    // Another incarnation has come: the one before is gone, and that is this link's doing to report, in order. Where votes are
-    // counted that proves nothing: this thread may have been held up, and it is the former life that comes late.
+    // Another incarnation has come: the one before is gone, and that is this link's doing to report, in
+    // order. Where votes are counted that proves nothing: this thread may have been held up, and the former
+    // incarnation may be the one that comes late.
     let crashed = inner.settings.safety != wire::Level::Majority;
     for old in former {
         old.cut();
@@ -59,8 +60,8 @@ pub(super) fn serve(inner: &Arc<Inner>, peer: Peer, stream: TcpStream, received:
     };
     inner.report(Report::Closed { id, incarnation, crashed });
     if crashed {
-        // Its other links are over too. Were they kept, and the evidence wrong (something on the path refuses in its
-        // name), nobody would ever seek a link with it again.
+        // Its other links are over too. The evidence may be wrong: something on the path may refuse in its
+        // name. Were these links kept, this process would never seek a link with it again.
         for other in inner.table().links(id).iter().filter(|other| other.peer.incarnation == incarnation) {
             other.cut();
         }
@@ -75,7 +76,8 @@ fn prepare(inner: &Inner, stream: &TcpStream) -> std::io::Result<()> {
     let socket = socket2::SockRef::from(stream);
     // Room for a whole membership list besides what is under way, so that a write never has to wait.
     socket.set_send_buffer_size(2 * wire::FRAME_BYTES_MAX)?;
-    // Without this, a link over a cut network lives for a quarter of an hour and is slow for minutes after.
+    // Without this, a link over a cut network stays open for a quarter of an hour and is slow for minutes
+    // after.
     socket.set_tcp_user_timeout(Some(inner.settings.unacknowledged_max))
 }
 
@@ -92,20 +94,20 @@ pub(super) fn hand_over(inner: &Arc<Inner>, peer: Peer, stream: TcpStream, rest:
     }
 }
 
-/// Gathers evidence about a peer whose link ended unannounced: whether it crashed. A fresh dial at once tells: 150 ms
-/// later, in a pod that is being deleted, nothing would be left to refuse it.
+/// Gathers evidence about a peer whose link ended unannounced: whether it crashed. A fresh dial at once
+/// tells: 150 ms later, in a pod that is being deleted, nothing would be left to refuse it.
 ///
-/// Refused: it is gone. Answered by another incarnation: it is gone, and that is a new link. Answered by the same one:
-/// a blip, and a new link. Silence: nothing is known.
+/// Refused: it is gone. Answered by another incarnation: it is gone, and that is a new link. Answered by the
+/// same one: a blip, and a new link. Silence: nothing is known.
 pub(super) fn evidence(inner: &Arc<Inner>, peer: &Peer) -> bool {
     if !inner.table().probe(peer.id, peer.incarnation) {
         return false;
     }
     let crashed = match dial_through(inner, peer.address) {
         Ok(Answer::Peer { peer: found, stream, rest }) => {
-            let same_life = found.id == peer.id && found.incarnation == peer.incarnation;
+            let same_incarnation = found.id == peer.id && found.incarnation == peer.incarnation;
             hand_over(inner, *found, stream, rest);
-            !same_life
+            !same_incarnation
         }
         // The address is this process's own by now, or was never that peer's from here.
         Ok(Answer::Self_) => false,

@@ -62,8 +62,9 @@ pub struct Hello {
 }
 
 impl Hello {
-    /// The version that both sides speak on this connection: the newest that the sender of this Hello and we have in
-    /// common, `ours` being our oldest and newest. None: they have none in common, which is [`Refusal::Version`].
+    /// The version that both sides speak on this connection: the newest that the sender of this Hello and we
+    /// have in common, `ours` being our oldest and newest. None: they have none in common, which is
+    /// [`Refusal::Version`].
     pub fn negotiate(&self, ours: (u16, u16)) -> Option<u16> {
         let (oldest, newest) = ours;
         let version = self.version_max.min(newest);

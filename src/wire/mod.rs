@@ -11,27 +11,33 @@
 //!
 //! - A tag's number is never reused. A sound frame with a number that this version does not know is
 //!   [`Frame::Unknown`]: it is counted and skipped.
-//! - A field is only ever added **at the end of a payload**. Bytes after the fields that this version knows are
-//!   ignored. Structures that stand inside a payload (a member, a stamp) are never changed: a changed one needs a new
-//!   tag, sent only where [`Hello::negotiate`] found a version that has it.
-//! - Hello, Refuse and Bye keep their layout for good, since they are read before a version is agreed upon. A field that a
-//!   Hello lacks at its end has the value that says what its sender does: the first version knew no safety level.
-//! - The limits below are part of the format: a receiver refuses what is beyond them. Raising one needs a new version.
+//! - A field is only ever added **at the end of a payload**. Bytes after the fields that this version knows
+//!   are ignored. Structures that stand inside a payload (a member, a stamp) are never changed: a changed one
+//!   needs a new tag, sent only where [`Hello::negotiate`] found a version that has it.
+//! - Hello, Refuse and Bye keep their layout for good, since they are read before a version is agreed upon. A
+//!   field that a Hello lacks at its end has the value that says what its sender does: the first version knew
+//!   no safety level.
+//! - The limits below are part of the format: a receiver refuses what is beyond them. Raising one needs a new
+//!   version.
 //!
-//! What leaves is checked by the same rules as what arrives ([`Message::check`](crate::election::Message::check)), so
-//! every encoded frame can be decoded. An IPv6 address travels without its scope and flow label: they mean nothing on
-//! another machine.
+//! What leaves is checked by the same rules as what arrives
+//! ([`Message::check`](crate::election::Message::check)), so every encoded frame can be decoded. An IPv6
+//! address travels without its scope and flow label: they mean nothing on another machine.
 //!
 //! The checksum finds damage, not forgery: it is no signature.
 
 mod decode;
 mod encode;
 mod handshake;
+mod messages;
+mod reader;
 mod tag;
+mod writer;
 
-pub use decode::{DecodeError, decode};
+pub use decode::decode;
 pub use encode::{encode_bye, encode_hello, encode_message, encode_refuse};
 pub use handshake::{Hello, Level, Refusal};
+pub use reader::DecodeError;
 
 use crate::election::{Message, Priority, ProcessId};
 use serde::{Deserialize, Serialize};
@@ -41,11 +47,11 @@ pub const VERSION: u16 = 1;
 /// The oldest version that it can also speak.
 pub const VERSION_MIN: u16 = 1;
 
-/// The longest frame, all of it, in bytes. A list of the most members with the longest names needs about 93 KiB; the
-/// rest is room for fields to come.
+/// The longest frame, all of it, in bytes. A list of the most members with the longest names needs about 93
+/// KiB; the rest is room for fields to come.
 pub const FRAME_BYTES_MAX: usize = 128 * 1024;
-/// The longest frame, all of it, in bytes, until the handshake is over: a stranger makes nobody keep more than this.
-/// The longest Hello is less than half of it.
+/// The longest frame, all of it, in bytes, until the handshake is over: a stranger makes nobody keep more
+/// than this. The longest Hello is less than half of it.
 pub const HELLO_BYTES_MAX: usize = 1024;
 /// The longest explanation in a Refuse, in bytes.
 pub const REFUSE_TEXT_BYTES_MAX: usize = 256;

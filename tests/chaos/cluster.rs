@@ -295,7 +295,7 @@ impl Cluster {
         self.health.note(self.samplers.now(), &conditions);
     }
 
-    /// Looks whether processes that were started without their record are ready by now.
+    /// Checks whether processes that were started without their record are ready by now.
     pub fn look_at_blank(&mut self) {
         for place in 0..self.n() {
             if self.nodes[place].blank && self.nodes[place].state == State::Running && self.is_ready(place) {
@@ -326,14 +326,14 @@ impl Cluster {
         Some((sample.received, sample.answer.clone()?))
     }
 
-    /// Who said last that it leads.
+    /// The place that said last that it leads.
     pub fn leader(&self) -> Option<usize> {
         let yes = |place: usize| Some((self.latest(place).filter(|(_, answer)| answer.yes)?.0, place));
         (0..self.n()).filter_map(yes).max().map(|(_, place)| place)
     }
 
-    /// Waits until these places name one leader in one epoch, one of them that says so itself: who, and in which epoch.
-    /// Only answers to questions that were asked from now on count.
+    /// Waits until these places name one leader in one epoch, and one of them says that it is the leader.
+    /// Returns its place and the epoch. Only answers to questions that were asked from now on count.
     pub fn agreement(&mut self, places: &[usize], patience: Duration) -> Option<(usize, u64)> {
         let began = self.now();
         within(patience, || self.agreed(places, began))

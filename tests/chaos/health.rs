@@ -1,4 +1,4 @@
-//! When a majority of processes could work together, and how long nobody led although it could.
+//! When a majority of processes could work together, and how long the cluster had no leader meanwhile.
 
 use super::history::Nanos;
 
@@ -72,7 +72,7 @@ impl Health {
         }
     }
 
-    /// The longest time in which nobody led and one majority was whole, up to now.
+    /// The longest time without a leader while one majority was whole, up to now.
     pub fn longest_gap(&self, led: &[(Nanos, Nanos)], now: Nanos) -> Option<Gap> {
         let open = self.sets.iter().filter_map(|(set, since)| Some((since.as_ref().copied()?, now, *set)));
         let times = self.whole.iter().copied().chain(open);

@@ -1,27 +1,30 @@
 //! What the processes answered, and what follows from it: whether two of them led at one instant.
 //!
-//! Every question to a process has two readings of one clock, the test's: before it was sent, and after its answer was
-//! there. The process computed its answer at *some* instant between them; at which, nobody knows.
+//! Every question to a process has two readings of one clock, the test's: before it was sent, and after its
+//! answer was there. The process computed its answer at *some* unknown instant between them.
 //!
-//! **What is proved.** A *reign* is the time in which one life of one process leads in one epoch. It is taken to be
-//! contiguous: a lapsed epoch is never led again (a yes after a no is a violation of its own here, [`Violation::Again`]).
-//! A yes says that some instant between `sent` and `received` is part of the reign. So of a reign with several yes,
-//! `first` being the earliest `received` and `last` the latest `sent` among them:
-//! - `first <= last`: every instant from `first` to `last` is part of it: it began before the one and ended after the
-//!   other. The reign is *proved* there.
-//! - `last < first` (one answer, or answers whose times all overlap): one instant between `last` and `first` is part of
-//!   it, and nothing more is known. It is a *window*.
+//! **What is proved.** A *reign* is the time in which one incarnation of a process leads in one epoch. It is
+//! taken
+//! to be contiguous: a lapsed epoch is never led again (a yes after a no is a violation of its own here,
+//! [`Violation::Again`]). A yes says that some instant between `sent` and `received` is part of the reign. So
+//! of a reign with several yes, `first` being the earliest `received` and `last` the latest `sent` among
+//! them:
+//! - `first <= last`: every instant from `first` to `last` is part of it: it began before the one and ended
+//!   after the other. The reign is *proved* there.
+//! - `last < first` (one answer, or answers whose times all overlap): one instant between `last` and `first`
+//!   is part of it, and nothing more is known. It is a *window*.
 //!
 //! Two reigns had an instant in common, whatever the unknown instants were, if and only if
 //! - both are proved, and these times overlap, or
 //! - one is a window that lies within the time in which the other is proved.
 //!
-//! If: both follow at once. Only if: otherwise let each proved reign be no longer than it is proved, so that they are
-//! disjoint; a window that lies within none of them reaches out of each, and proved reigns being closed and disjoint,
-//! they do not cover it together either: there is an instant in it that belongs to none, and in the open interval
-//! around that there are others for other windows. That is a history without a common instant that gives the same
-//! answers. So what is reported has happened, and what is not reported cannot be told from these answers. Instants
-//! that have the same reading of the clock are not held to be the same: reigns may touch.
+//! If: both follow at once. Only if: otherwise let each proved reign be no longer than it is proved, so that
+//! they are disjoint. A window that lies within none of them reaches out of each. Proved reigns are closed
+//! and disjoint, so they do not cover it together either: there is an instant in it that belongs to none. In
+//! the open interval around that instant there are others for other windows. That is a history without a
+//! common instant that gives the same answers. So what is reported has happened, and what is not reported
+//! cannot be told from these answers. Instants that have the same reading of the clock are not held to be the
+//! same: reigns may touch.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -40,7 +43,7 @@ pub struct Answer {
     pub yes: bool,
     /// Its epoch.
     pub epoch: u64,
-    /// The id of whom it holds to be the leader.
+    /// The id of the process that it holds to be the leader.
     pub leader: Option<String>,
     /// For how long the answer says that it holds at most; none in `classic`.
     pub valid_for_ms: Option<u64>,
@@ -60,7 +63,7 @@ pub struct Life {
 /// One question.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sample {
-    /// Who was asked.
+    /// The process that was asked.
     pub life: Life,
     /// Before it was sent.
     pub sent: Nanos,
@@ -73,7 +76,7 @@ pub struct Sample {
 /// Yes after yes of one process in one epoch, without another answer, or none, between them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Run {
-    /// Who.
+    /// The process.
     pub life: Life,
     /// In which epoch.
     pub epoch: u64,
@@ -88,7 +91,7 @@ pub struct Run {
 /// A reign, as far as the answers tell of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reign {
-    /// Who.
+    /// The process.
     pub life: Life,
     /// In which epoch.
     pub epoch: u64,
@@ -122,13 +125,13 @@ pub enum Violation {
     Together(Reign, Reign),
     /// The second answered yes after the first did, although its epoch is lower.
     Order(Reign, Reign),
-    /// More than one leader of an epoch: the ids that anybody named, and who answered yes.
+    /// More than one leader of an epoch: the ids that the answers named, and the processes that answered yes.
     Shared { epoch: u64, named: BTreeSet<String>, yes: BTreeSet<Life> },
     /// A yes after a no, in the same epoch: the run before, and when the next yes came.
     Again(Run, Nanos),
     /// An epoch went back at an observer.
     Back { life: Life, from: u64, to: u64, received: Nanos },
-    /// A yes that names nobody.
+    /// A yes that names no leader.
     Nameless { life: Life, epoch: u64, received: Nanos },
     /// A yes that says to hold for longer than a lease.
     Unlimited { life: Life, epoch: u64, ms: u64, received: Nanos },
@@ -319,7 +322,8 @@ pub fn reigns(observers: &[Observer]) -> Vec<Reign> {
     reigns.into_values().collect()
 }
 
-/// Everything that `--safety majority` excludes and that these answers prove, each place's own violations included.
+/// Everything that `--safety majority` excludes and that these answers prove, each place's own violations
+/// included.
 pub fn violations(observers: &[Observer]) -> Vec<Violation> {
     let mut found: Vec<Violation> = observers.iter().flat_map(|o| o.violations.iter().cloned()).collect();
     let reigns = reigns(observers);
@@ -360,8 +364,8 @@ pub struct Dual {
     pub total: Nanos,
 }
 
-/// The times in which two or more answered yes: for `classic`, where it is no violation. Counted from runs, since there
-/// a process may lead again after a no; what is between two answers of a run counts as yes.
+/// The times in which two or more answered yes: for `classic`, where it is no violation. Counted from runs,
+/// since there a process may lead again after a no; what is between two answers of a run counts as yes.
 pub fn dual(observers: &[Observer]) -> Dual {
     // +1 where a run begins, -1 where it ends; ends first, since runs may touch.
     let mut edges: Vec<(Nanos, i32)> = Vec::new();
@@ -384,7 +388,7 @@ pub fn dual(observers: &[Observer]) -> Dual {
     dual
 }
 
-/// The times in which anybody answered yes, merged and in order.
+/// The times in which any process answered yes, merged and in order.
 pub fn led(observers: &[Observer]) -> Vec<(Nanos, Nanos)> {
     let runs = observers.iter().flat_map(Observer::runs);
     let mut led: Vec<(Nanos, Nanos)> = runs.map(|r| (r.first.min(r.last), r.first.max(r.last))).collect();

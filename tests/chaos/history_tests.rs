@@ -26,7 +26,11 @@ fn observer(place: usize, answers: &[(Nanos, Nanos, u64, bool)]) -> Observer {
 
 fn found(a: &[(Nanos, Nanos, u64, bool)], b: &[(Nanos, Nanos, u64, bool)]) -> Vec<Violation> {
     let found = violations(&[observer(0, a), observer(1, b)]);
-    assert_eq!(found.len(), violations(&[observer(0, b), observer(1, a)]).len(), "whoever is asked first");
+    assert_eq!(
+        found.len(),
+        violations(&[observer(0, b), observer(1, a)]).len(),
+        "in either order of the observers"
+    );
     found
 }
 
@@ -48,7 +52,8 @@ fn a_single_yes_within_a_proved_reign_is_rejected() {
 
 #[test]
 fn what_may_have_been_one_after_the_other_is_accepted() {
-    // The first may have ended once its last answer was sent, the second have begun just before its first was received.
+    // The first may have ended once its last answer was sent, the second have begun just before its first was
+    // received.
     assert_eq!(found(&[(0, 1, 1, true), (10, 20, 1, true)], &[(11, 12, 2, true), (30, 31, 2, true)]), []);
     assert_eq!(found(&[(0, 1, 1, true), (10, 20, 1, true)], &[(5, 10, 2, true), (30, 31, 2, true)]), []);
     // A single yes whose time reaches out of the other's at either end.
@@ -56,7 +61,7 @@ fn what_may_have_been_one_after_the_other_is_accepted() {
     assert_eq!(found(&[(5, 6, 2, true), (10, 11, 2, true)], &[(5, 9, 1, true)]), []);
     // Two single ones, even at the same time.
     assert_eq!(found(&[(5, 9, 1, true)], &[(5, 9, 2, true)]), []);
-    // No is not yes, and who is asked while another leads may say so.
+    // No is not yes, and a process that is asked while another leads may say so.
     assert_eq!(found(&[(0, 1, 1, true), (90, 91, 1, true)], &[(4, 5, 1, false), (7, 8, 1, false)]), []);
 }
 
@@ -91,7 +96,7 @@ fn an_epoch_of_two_leaders_is_rejected() {
         observer.observe(Sample { life: life(place), sent: 1, received: 2, answer: Some(told) });
     }
     assert!(matches!(violations(&observers)[..], [Violation::Shared { .. }]));
-    // And when it is the same process's next life.
+    // And when it is the same process's next incarnation.
     let mut lives = observer(0, &[(0, 1, 3, true)]);
     let next = Life { life: 2, ..life(0) };
     lives.observe(Sample { life: next, sent: 5, received: 6, answer: Some(answer(0, 3, true)) });
@@ -151,7 +156,7 @@ fn the_longest_time_without_a_leader_is_within_one_majority() {
     health.note(70, &without(1));
     let gap = health.longest_gap(&[(0, 40), (60, 100)], 100);
     assert_eq!(gap, Some(Gap { from: 40, to: 60, majority: 0b110 }));
-    // Nobody leads from 40 on: places 0 and 2 are whole since 70 only, 1 and 2 were till then.
+    // No process leads from 40 on: places 0 and 2 are whole since 70 only, 1 and 2 were till then.
     let gap = health.longest_gap(&[(0, 40)], 90);
     assert_eq!(gap, Some(Gap { from: 40, to: 70, majority: 0b110 }));
     let mut one_way = all.clone();
@@ -192,8 +197,8 @@ fn honest() -> impl Strategy<Value = Vec<Observer>> {
     })
 }
 
-/// Whether instants can be chosen for the windows so that nothing is in common. Times are whole steps, and instants are
-/// tried at quarters of them.
+/// Whether instants can be chosen for the windows so that nothing is in common. Times are whole steps, and
+/// instants are tried at quarters of them.
 fn explainable(reigns: &[(u64, u64)]) -> bool {
     let proved: Vec<(u64, u64)> =
         reigns.iter().filter(|(first, last)| first <= last).map(|(f, l)| (4 * f, 4 * l)).collect();
@@ -216,7 +221,9 @@ proptest! {
 
     /// The pairwise rule finds exactly the histories that no choice of instants explains.
     #[test]
-    fn what_is_accepted_can_be_explained(times in prop::collection::vec((1..12u64, 1..12u64, any::<bool>()), 1..5)) {
+    fn what_is_accepted_can_be_explained(
+        times in prop::collection::vec((1..12u64, 1..12u64, any::<bool>()), 1..5)
+    ) {
         let mut observers = Vec::new();
         let mut reigns = Vec::new();
         for (place, (a, b, single)) in times.into_iter().enumerate() {

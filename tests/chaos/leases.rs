@@ -1,5 +1,5 @@
-//! A leader that loses its majority, or is stopped: it answers no at the latest when its lease ends, and the next one
-//! answers yes only after that.
+//! A leader that loses its majority, or is stopped, answers no at the latest when its lease ends. The next
+//! one answers yes only after that.
 
 use super::cluster::{Cluster, PATIENCE, Plan, Safety, name};
 use super::history::{LEASE, Nanos, Seconds};
@@ -30,7 +30,7 @@ fn successor(cluster: &Cluster, leader: usize, epoch: u64) -> (usize, Nanos) {
             others.flat_map(|(place, observer)| observer.runs().iter().map(move |run| (place, run)));
         yes.find(|(_, run)| run.epoch > epoch).map(|(place, run)| (place, run.first))
     });
-    next.unwrap_or_else(|| panic!("nobody leads in the place of {}: {}", name(leader), cluster.said()))
+    next.unwrap_or_else(|| panic!("no process leads in the place of {}: {}", name(leader), cluster.said()))
 }
 
 /// When the last yes of the leader's reign was sent.
@@ -53,8 +53,9 @@ fn agreed(cluster: &mut Cluster) -> (usize, u64) {
     agreed.unwrap_or_else(|| panic!("no agreement: {}", cluster.said()))
 }
 
-/// The leader cut off from all others: nothing that it sends after the cut is acknowledged, so its lease ends less than
-/// a lease after the cut. What it answers is asked for through its own loopback, where nothing is cut.
+/// The leader cut off from all others: nothing that it sends after the cut is acknowledged. So its lease ends
+/// less than a lease after the cut. What it answers is asked for through its own loopback, where nothing is
+/// cut.
 fn cut_off(n: usize) {
     let mut cluster = cluster(n);
     for _ in 0..ROUNDS {
@@ -66,8 +67,8 @@ fn cut_off(n: usize) {
         let no = within(PATIENCE, || first_no(&cluster, leader, epoch));
         let no = no.unwrap_or_else(|| panic!("{} never says no", name(leader)));
         println!(
-            "n = {n}: {} cut off at {}; its last yes was asked for {:.3} s later, its first no came {:.3} s later; the \
-             first yes of {} came {:.3} s later",
+            "n = {n}: {} cut off at {}; its last yes was asked for {:.3} s later, its first no came {:.3} s \
+             later; the first yes of {} came {:.3} s later",
             name(leader),
             Seconds(cut),
             seconds(cut, last),
@@ -84,7 +85,8 @@ fn cut_off(n: usize) {
     sound(&cluster.observers());
 }
 
-/// The leader stopped until another one leads. On waking it finds questions waiting, and answers none of them with yes.
+/// The leader stopped until another one leads. On waking it finds questions waiting, and answers none of them
+/// with yes.
 fn stopped(n: usize) {
     let mut cluster = cluster(n);
     for _ in 0..ROUNDS {
@@ -98,8 +100,8 @@ fn stopped(n: usize) {
         agreed(&mut cluster);
         let last = last_yes(&cluster, leader, epoch);
         println!(
-            "n = {n}: {} stopped at {} for {:.3} s; its last yes was asked for {:.3} s later, the first yes of {} came \
-             {:.3} s later",
+            "n = {n}: {} stopped at {} for {:.3} s; its last yes was asked for {:.3} s later, the first yes \
+             of {} came {:.3} s later",
             name(leader),
             Seconds(stopped),
             seconds(stopped, woken),

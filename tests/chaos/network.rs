@@ -1,4 +1,5 @@
-//! A network namespace for each process, on one bridge that is in a namespace of its own, and what is cut between them.
+//! A network namespace for each process, on one bridge that is in a namespace of its own, and what is cut
+//! between them.
 
 use crate::namespace::{Namespace, must};
 use fastrand::Rng;
@@ -149,8 +150,8 @@ impl Network {
         &self.now
     }
 
-    /// From its return on the paths are these, also for connections that are open. Each place's rules change at one
-    /// blow, but not all places' at the same time.
+    /// From its return on the paths are these, also for connections that are open. Each place's rules change
+    /// at one blow, but not all places' at the same time.
     pub fn set(&mut self, paths: Paths) {
         let changed: Vec<usize> =
             (0..self.n()).filter(|place| paths.rules(*place) != self.now.rules(*place)).collect();
@@ -180,8 +181,8 @@ fn restore(rules: &str) {
     assert!(status.success(), "{}: {status}", tool());
 }
 
-/// Which `iptables-restore`. Where it works with nftables, taking rules away waits for the kernel's grace periods, which
-/// are seconds long on a busy machine; a kernel may be without the other one.
+/// Which `iptables-restore`. Where it works with nftables, taking rules away waits for the kernel's grace
+/// periods, which are seconds long on a busy machine. A kernel may be without the other one.
 fn tool() -> &'static str {
     static TOOL: OnceLock<&str> = OnceLock::new();
     let legacy = "iptables-legacy-restore";
@@ -193,8 +194,8 @@ fn tool() -> &'static str {
     TOOL.get_or_init(|| if works() { legacy } else { "iptables-restore" })
 }
 
-/// Moves the calling thread, and it alone, into a namespace: what it opens from now on is in there. Its loopback is
-/// not subject to what is cut.
+/// Moves the calling thread, and it alone, into a namespace: what it opens from now on is in there. Its
+/// loopback is not subject to what is cut.
 pub fn enter(door: &File) {
     move_into_link_name_space(door.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
 }

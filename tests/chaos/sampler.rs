@@ -1,5 +1,6 @@
-//! Asks every process `/leader` as fast as it can: a thread a process, on a connection that stays open, from inside the
-//! process's own network namespace, so that nothing that is cut between the processes keeps it from asking.
+//! Asks every process `/leader` as fast as it can: a thread a process, on a connection that stays open. It
+//! asks from inside the process's own network namespace. So nothing that is cut between the processes keeps
+//! it from asking.
 
 use super::history::{Answer, Life, Nanos, Observer, Sample};
 use super::network::enter;
@@ -13,10 +14,11 @@ use std::time::{Duration, Instant};
 
 /// Where a process answers, inside its namespace.
 pub const HTTP: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 4040);
-/// How long one question waits. A process that is stopped finds the question of the last moments before it goes on
-/// waiting for it, and one that waits longer would prove little: its answer is of any moment since it was sent.
+/// How long one question waits. A process that is stopped finds the question of the last moments before it
+/// goes on waiting for it. A question that waits longer would prove little: its answer is of any moment since
+/// it was sent.
 const TIMEOUT: Duration = Duration::from_millis(100);
-/// Between two attempts to connect to who refuses.
+/// Between two attempts to connect to a process that refuses.
 const REFUSED: Duration = Duration::from_millis(1);
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
@@ -75,7 +77,8 @@ impl Drop for Samplers {
     fn drop(&mut self) {
         self.done.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // A sampler that panicked has printed why, and its observer's lock is poisoned: the test has failed.
+            // A sampler that panicked has printed why, and its observer's lock is poisoned: the test has
+            // failed.
             thread.join().ok();
         }
     }
@@ -88,8 +91,8 @@ fn since(origin: Instant) -> Nanos {
 /// Asks over one connection as long as it is answered.
 fn ask_one_after_another(watched: &Watched, origin: Instant, done: &AtomicBool) {
     let connected = TcpStream::connect_timeout(&HTTP, TIMEOUT);
-    // After connecting: the life is counted up once the former process has ended and before the next one starts, so
-    // that an answer over this connection can be of no other life than this one.
+    // After connecting: the incarnation is counted up once the former process has ended and before the next
+    // one starts. So an answer over this connection can be of no other incarnation than this one.
     let life = *watched.life.lock().unwrap();
     let mut sent = since(origin);
     let mut stream = match connected {

@@ -202,7 +202,7 @@ impl<'a> Storm<'a> {
     /// Often the leader.
     fn place(&mut self) -> usize {
         let any = self.random.usize(..self.cluster.n());
-        // Drawn in any case, so that the same seed draws the same whoever leads.
+        // Drawn in any case, so that the same seed draws the same, whichever place leads.
         let the_leader = self.random.bool();
         self.cluster.leader().filter(|_| the_leader).unwrap_or(any)
     }
@@ -286,7 +286,8 @@ impl<'a> Storm<'a> {
         }
     }
 
-    /// A process ends by itself only for want of room on its disk, and then as documented: with 1, or 2 when it starts.
+    /// A process ends by itself only for want of room on its disk, and then as documented: with 1, or 2 when
+    /// it starts.
     fn look_at(&mut self, place: usize) {
         let Some(status) = self.cluster.try_wait(place) else { return };
         let no_room = self.cluster.log_end(place).contains(NO_ROOM);
@@ -347,7 +348,7 @@ impl<'a> Storm<'a> {
         self.fail_early();
     }
 
-    /// What is wrong whatever is promised is said at once, while it is clear which fault it was.
+    /// A violation that no safety level allows fails the test at once, while it is clear which fault it was.
     fn fail_early(&self) {
         let observers = self.cluster.observers();
         let wrong: Vec<String> =

@@ -1,6 +1,7 @@
-//! The partial partitions that "Omni-Paxos: Breaking the Barriers of Partial Connectivity" (EuroSys 2023) names, two hubs
-//! and random graphs, with five and with nine processes: each ends with one leader that stays, although some processes
-//! reach others that the leader doesn't. The time until then does not grow with the number of processes.
+//! The partial partitions that "Omni-Paxos: Breaking the Barriers of Partial Connectivity" (EuroSys 2023)
+//! names, two hubs and random graphs, with five and with nine processes. Each ends with one leader that
+//! stays, although some processes reach others that the leader doesn't. The time until then does not grow
+//! with the number of processes.
 
 use super::cluster::{Cluster, Plan, Safety, name};
 use super::history::{self, Nanos, Seconds};
@@ -12,12 +13,14 @@ use std::time::Duration;
 /// How many processes, and how each round cuts.
 const SIZES: [(usize, &[Path]); 2] =
     [(5, &[Path::Drop, Path::Reject, Path::Drop, Path::Drop]), (9, &[Path::Drop, Path::Reject, Path::Drop])];
-/// From the cut until the leader that stays answers yes: the former one is found silent within the failure timeout. Then
-/// docs/safety.md has one bound of the configuration, three answer timeouts and two coordinator timeouts.
+/// From the cut until the leader that stays answers yes: the former one is found silent within the failure
+/// timeout. Then docs/safety.md has one bound of the configuration, three answer timeouts and two coordinator
+/// timeouts.
 const BOUND: Duration = Duration::from_millis(1_500 + 1_500 + 3 * 300 + 2 * 900);
 /// How long the leader is watched after that.
 const WATCHED: Duration = Duration::from_secs(8);
-/// Who leads when it begins, and who leads after it: a third one in between would be a leader changing back and forth.
+/// The leader when it begins, and the leader after it: a third one in between would be a leader changing back
+/// and forth.
 const LEADERS_MAX: usize = 2;
 
 /// Where each role is played.
@@ -35,13 +38,14 @@ fn pairs(places: &[usize]) -> impl Iterator<Item = (usize, usize)> {
     places.iter().enumerate().flat_map(|(at, a)| places[..at].iter().map(|b| (*a, *b)))
 }
 
-/// Who reaches a majority, itself included.
+/// The places that reach a majority, themselves included.
 fn reach_a_majority(n: usize, open: &Open) -> Vec<usize> {
     let reached = |place: &usize| open.iter().filter(|(a, b)| a == place || b == place).count() + 1;
     (0..n).filter(|place| reached(place) > n / 2).collect()
 }
 
-/// Cuts all pairs but those that `open` names, in one way, and looks what comes of it. `may_lead`: one of these has to.
+/// Cuts all pairs except those that `open` names, in one way, and checks the outcome. `may_lead`: one of
+/// these has to lead.
 fn ends_with_one_leader(what: &str, cluster: &mut Cluster, how: Path, open: &Open, may_lead: &[usize]) {
     let linked = |a: usize, b: usize| open.contains(&(a, b)) || open.contains(&(b, a));
     let n = cluster.n();
@@ -62,7 +66,8 @@ fn ends_with_one_leader(what: &str, cluster: &mut Cluster, how: Path, open: &Ope
     let took = Duration::from_nanos(leader.first.saturating_sub(cut));
     let place = leader.life.place;
     println!(
-        "{what}, n = {n}, {how:?}: {} leads {took:.1?} after the cut at {}, for {WATCHED:?} and more; leaders: {told}",
+        "{what}, n = {n}, {how:?}: {} leads {took:.1?} after the cut at {}, for {WATCHED:?} and more; \
+         leaders: {told}",
         name(place),
         Seconds(cut)
     );
@@ -83,8 +88,8 @@ fn reigns_after(cluster: &Cluster, time: Nanos) -> Vec<history::Reign> {
     reigns
 }
 
-/// Each topology with each way to cut it, and with the hub's part played by who ranks lowest, by who ranks highest, and
-/// by anybody.
+/// Each topology with each way to cut it. The hub is first the process that ranks lowest, then the one that
+/// ranks highest, then any one.
 fn each(topology: impl Fn(&mut Cluster, Path, &Roles, &mut fastrand::Rng)) {
     let _alone = alone();
     let seed = seed();
@@ -108,8 +113,8 @@ fn each(topology: impl Fn(&mut Cluster, Path, &Roles, &mut fastrand::Rng)) {
     }
 }
 
-/// All are connected with one only, the leader too: it has lost its majority and the one that everybody reaches, itself
-/// still connected with the leader, has to take over.
+/// Each place is connected with the hub only, the leader too. So the leader has lost its majority, and the
+/// hub has to take over, though it is still connected with the leader.
 #[test]
 #[ignore = "needs root, iproute2 and iptables"]
 fn quorum_loss_ends_with_one_leader() {
@@ -131,8 +136,8 @@ fn constrained_election_ends_with_one_leader() {
     });
 }
 
-/// All are in a row, with the leader at one end, and each is connected with enough on either side that those in the
-/// middle reach a majority. Those next to the leader and those further on know of different leaders.
+/// All are in a row, with the leader at one end. Each is connected with enough on either side that those in
+/// the middle reach a majority. Those next to the leader and those further on know of different leaders.
 #[test]
 #[ignore = "needs root, iproute2 and iptables"]
 fn chained_ends_with_one_leader() {
@@ -160,7 +165,8 @@ fn two_hubs_end_with_one_leader() {
     });
 }
 
-/// The leader is connected with no other process; of the others any are connected, as long as one of them reaches a majority.
+/// The leader is connected with no other process; of the others any are connected, as long as one of them
+/// reaches a majority.
 #[test]
 #[ignore = "needs root, iproute2 and iptables"]
 fn random_graphs_end_with_one_leader() {
@@ -178,8 +184,8 @@ fn random_graphs_end_with_one_leader() {
     });
 }
 
-/// The paper's own: one pair is cut, the leader is one of it, and all others still reach both. Whoever lost the leader
-/// must not unseat it.
+/// The paper's own: one pair is cut, the leader is one of it, and all others still reach both. The one that
+/// lost the leader must not unseat it.
 #[test]
 #[ignore = "needs root, iproute2 and iptables"]
 fn a_leader_that_one_process_does_not_reach_stays() {

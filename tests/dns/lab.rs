@@ -23,8 +23,8 @@ const UPSTREAM: &str = "198.18.0.54";
 const WRONG_TRUST_ANCHOR: &str =
     "--trust-anchor=.,1,8,2,0000000000000000000000000000000000000000000000000000000000000000";
 
-/// A network namespace with nothing in it but its own loopback interface and resolver configuration. Dropping it takes
-/// it away.
+/// A network namespace with nothing in it but its own loopback interface and resolver configuration. Dropping
+/// it takes it away.
 pub struct Namespace {
     network: network::Namespace,
 }
@@ -76,8 +76,8 @@ impl Dnsmasq {
         Dnsmasq::start(namespace, hosts, SERVER, &[])
     }
 
-    /// Answers SERVFAIL to every question for what `hosts` has: another server has it, unsigned, and this one insists
-    /// on signatures.
+    /// Answers SERVFAIL to every question for what `hosts` has: another server has it, unsigned, and this one
+    /// insists on signatures.
     pub fn servfail(namespace: &Namespace, hosts: &str) -> Dnsmasq {
         let mut upstream = Dnsmasq::start(namespace, hosts, UPSTREAM, &["--local=/cluster.local/"]);
         let forward = format!("--server={UPSTREAM}");

@@ -1,10 +1,12 @@
-//! The fuzz targets on stable: each of `properties` is held against its corpus, and then against seeded mutations of it.
+//! The fuzz targets on stable: each of `properties` is held against its corpus, and then against seeded
+//! mutations of it.
 //!
-//! What a run does follows from its seed alone. `BELLWETHER_SEED` sets it, `BELLWETHER_FUZZ_CASES` the number of
-//! mutations for each target; a failure prints both for that one input alone, and where it has put the input.
+//! What a run does follows from its seed alone. `BELLWETHER_SEED` sets it, `BELLWETHER_FUZZ_CASES` the number
+//! of mutations for each target. A failure prints both for that one input alone, and where it has put the
+//! input.
 //!
-//! The corpus, `fuzz/corpus/TARGET/`, is made by `seeds`: `BELLWETHER_REWRITE=1 cargo test --test fuzz` writes it anew.
-//! A file that is not of `seeds` stays: an input that once failed is kept there.
+//! The corpus, `fuzz/corpus/TARGET/`, is made by `seeds`: `BELLWETHER_REWRITE=1 cargo test --test fuzz`
+//! writes it anew. A file that is not of `seeds` stays: an input that once failed is kept there.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed unwrap fails the test")]
 
 mod mutate;
@@ -21,7 +23,7 @@ struct Target {
     name: &'static str,
     property: fn(&[u8]) -> &'static str,
     seeds: fn() -> Vec<(String, Vec<u8>)>,
-    /// What becomes of at least [`REACHED_MIN`] mutations: else they do not get as far as they should.
+    /// Outcomes of at least [`REACHED_MIN`] mutations: else the mutations do not get as far as they should.
     reached: &'static [&'static str],
 }
 
@@ -32,8 +34,10 @@ const TARGETS: [Target; 4] = [
         property: properties::frame,
         seeds: seeds::frames,
         reached: &[
-            "payload", "limit", "unknown", "hello", "refuse", "bye", "election", "answer", "coordinator", "heartbeat",
-            "heartbeat_ack", "membership", "join", "leave", "resign", "ask", "tell", "vote_request", "vote", "renew",
+            "payload", "limit", "unknown", "hello", "refuse", "bye", "election", "answer", "coordinator",
+            "heartbeat",
+            "heartbeat_ack", "membership", "join", "leave", "resign", "leader_query", "leader_info",
+            "vote_request", "vote", "renew",
             "renewed", "configuration", "recover", "recovered", "propose_transfer", "transfer_ready",
         ],
     },
@@ -47,7 +51,8 @@ const TARGETS: [Target; 4] = [
         name: "http_head",
         property: properties::http_head,
         seeds: seeds::http_heads,
-        reached: &["request", "incomplete", "malformed", "too many headers", "unknown method", "unknown version"],
+        reached: &["request", "incomplete", "malformed", "too many headers", "unknown method", "unknown \
+         version"],
     },
     Target {
         name: "record",
@@ -71,8 +76,8 @@ fn folder(target: &Target) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target.name)
 }
 
-/// The files of the corpus by name, but for those that a fuzzer has put there: they are not in the repository, and with
-/// them a seed would say something else on each machine.
+/// The files of the corpus by name, without those that a fuzzer has put there. They are not in the
+/// repository, and with them a seed would give another run on each machine.
 fn corpus(target: &Target) -> Vec<(String, Vec<u8>)> {
     let files = fs::read_dir(folder(target)).unwrap().map(|entry| entry.unwrap());
     let named = files.map(|file| (file.file_name().into_string().unwrap(), fs::read(file.path()).unwrap()));

@@ -1,5 +1,5 @@
-//! What must hold for any bytes at all, one function for each reader of a stranger's bytes. They panic where it does not,
-//! and else name what became of the bytes.
+//! What must hold for any bytes at all, one function for each reader of a stranger's bytes. They panic where
+//! it does not, and else name what became of the bytes.
 //!
 //! The fuzz targets in `fuzz/` and their twins on stable (`main.rs`) call these same functions.
 #![allow(dead_code, reason = "each fuzz target uses one of them")]
@@ -25,11 +25,12 @@ fn check_error(text: &str) {
     assert!(!text.contains(char::is_control), "an error with a control character: {text:?}");
 }
 
-// --- Frames -----------------------------------------------------------------------------------------------------
+// --- Frames
+// -----------------------------------------------------------------------------------------------------
 
-/// `wire::decode`: no panic; what decodes is within the limits, so that it can be encoded, to bytes which decode to the
-/// same. It is done with the bytes as they are, and once more with a right length and checksum, without which hardly
-/// any mutation gets to the payload.
+/// `wire::decode`: no panic. What decodes is within the limits, so that it can be encoded, to bytes which
+/// decode to the same. The target decodes the bytes as they are, and once more with a right length and
+/// checksum. Without these, hardly any mutation gets to the payload.
 pub fn frame(bytes: &[u8]) -> &'static str {
     let raw = check_frame(bytes);
     sealed_frame(bytes).map_or(raw, |sealed| check_frame(&sealed))
@@ -80,7 +81,8 @@ fn outcome(decoded: &Result<Option<(Frame, usize)>, DecodeError>) -> &'static st
     }
 }
 
-/// The bytes with a right checksum, and with a right length where theirs is not possible; none: no room for a header.
+/// The bytes with a right checksum, and with a right length where theirs is not possible; none: no room for a
+/// header.
 fn sealed_frame(bytes: &[u8]) -> Option<Vec<u8>> {
     let announced = u32::from_le_bytes(*bytes.first_chunk()?) as usize;
     let total = match announced.checked_add(4) {
@@ -97,10 +99,11 @@ fn sealed_frame(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(frame)
 }
 
-// --- The handshake ----------------------------------------------------------------------------------------------
+// --- The handshake
+// ----------------------------------------------------------------------------------------------
 
-/// The first bytes of a connection, as the peer port reads them: what is made of them does not depend on the pieces that
-/// they come in, is known within the handshake's limit, and is nothing that could not be answered.
+/// The first bytes of a connection, as the peer port reads them. The result does not depend on the pieces
+/// that they come in. It is known within the handshake's limit, and it can be answered.
 pub fn handshake(bytes: &[u8]) -> &'static str {
     let raw = check_handshake(bytes);
     sealed_frame(bytes).map_or(raw, |sealed| check_handshake(&sealed))
@@ -149,10 +152,11 @@ fn check_hello(hello: &Hello) {
     assert!(matches!(answer, Ok(Some((Frame::Refuse { why: Reason::Cluster, .. }, _)))), "{answer:?}");
 }
 
-// --- HTTP heads -------------------------------------------------------------------------------------------------
+// --- HTTP heads
+// -------------------------------------------------------------------------------------------------
 
-/// `http::request::parse`: a request ends with its first empty line and never has a body, by a second reading of its headers
-/// that is done here; pieces change nothing; what is refused is refused with a fitting status.
+/// `http::request::parse`: a request ends with its first empty line and never has a body, by a second reading
+/// of its headers that is done here. Pieces change nothing. What is refused is refused with a fitting status.
 pub fn http_head(bytes: &[u8]) -> &'static str {
     // The listener keeps no more.
     let bytes = &bytes[..bytes.len().min(HEAD_BYTES_MAX)];
@@ -242,10 +246,12 @@ fn check_request(request: &Request<'_>, head: &[u8]) {
     assert_eq!(request.keep_alive, !close && (!request.version_1_0 || keep_alive));
 }
 
-// --- The durable record -----------------------------------------------------------------------------------------
+// --- The durable record
+// -----------------------------------------------------------------------------------------
 
-/// `store::format`: no panic; what can be read can be written, to bytes which read as the same. Done with the bytes as
-/// they are and with a right checksum. The same bytes as a file of known peers: no panic, and nothing beyond its limits.
+/// `store::format`: no panic; what can be read can be written, to bytes which read as the same. Done with the
+/// bytes as they are and with a right checksum. The same bytes as a file of known peers: no panic, and
+/// nothing beyond its limits.
 pub fn record(bytes: &[u8]) -> &'static str {
     check_record(bytes);
     if let Ok(known) = peers::from_bytes(bytes) {

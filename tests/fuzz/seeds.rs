@@ -1,4 +1,5 @@
-//! The inputs that fuzzing begins with, by file name: of each kind a sound one, and what is hostile in a way of its own.
+//! The inputs that fuzzing begins with, by file name: of each kind a sound one, and what is hostile in a way
+//! of its own.
 
 use bellwether::election::{
     Ballot, Body, ConfigVersion, Denial, Entry, Epoch, Flags, Incarnation, Incumbent, KnownPeers,
@@ -73,20 +74,31 @@ const ASKED_AT: Moment = Moment(Duration::from_millis(70_000));
 
 pub fn frames() -> Seeds {
     let stamp = Stamp { cluster: "web".to_owned(), id: peer().id, priority: Priority::DEFAULT };
+    let mut seeds = golden();
+    for (name, body) in sound_bodies() {
+        let message = Message { epoch: Epoch(300), body };
+        seeds.push((name.to_owned(), encode_message(&stamp, &message).unwrap()));
+    }
+    seeds.extend(hostile_frames());
+    seeds
+}
+
+/// Messages that differ from those of `tests/wire.golden`.
+fn sound_bodies() -> [(&'static str, Body); 19] {
     let (epoch, incarnation) = (Epoch(301), Incarnation(7));
     let (stage, lease_ms) = (Stage::Vote, 1500);
     let ballot = Ballot { stage, epoch, incarnation, asked_at: ASKED_AT, lease_ms };
     let pre_vote = Ballot { stage: Stage::PreVote, ..ballot };
     let membership = MembershipVersion { epoch: Epoch(300), version: 5 };
     let flags = Flags { voters: u64::MAX, lease_ms };
-    let request = |ballot, contender, transfer| {
-        Body::VoteRequest(VoteRequest { ballot, contender, transfer, config: config(3) })
+    let request = |ballot, contender, transfer| Body::VoteRequest {
+        request: VoteRequest { ballot, contender, transfer, config: config(3) },
     };
     let vote = |ballot, outcome, config| Body::Vote { ballot, outcome, config };
     let denied = |denial| vote(ballot, VoteOutcome::Denied(denial), None);
     let recovered = |state| Body::Recovered { round: 2, incarnation, state, flags };
     let stores = config(3).version;
-    let bodies = [
+    [
         ("pre_vote", request(pre_vote, false, None)),
         ("pre_vote_of_a_transfer", request(pre_vote, true, Some(Epoch(300)))),
         ("vote_request", request(ballot, true, None)),
@@ -97,7 +109,7 @@ pub fn frames() -> Seeds {
             "vote_denied_with_a_configuration",
             vote(ballot, VoteOutcome::Denied(Denial::OlderConfig), Some(config(VOTERS_MAX))),
         ),
-        ("renew", Body::Renew { sequence: 70_000, membership, lease_ms, config: stores }),
+        ("renew", Body::Renew { sequence: 70_000, lease_ms, config: stores }),
         ("renewed", Body::Renewed { sequence: 70_000, membership, promised: true, config: stores, flags }),
         ("configuration", Body::Configuration { config: config(3) }),
         ("recover", Body::Recover { round: 2, incarnation }),
@@ -107,24 +119,24 @@ pub fn frames() -> Seeds {
         ("propose_transfer", Body::ProposeTransfer),
         ("transfer_ready", Body::TransferReady { majority: true }),
         (
-            "tell",
-            Body::Tell {
+            "leader_info",
+            Body::LeaderInfo {
                 leader: Some(Incumbent { peer: peer(), elected_at_ms: 1_793_534_400_000 }),
                 entries: entries(),
             },
         ),
-        ("tell_nobody", Body::Tell { leader: None, entries: vec![] }),
+        ("leader_info_without_leader", Body::LeaderInfo { leader: None, entries: vec![] }),
         ("leave_without_version", Body::Leave { version: None, id: peer().id }),
-    ];
-    let mut seeds = golden();
-    for (name, body) in bodies {
-        let message = Message { epoch: Epoch(300), body };
-        seeds.push((name.to_owned(), encode_message(&stamp, &message).unwrap()));
-    }
+    ]
+}
+
+/// Frames that this version never sends: hostile ones, and those of a newer version.
+fn hostile_frames() -> Seeds {
     let with = |tag, rest: &[u8]| framed(tag, &[&start()[..], rest].concat());
     let huge = postcard::to_stdvec(&u64::MAX).unwrap();
+    let membership = MembershipVersion { epoch: Epoch(300), version: 5 };
     let too_many = postcard::to_stdvec(&(membership, vec![&entries()[0]; 3], 257_u64)).unwrap();
-    seeds.extend(named([
+    named([
         ("hostile_huge_list", with(21, &[&[0, 0][..], &huge].concat())),
         ("hostile_huge_set", with(41, &[&[0, 0][..], &huge].concat())),
         ("hostile_set_with_doubles", with(41, &[1, 1, 3, 1, b'b', 1, b'a', 1, b'b', 5, 5])),
@@ -142,8 +154,7 @@ pub fn frames() -> Seeds {
         ("announces_too_much", u32::MAX.to_le_bytes().to_vec()),
         ("announces_too_little", vec![5, 0, 0, 0, 0]),
         ("two", [with(16, &[]), with(17, &[])].concat()),
-    ]));
-    seeds
+    ])
 }
 
 pub fn handshakes() -> Seeds {

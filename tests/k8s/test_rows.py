@@ -32,7 +32,7 @@ class MadeUp:
         self.renewed += 1
 
 
-HANDOVER = (leads("s", 1, "web-0", 1, 0, 1000), leads("t", 1, "web-1", 2, 1010, 3000))
+TRANSFER = (leads("s", 1, "web-0", 1, 0, 1000), leads("t", 1, "web-1", 2, 1010, 3000))
 
 
 @mock.patch("rows.say", mock.Mock())
@@ -41,7 +41,7 @@ class Rounds(unittest.TestCase):
         return rows.Lab(None, rounds, wanted)
 
     def test_a_round_waits_for_what_the_act_says_and_adds_what_happened(self):
-        election = MadeUp([("web-0", 0.5), ("web-1", 2.5)], *HANDOVER)
+        election = MadeUp([("web-0", 0.5), ("web-1", 2.5)], *TRANSFER)
         row = self.lab().row("deleted", election)
         rows.repeat(row, election, lambda election, leader: dict(other_than=leader.leadership))
         self.assertEqual((row.changes, row.errors), ([1], []))
@@ -52,7 +52,7 @@ class Rounds(unittest.TestCase):
         self.assertEqual(self.lab().row("deleted", MadeUp([]), Bounds(median=50)).bounds, Bounds(median=50, duals=0))
 
     def test_a_leader_of_another_release_fails_the_row(self):
-        election = MadeUp([("web-0", 0.5), ("web-1", 2.5)], *HANDOVER, line("u", 1, "follows", 0, 900, "shop-0", "x", 1))
+        election = MadeUp([("web-0", 0.5), ("web-1", 2.5)], *TRANSFER, line("u", 1, "follows", 0, 900, "shop-0", "x", 1))
         row = self.lab().row("deleted", election)
         rows.repeat(row, election, lambda election, leader: {})
         self.assertIn("shop-0", row.errors[0])
@@ -65,13 +65,13 @@ class Rounds(unittest.TestCase):
         self.assertIn("epoch went back", row.errors[0])
 
     def test_a_round_that_does_not_settle_fails_the_row_and_the_next_one_is_run(self):
-        election = MadeUp([("web-0", 0.5), (None, 0), ("web-0", 0.5), ("web-1", 2.5)], *HANDOVER)
+        election = MadeUp([("web-0", 0.5), (None, 0), ("web-0", 0.5), ("web-1", 2.5)], *TRANSFER)
         row = self.lab(2).row("deleted", election)
         rows.repeat(row, election, lambda election, leader: {})
         self.assertEqual((len(row.leaderless), len(row.errors), election.renewed, row.verdict), (1, 1, 1, "FAILED"))
 
     def test_pods_are_made_anew_after_some_kills(self):
-        election = MadeUp([("web-0", 0.5), ("web-1", 2.5)] * 4, *HANDOVER)
+        election = MadeUp([("web-0", 0.5), ("web-1", 2.5)] * 4, *TRANSFER)
         rows.repeat(self.lab(4).row("killed", election), election, lambda election, leader: {}, renew=3)
         self.assertEqual(election.renewed, 1)
 
@@ -83,7 +83,7 @@ class Rounds(unittest.TestCase):
     def test_rounds_in_which_the_first_pod_to_go_leads_are_a_row_of_their_own(self):
         lab = self.lab(1)
         election = MadeUp([("web-2", 0.1), ("web-2", 0.5), ("web-1", 2.5), ("web-0", 0.1), ("web-0", 0.5), ("web-1", 2.5)],
-                          *HANDOVER)
+                          *TRANSFER)
         rows.rolling(lab, election, "rolled", lambda election, leader: {}, 50)
         self.assertEqual([(row.what, len(row.leaderless), row.bounds.changes) for row in lab.rows],
                          [("rolled", 1, 1), ("rolled, the first pod to go leads", 1, 2)])

@@ -1,4 +1,5 @@
-//! The model as stateright takes it: what may happen next in a world, within which bounds, and what must hold.
+//! The model as stateright takes it: what may happen next in a world, within which bounds, and what must
+//! hold.
 
 use super::world::{Faults, LATE_MAX, PAUSE_MAX, Rules, World, name};
 use bellwether::election::{Epoch, Role, Timer};
@@ -198,76 +199,86 @@ pub fn steps_of(world: &World) -> Vec<Step> {
         return steps;
     }
     let n = world.nodes.len();
-    let left = &world.faults;
-    let k = world.turn;
-    if k < n {
-        let mut waits = false;
-        for i in world.arrived(k) {
-            steps.push(Step::Deliver(i));
-            if world.flights[i].late {
-                continue;
-            }
-            waits = true;
-            if left.losses > 0 {
-                steps.push(Step::Lose(i));
-            }
-            if left.delays > 0 {
-                steps.push(Step::Delay(i));
-            }
-        }
-        for timer in world.due(k) {
-            waits = true;
-            steps.push(Step::Fire(k, timer));
-        }
-        if !waits {
-            steps.push(Step::Yield);
-        }
-        if left.crashes > 0 && world.up(k) {
-            steps.extend([Step::Crash(k, false), Step::Crash(k, true)]);
-        }
+    if world.turn < n {
+        steps_of_turn(world, world.turn, &mut steps);
         return steps;
     }
     steps.push(Step::Tick);
     for k in 0..n {
-        if !world.up(k) {
-            if world.nodes[k].record.is_some() {
-                steps.push(Step::Start(k, true));
-            }
-            if left.wipes > 0 {
-                steps.push(Step::Start(k, false));
-            }
-            continue;
-        }
-        if left.crashes > 0 {
-            steps.extend([Step::Crash(k, false), Step::Crash(k, true)]);
-        }
-        if world.nodes[k].paused {
-            steps.push(Step::Resume(k));
-            continue;
-        }
-        if left.pauses > 0 {
-            steps.push(Step::Pause(k));
-        }
-        if left.stops > 0 {
-            steps.push(Step::Stop(k));
-        }
-        if left.relets > 0 && world.may_relet(k) {
-            steps.push(Step::Relet(k));
-        }
-        if world.nodes[k].short || left.shorts > 0 {
-            steps.push(Step::Short(k, !world.nodes[k].short));
-        }
+        steps_between_ticks(world, k, &mut steps);
     }
     if !world.cuts.is_empty() {
         steps.push(Step::Heal);
     }
-    if left.cuts > 0 {
+    if world.faults.cuts > 0 {
         for k in 0..n {
             steps.push(Step::Isolate(k));
             steps.extend((k + 1..n).map(|other| Step::Cut(k, other)));
         }
     }
     steps
+}
+
+/// What a process may do while it has its turn in a tick.
+fn steps_of_turn(world: &World, k: usize, steps: &mut Vec<Step>) {
+    let left = &world.faults;
+    let mut waits = false;
+    for i in world.arrived(k) {
+        steps.push(Step::Deliver(i));
+        if world.flights[i].late {
+            continue;
+        }
+        waits = true;
+        if left.losses > 0 {
+            steps.push(Step::Lose(i));
+        }
+        if left.delays > 0 {
+            steps.push(Step::Delay(i));
+        }
+    }
+    for timer in world.due(k) {
+        waits = true;
+        steps.push(Step::Fire(k, timer));
+    }
+    if !waits {
+        steps.push(Step::Yield);
+    }
+    if left.crashes > 0 && world.up(k) {
+        steps.extend([Step::Crash(k, false), Step::Crash(k, true)]);
+    }
+}
+
+/// What may happen to a process after all turns of a tick.
+fn steps_between_ticks(world: &World, k: usize, steps: &mut Vec<Step>) {
+    let left = &world.faults;
+    if !world.up(k) {
+        if world.nodes[k].record.is_some() {
+            steps.push(Step::Start(k, true));
+        }
+        if left.wipes > 0 {
+            steps.push(Step::Start(k, false));
+        }
+        return;
+    }
+    if left.crashes > 0 {
+        steps.extend([Step::Crash(k, false), Step::Crash(k, true)]);
+    }
+    if world.nodes[k].paused {
+        steps.push(Step::Resume(k));
+        return;
+    }
+    if left.pauses > 0 {
+        steps.push(Step::Pause(k));
+    }
+    if left.stops > 0 {
+        steps.push(Step::Stop(k));
+    }
+    if left.relets > 0 && world.may_relet(k) {
+        steps.push(Step::Relet(k));
+    }
+    if world.nodes[k].short || left.shorts > 0 {
+        steps.push(Step::Short(k, !world.nodes[k].short));
+    }
 }
 
 /// The world after a step.

@@ -1,10 +1,11 @@
 //! What a state is recognised by: a hash in which moments and rounds are distances.
 //!
-//! A machine's moments are points on its clock, and its heartbeats have numbers, so no state would ever come again although
-//! nothing but time has passed. The model's clocks begin at a number that nothing else reaches, and so do the numbers of
-//! heartbeats (which begin where the incarnation says), so a hasher can tell both from all others, and puts in their
-//! place how far they are from now and from the latest. Nothing compares an age with much more than the longest lease, nor a
-//! heartbeat with one that was sent longer ago than a late message can come; older is as good as that old.
+//! A machine's moments are points on its clock, and its heartbeats have numbers. So no state would ever come
+//! again although nothing but time has passed. The model's clocks begin at a number that nothing else
+//! reaches, and so do the numbers of heartbeats (which begin where the incarnation says). So a hasher can
+//! tell both from all others, and puts in their place how far they are from now and from the latest. Nothing
+//! compares an age with much more than the longest lease. Nothing compares a heartbeat with one that was sent
+//! longer ago than a late message can come. Older is as good as that old.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 

@@ -1,5 +1,5 @@
-//! The searches that take minutes: all of one fault in any order and of two faults; and of more than that, or of five
-//! voters, what there is time for.
+//! The searches that take minutes: all of one fault in any order and of two faults. Of more faults than that,
+//! or of five voters, they search what there is time for.
 //!
 //! `cargo test --profile checks --test model -- --ignored --nocapture --test-threads 1`
 
@@ -11,7 +11,8 @@ use super::{
 };
 use std::time::Duration;
 
-/// For as long is looked where there is no time for all states: 45 s, or what `BELLWETHER_MODEL_SECONDS` says.
+/// How long a search runs where there is no time for all states: 45 s, or what `BELLWETHER_MODEL_SECONDS`
+/// says.
 fn part_limit() -> Duration {
     let seconds = std::env::var("BELLWETHER_MODEL_SECONDS");
     Duration::from_secs(
@@ -49,7 +50,8 @@ fn majority_bears_shorter_rounds() {
     }
 }
 
-/// Processes are replaced by ones with a longer lease, or with a shorter one. Two of three change that of the configuration.
+/// Processes are replaced by ones with a longer lease, or with a shorter one. Two of three change that of the
+/// configuration.
 #[test]
 #[ignore = "takes minutes; run by .ci/run"]
 fn majority_bears_another_lease() {
@@ -71,8 +73,9 @@ fn majority_bears_a_lost_disk_when_its_leader_has_died() {
     is_safe_so_far("majority, its leader dead", model);
 }
 
-/// A crash, or a disk lost, and another cut, while the leader and another voter have not reached each other for longer than
-/// a lease: that one would lead, were the third to forget what it has promised. There is no time for all states.
+/// A crash, or a disk lost, and another cut, while the leader and another voter have not reached each other
+/// for longer than a lease. That voter would lead, were the third to forget what it has promised. There is no
+/// time for all states.
 #[test]
 #[ignore = "takes minutes; run by .ci/run"]
 fn majority_bears_a_lost_disk_when_links_are_cut() {
@@ -106,7 +109,7 @@ fn five_voters_bear_a_dead_leader_and_a_lost_disk() {
     is_safe_so_far("majority", model);
 }
 
-/// What is seen in the time that there is holds.
+/// The properties hold in all states that there is time for.
 fn is_safe_so_far(title: &str, model: Worlds) {
     let found = search(title, model, part_limit(), &[TWO_LEADERS, SAME_EPOCH, INVARIANTS]);
     if let Some((property, path)) = &found.path {

@@ -1,31 +1,37 @@
-//! Model checks: the machine as it is, in a small network with every order of events and a bounded number of faults.
+//! Model checks: the machine as it is, in a small network with every order of events and a bounded number of
+//! faults.
 //!
-//! `world` is the state, `checks` what may happen next and what must hold, `digest` how states are told apart. Each run prints
-//! its bounds, how many states it saw, how deep it went, and whether that was all of them.
+//! `world` is the state, `checks` what may happen next and what must hold, `digest` how states are told
+//! apart. Each run prints its bounds, how many states it saw, how deep it went, and whether that was all of
+//! them.
 //!
 //! # What a search covers
 //!
-//! It begins with voters that have just elected a leader and agree on it. Time goes in ticks. A message takes one; what
-//! a process has to do in a tick, it does in every order, but where messages are said to come in order those of one sender
-//! keep theirs. The heartbeat is 1 tick, the lease and failure timeout 6, the answer timeout 5, the coordinator timeout 6.
-//! Beside that, these may happen at any time, each as often as its budget says:
+//! It begins with voters that have just elected a leader and agree on it. Time goes in ticks, and a message
+//! takes one. What a process has to do in a tick, it does in every order. Only where messages are said to
+//! come in order, those of one sender keep theirs. The heartbeat is 1 tick, the lease and failure timeout 6,
+//! the answer timeout 5, the coordinator timeout 6. Beside that, these may happen at any time, each as often
+//! as its budget says:
 //!
 //! - a crash, with what was sent lost or not; a restart with the record at any time after it, or never;
 //! - a restart without the record (a lost disk);
 //! - a message lost; a message delayed for up to 12 ticks, so that it is overtaken by all others;
 //! - one link cut, or all of one process's; mended at any time after it, or never;
 //! - a pause of up to 8 ticks, which is more than a lease;
-//! - SIGTERM: a farewell, an end, and a restart at any time after it, or never;
+//! - SIGTERM: a resignation, an end, and a restart at any time after it, or never;
 //! - a restart at once with another `--lease` (7 ticks instead of 6, or 6 instead of 7);
-//! - a process asks for a shorter lease (4 ticks) than the configuration's, and for that again at any time after it, or never.
+//! - a process asks for a shorter lease (4 ticks) than the configuration's, and for that again at any time
+//!   after it, or never.
 //!
-//! Searched is everything within these budgets and the bounds that are printed: how far epochs rise, and for how long a
-//! voter tries to recover while others are away. Time itself has no bound: states that differ in nothing but that are one.
+//! Searched is everything within these budgets and the bounds that are printed: how far epochs rise, and for
+//! how long a voter tries to recover while others are away. Time itself has no bound: states that differ in
+//! nothing but that are one.
 //!
 //! # What it cannot see
 //!
-//! A message takes a tick, a sixth of a lease, so that clocks whose rates differ by 1 % make no difference here: the
-//! simulator looks at those. Changes of the voters, handovers and refused dials are looked at there, too.
+//! A message takes a tick, a sixth of a lease, so that clocks whose rates differ by 1 % make no difference
+//! here: the simulator looks at those. Changes of the voters, transfers and refused dials are looked at
+//! there, too.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod checks;
@@ -100,11 +106,11 @@ const BOUNDS: Bounds = Bounds { epochs: 3, recovery: 14 };
 /// Where a search for agreement looks, no epochs are left out, since they do not rise that far.
 const ALL_EPOCHS: Bounds = Bounds { epochs: 8, ..BOUNDS };
 
-/// After so much calm there is a leader that all follow: the failure timeout and the lease run out, pre-votes fail, and a
-/// request for votes is granted.
+/// After so much calm there is a leader that all follow. The failure timeout and the lease run out, pre-votes
+/// fail, and a request for votes is granted.
 const CALM: u64 = 25;
 
-/// Only what hangs meets it.
+/// Only a search that hangs meets it.
 const LIMIT: Duration = Duration::from_secs(600);
 const NONE: Faults =
     Faults { crashes: 0, wipes: 0, losses: 0, delays: 0, cuts: 0, pauses: 0, stops: 0, relets: 0, shorts: 0 };

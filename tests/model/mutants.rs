@@ -1,11 +1,11 @@
-//! What the model is worth: machines that leave out a clause of docs/safety.md, and the searches that see it. Each search
-//! finds nothing in the machine as it is.
+//! What the model is worth: machines that leave out a clause of docs/safety.md, and the searches that see it.
+//! Each search finds nothing in the machine as it is.
 //!
 //! `cargo test --profile checks --locked --features mutations --test model mutants -- --nocapture`
 //!
-//! The lease is 12 ticks here, and each search begins where little has to go wrong any more: a message takes a tick, and two
-//! leaders need several messages within one lease. All but the first begin with a leader, p3, that has not reached p2 for
-//! so long that p2 would lead, were p1 to forget what it has promised to p3.
+//! The lease is 12 ticks here, and each search begins where little has to go wrong any more. A message takes
+//! a tick, and two leaders need several messages within one lease. All but the first begin with a leader, p3,
+//! that has not reached p2 for long. p2 would lead, were p1 to forget what it has promised to p3.
 
 use super::checks::{Found, INVARIANTS, SAME_EPOCH, TWO_LEADERS, Worlds, fresh, search_to, settle, told};
 use super::world::{Faults, Rules, World};
@@ -14,7 +14,7 @@ use bellwether::election::{Mutation, Safety, Settings};
 use std::ops::Range;
 use std::time::Duration;
 
-/// Only what hangs meets it.
+/// Only a search that hangs meets it.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// Three voters that agree on p3.

@@ -1,9 +1,9 @@
 //! The state of the model: a few machines, what is on its way between them, and what may still go wrong.
 //!
-//! Time goes in ticks. A message takes one tick, and everything that a process has to do in a tick (what arrives, what is
-//! due) it does in any order. Since nothing that is sent in a tick arrives in it, the order in which different processes
-//! do their things makes no difference to them; they take turns. To an onlooker it makes one, so whoever led at any
-//! moment of a tick counts as leading in all of it.
+//! Time goes in ticks. A message takes one tick, and everything that a process has to do in a tick (what
+//! arrives, what is due) it does in any order. Nothing that is sent in a tick arrives in it. So the order in
+//! which different processes do their things makes no difference to them; they take turns. To an onlooker it
+//! makes one, so a process that led at any moment of a tick counts as leading in all of it.
 //!
 //! Whatever else happens is a fault, and each kind of fault has a budget.
 
@@ -20,11 +20,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A tick, in seconds. So long that a hundredth of it is a whole number of seconds, and no lease is longer than the longest
-/// that is allowed.
+/// A tick, in seconds. So long that a hundredth of it is a whole number of seconds, and no lease is longer
+/// than the longest that is allowed.
 pub const TICK: u64 = 300;
 
-/// What the processes are like, and stays so.
+/// What the processes are like. It never changes.
 #[derive(Clone, Debug)]
 pub struct Rules {
     /// Of each process. All times are whole ticks.
@@ -101,7 +101,7 @@ pub struct Flight {
     pub to: usize,
     pub message: Message,
     sender: ProcessId,
-    /// Which life of the sender.
+    /// Which incarnation of the sender.
     life: u64,
     /// The tick of the arrival, unless it is late.
     at: u64,
@@ -130,7 +130,7 @@ pub struct Node {
     started: u64,
     /// How many disks were lost here.
     disk: usize,
-    /// The latest election that this life began (invariant 6).
+    /// The latest election that this incarnation began (invariant 6).
     round: Epoch,
     /// The latest heartbeat that it sent.
     beat: u32,
@@ -154,12 +154,12 @@ pub struct World {
     /// Whose turn it is in this tick; all have had theirs when it is the number of processes.
     pub turn: usize,
     pub nodes: Vec<Arc<Node>>,
-    /// Sorted by receiver and sender, the late ones last; where they need not stay in order, by digest, so that equal
-    /// ones are neighbours.
+    /// Sorted by receiver and sender, the late ones last; where they need not stay in order, by digest, so
+    /// that equal ones are neighbours.
     pub flights: Vec<Arc<Flight>>,
     /// Pairs that cannot reach each other, the lower place first.
     pub cuts: Vec<(usize, usize)>,
-    /// Between which lives of two processes there is a link, cut or not; the lower place first.
+    /// Between which incarnations of two processes there is a link, cut or not; the lower place first.
     links: BTreeMap<(usize, usize), (u64, u64)>,
     /// Whether each place was seen leading in this tick.
     leads: Vec<bool>,
@@ -167,10 +167,10 @@ pub struct World {
     /// Whether messages can be late in this search, and processes paused.
     pub delays: bool,
     pub pauses: bool,
-    /// For how many ticks nothing has gone wrong, up to `calm_max`, which is what anybody asks for.
+    /// For how many ticks nothing has gone wrong. It counts up to `calm_max`, as no rule asks for more.
     pub calm: u64,
     pub calm_max: u64,
-    /// Who was elected in which epoch.
+    /// Which process was elected in which epoch.
     pub elected: Vec<(Epoch, ProcessId, u64)>,
     /// Two were elected in the same epoch.
     pub twice: bool,
@@ -178,20 +178,21 @@ pub struct World {
     pub broken: Option<Arc<str>>,
 }
 
-/// How many heartbeats one life may send.
+/// How many heartbeats one incarnation may send.
 const BEATS_A_LIFE: u32 = 1 << 20;
 /// How many ticks after it was sent a late message is lost.
 pub const LATE_MAX: u64 = 12;
 /// For how many ticks a process is paused at most.
 pub const PAUSE_MAX: u64 = 8;
 
-/// The id of the process at place k with its d-th disk: disks don't change who outranks whom.
+/// The id of the process at place k with its d-th disk: disks don't change which process outranks another.
 fn id(k: usize, disk: usize) -> ProcessId {
     let digits = (k + 1) as u128 * 16 + disk as u128;
     ProcessId(uuid::Uuid::from_u128(0x00000000_0000_4000_8000_000000000000 | digits))
 }
 
-/// What is due between two ticks is due at the later one. States that differ in nothing but the part of a tick are one.
+/// What is due between two ticks is due at the later one. States that differ in nothing but the part of a
+/// tick are one.
 fn next_tick(due: Moment) -> Moment {
     let begins = Duration::from_secs(CLOCK_BEGINS + (1 << 20));
     let ticks = due.0.saturating_sub(begins).as_nanos().div_ceil(u128::from(TICK) * 1_000_000_000);
@@ -210,7 +211,7 @@ pub fn name(id: ProcessId) -> String {
 }
 
 impl World {
-    /// Nobody runs.
+    /// No process runs.
     pub fn new(rules: Rules, faults: Faults) -> World {
         let down = |settings: &Settings| Node {
             machine: None,
@@ -249,7 +250,7 @@ impl World {
         }
     }
 
-    /// What everybody's clock says.
+    /// What each process's clock says.
     pub fn clock(&self) -> Moment {
         Moment(Duration::from_secs(CLOCK_BEGINS + (1 << 20) + self.tick * TICK))
     }
@@ -266,7 +267,7 @@ impl World {
         self.cuts.contains(&(a.min(b), a.max(b)))
     }
 
-    /// Whoever answered that it leads at a moment of this tick.
+    /// The processes that answered that they lead at a moment of this tick.
     pub fn leaders(&self) -> impl Iterator<Item = usize> {
         (0..self.nodes.len()).filter(|k| self.leads[*k])
     }
@@ -277,7 +278,7 @@ impl World {
         node.view.as_ref().is_some_and(|view| view.leads(self.clock(), node.turned))
     }
 
-    /// Whom this process holds to be the leader.
+    /// The process that this one holds to be the leader.
     pub fn leader(&self, k: usize) -> Option<ProcessId> {
         let node = &self.nodes[k];
         let view = node.view.as_ref()?;
@@ -289,7 +290,8 @@ impl World {
         self.nodes[k].timers.iter().filter(move |(_, at)| **at <= now).map(|(timer, _)| *timer)
     }
 
-    /// What has arrived at a place and waits for its turn there, by its place in the list; what is late may also stay.
+    /// What has arrived at a place and waits for its turn there, by its place in the list; what is late may
+    /// also stay.
     pub fn arrived(&self, k: usize) -> impl Iterator<Item = usize> {
         let flights = self.flights.iter().enumerate();
         let here = flights.filter(move |(_, f)| f.to == k && (f.late || f.at <= self.tick));
@@ -303,7 +305,7 @@ impl World {
         first_of_its_kind.map(|(i, _)| i)
     }
 
-    /// Starts a process, with what is on its disk or a new one, and connects it with whoever it can reach.
+    /// Starts a process, with what is on its disk or a new one, and connects it with each one it can reach.
     pub fn start(&mut self, k: usize, new_disk: bool) {
         let node = Arc::make_mut(&mut self.nodes[k]);
         assert!(node.machine.is_none());
@@ -352,8 +354,8 @@ impl World {
         }
     }
 
-    /// Opens a link between two processes that run and can reach each other, unless there is one. What former lives have
-    /// sent does not arrive any more.
+    /// Opens a link between two processes that run and can reach each other, unless there is one. What former
+    /// incarnations have sent does not arrive any more.
     fn connect(&mut self, a: usize, b: usize) {
         let (a, b) = (a.min(b), a.max(b));
         if !self.runs(a) || !self.runs(b) || self.is_cut(a, b) {
@@ -408,7 +410,7 @@ impl World {
         self.flights.retain(|f| (f.from.min(f.to), f.from.max(f.to)) != (a.min(b), a.max(b)));
     }
 
-    /// All reach all again. Who has another life since then is introduced.
+    /// All reach all again. A peer that was restarted since then is introduced.
     pub fn heal(&mut self) {
         for (a, b) in std::mem::take(&mut self.cuts) {
             self.connect(a, b);
@@ -452,21 +454,21 @@ impl World {
         self.digest(k);
     }
 
-    /// It runs again, and meets whoever has another life since.
+    /// It runs again, and meets each peer that was restarted since.
     pub fn resume(&mut self, k: usize) {
         Arc::make_mut(&mut self.nodes[k]).paused = false;
         self.connect_all(k);
         self.digest(k);
     }
 
-    /// For how many ticks a process has been paused.
+    /// The longest present pause of a process, in ticks.
     pub fn longest_pause(&self) -> u64 {
         let paused = (0..self.nodes.len()).filter(|k| self.nodes[*k].paused);
         let pause = |k: usize| self.clock().since(self.nodes[k].turned).as_secs() / TICK;
         paused.map(pause).max().unwrap_or_default()
     }
 
-    /// For how many ticks the one that has tried longest has tried to recover, in vain so far.
+    /// The longest present recovery, in ticks, that has not succeeded yet.
     pub fn longest_recovery(&self) -> u64 {
         let recovering = self.nodes.iter().filter(|node| node.recovers());
         recovering.map(|node| self.tick - node.started).max().unwrap_or_default()
@@ -640,9 +642,9 @@ impl World {
         }
     }
 
-    /// How old a moment of a process is at most, for all that can be told from what it does: nothing compares an age with more
-    /// than the longest lease, but a recovering process compares two moments, and a late answer names the moment of its
-    /// question.
+    /// How old a moment of a process is at most, for all that can be told from what it does. Nothing compares
+    /// an age with more than the longest lease. But a recovering process compares two moments, and a late
+    /// answer names the moment of its question.
     fn oldest(&self, k: usize) -> u64 {
         let lease = self.rules.longest_lease();
         let late = if self.delays { (LATE_MAX + 4) * TICK } else { 0 };
@@ -650,8 +652,8 @@ impl World {
         compared.max(late)
     }
 
-    /// How many heartbeats ago one was sent at most, likewise: what is under way is as old as a message may be late, and its
-    /// answer once more, or as a pause lasts.
+    /// How many heartbeats ago one was sent at most, likewise. What is under way is as old as a message may
+    /// be late, and its answer once more, or as a pause lasts.
     fn beats(&self) -> u32 {
         let under_way = match (self.delays, self.pauses) {
             (true, _) => 2 * LATE_MAX + 2,

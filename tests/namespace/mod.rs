@@ -10,7 +10,8 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Makes one; `purpose` and this process's id are in its name, so that who finds it left behind knows whose it was.
+    /// Makes one. `purpose` and this process's id are in its name, so that an operator can tell which run
+    /// left it behind.
     pub fn new(purpose: &str) -> Namespace {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);

@@ -17,8 +17,8 @@ fn a_port_in_use_is_refused_with_the_flag_to_change() {
     }
 }
 
-/// A name that does not resolve is no proof that nobody is there, but waiting for ever would help nobody: it says so,
-/// and leads alone.
+/// A name that does not resolve is no proof that the process is alone. But waiting for ever would not help:
+/// it says so, and leads alone.
 #[test]
 fn a_service_that_does_not_resolve_is_logged_and_the_process_leads_alone() {
     let (real, _) = started(1, &["--service", "nowhere.invalid"]);
@@ -29,7 +29,7 @@ fn a_service_that_does_not_resolve_is_logged_and_the_process_leads_alone() {
 fn two_processes_of_one_name_are_told_of_and_both_run() {
     let mut real = processes(3, &[]);
     for place in 0..3 {
-        // The leader is who meets everybody.
+        // The leader is the process that meets all others.
         let flags = if place == 0 { ["--priority", "200"] } else { ["--name", "twin"] };
         real.start(place, &flags).unwrap();
     }
@@ -57,7 +57,7 @@ fn said_to(port: u16, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     if let Err(error) = stream.write_all(bytes) {
-        // Of what is endless it does not wait for the end.
+        // It does not wait for the end of an endless reply.
         assert!(matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe), "{error}");
     }
     let mut said = Vec::new();

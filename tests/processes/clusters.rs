@@ -18,7 +18,7 @@ fn two_clusters_on_one_list_refuse_each_other_and_elect_each_their_own() {
     let clusters = [both[0].cluster().to_owned(), both[1].cluster().to_owned()];
     for real in &both {
         let now = real.agree(0, PATIENCE).unwrap();
-        // Its leader looks for everybody, and so meets the others.
+        // Its leader dials every candidate, and so meets the others.
         real.logged(now.leader, &["WARN", "refuse", &clusters[0], &clusters[1]]);
         assert_eq!(real.agree(0, PATIENCE).unwrap().epoch, now.epoch);
         assert!(

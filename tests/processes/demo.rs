@@ -61,8 +61,8 @@ fn pids(text: &str) -> Vec<String> {
     text.split("pid ").skip(1).map(digits).collect()
 }
 
-/// Whether it is still one of ours: the number may be another process's by now. One that has ended and waits to be
-/// reaped by whoever inherited it has no command line any more.
+/// Whether it is still one of ours: the number may be another process's by now. One that has ended, and that
+/// its new parent has not reaped yet, has no command line any more.
 fn runs(pid: &str) -> bool {
     let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     String::from_utf8_lossy(&command).contains("bellwether")
@@ -73,7 +73,7 @@ fn once_it_shows_both_failovers_and_leaves_nothing_behind() {
     let mut demo = Demo::start(&["--once"]);
     let (code, said) = demo.end();
     assert_eq!(code, Some(0), "{said}");
-    for words in ["crash (SIGKILL)", "handover (SIGTERM)", "without an election"] {
+    for words in ["crash (SIGKILL)", "resignation (SIGTERM)", "without an election"] {
         assert!(said.contains(words), "{said}");
     }
     assert!(demo.sidecars.len() >= 5, "{:?}", demo.sidecars);
@@ -94,7 +94,7 @@ fn interrupted_or_killed_it_leaves_nothing_behind() {
 #[test]
 fn a_port_that_is_taken_is_named() {
     let real = processes(1, &[]);
-    // Two ports of ours that nobody else takes; the demo wants six from the first on.
+    // Two ports of ours that no other cluster takes; the demo wants six from the first on.
     let port = real.ports(0).peer;
     let _taken = TcpListener::bind(("127.0.0.1", port)).unwrap();
     let out =

@@ -13,7 +13,7 @@ fn alone_it_ends_at_once() {
     let (mut real, now) = started(1, &["--stable-margin", "0ms"]);
     real.signal(now.leader, Signal::TERM);
     assert_eq!(real.wait(0, FAREWELL_MAX).unwrap().code(), Some(0));
-    real.logged(0, &["told to stop, with nobody to hand over to"]);
+    real.logged(0, &["told to stop, and no member can succeed it"]);
 }
 
 #[test]
@@ -25,8 +25,8 @@ fn while_it_asks_its_peers_it_ends_at_once() {
     assert_eq!(real.wait(0, FAREWELL_MAX).unwrap().code(), Some(0));
 }
 
-/// Before it watches for signals, the kernel ends it, as any program; after that its exit code is 0, however far it has
-/// come with its start.
+/// Before it watches for signals, the kernel ends it, as any program. After that its exit code is 0, however
+/// far it has come with its start.
 #[test]
 fn at_any_moment_of_its_start_it_ends_at_once() {
     let mut real = processes(1, &[]);
@@ -42,7 +42,8 @@ fn at_any_moment_of_its_start_it_ends_at_once() {
     assert!(orderly > 0, "none of them came as far as watching for signals");
 }
 
-/// The others are there, but nothing that is sent to them has an effect: first before anybody has noticed, then after.
+/// The others are there, but nothing that is sent to them has an effect: first before any process has
+/// noticed, then after.
 #[test]
 fn cut_off_from_all_others_it_ends_within_its_second() {
     let (mut real, now) = started(3, &[]);
@@ -65,8 +66,8 @@ fn cut_off_from_all_others_it_ends_within_its_second() {
 }
 
 #[test]
-fn a_second_signal_ends_a_farewell() {
-    // A farewell that nobody answers, and that would take until it is cut short.
+fn a_second_signal_ends_a_resignation() {
+    // No process answers this resignation: it would take until it is cut short.
     let (mut real, now) = started(3, &["--answer-timeout", "5s", "--coordinator-timeout", "6s"]);
     for place in (0..3).filter(|place| *place != now.leader) {
         real.signal(place, Signal::STOP);
@@ -79,12 +80,12 @@ fn a_second_signal_ends_a_farewell() {
 }
 
 #[test]
-fn a_farewell_that_takes_too_long_is_cut_short() {
+fn a_resignation_that_takes_too_long_is_cut_short() {
     let (mut real, now) = started(2, &["--answer-timeout", "5s", "--coordinator-timeout", "6s"]);
     real.signal(1 - now.leader, Signal::STOP);
     real.signal(now.leader, Signal::TERM);
     assert_eq!(real.wait(now.leader, FAREWELL_MAX).unwrap().code(), Some(0));
-    real.logged(now.leader, &["the farewell took too long"]);
+    real.logged(now.leader, &["the resignation took too long"]);
 }
 
 #[test]

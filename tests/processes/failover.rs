@@ -22,7 +22,7 @@ fn failovers(n: usize, cause: Cause, rounds: usize, flags: &[&str]) -> Vec<Durat
     times
 }
 
-/// With evidence nobody waits for silence; how fast it is then, the benchmark says.
+/// With evidence no process waits for silence; the benchmark measures how fast it is then.
 fn without_silence(n: usize, cause: Cause, rounds: usize) {
     let times = failovers(n, cause, rounds, &[]);
     assert!(times[rounds / 2] < FAILURE_TIMEOUT / 4, "{times:?}");
@@ -41,9 +41,9 @@ fn survivors_of_a_crash_agree_on_a_new_leader_in_a_higher_epoch() {
 }
 
 #[test]
-fn after_a_farewell_the_best_ranked_member_leads() {
-    without_silence(3, Cause::Handover, 10);
-    without_silence(5, Cause::Handover, 10);
+fn after_a_resignation_the_best_ranked_member_leads() {
+    without_silence(3, Cause::Resignation, 10);
+    without_silence(5, Cause::Resignation, 10);
 }
 
 #[test]
@@ -53,9 +53,9 @@ fn without_crash_evidence_silence_decides_within_its_bound() {
 
 #[test]
 #[ignore = "takes minutes"]
-fn a_hundred_crashes_and_farewells() {
+fn a_hundred_crashes_and_resignations() {
     for n in [3, 5] {
-        for cause in [Cause::Crash, Cause::Handover] {
+        for cause in [Cause::Crash, Cause::Resignation] {
             without_silence(n, cause, 100);
         }
     }

@@ -45,7 +45,8 @@ const TO_PEERS: Arsenal = &[
     b"GET / HTTP/1.1\r\n\r\n",
 ];
 
-/// Opens connections at its share of the rate until `until`; every third is reset, the others are kept for a while.
+/// Opens connections at its share of the rate until `until`; every third is reset, the others are kept for a
+/// while.
 fn attack(target: SocketAddr, arsenal: Arsenal, until: Instant, opened: &AtomicU64) {
     let interval = Duration::from_secs(1) * ATTACKERS / PER_SECOND;
     let mut held = VecDeque::new();
@@ -72,7 +73,8 @@ fn attack(target: SocketAddr, arsenal: Arsenal, until: Instant, opened: &AtomicU
     }
 }
 
-/// Well-behaved questions, each on a connection of its own: how long every answer took, and what else it was than yes.
+/// Well-behaved questions, each on a connection of its own: how long every answer took, and what else it was
+/// than yes.
 fn poll(target: SocketAddr, epoch: u64, done: &AtomicBool) -> Result<Vec<Duration>, String> {
     let mut times = Vec::new();
     while !done.load(Ordering::Relaxed) {
@@ -126,8 +128,8 @@ fn survives(what: &str, arsenal: Arsenal, lasting: Duration) {
     let after = Usage::of(pid).unwrap();
     let opened = opened.load(Ordering::Relaxed);
     println!(
-        "{what} port: {opened} hostile connections in {lasting:?}; {} answers, median {:?}, p99 {:?}, max {:?}; peak \
-         {:.2} MiB, {} threads and {open_before} descriptors before, {threads} and {open} at most",
+        "{what} port: {opened} hostile connections in {lasting:?}; {} answers, median {:?}, p99 {:?}, max \
+         {:?}; peak {:.2} MiB, {} threads and {open_before} descriptors before, {threads} and {open} at most",
         times.len(),
         times[times.len() / 2],
         times[times.len() * 99 / 100],
@@ -145,23 +147,23 @@ fn survives(what: &str, arsenal: Arsenal, lasting: Duration) {
 }
 
 #[test]
-fn a_short_attack_on_the_status_port_harms_nobody() {
+fn a_short_attack_on_the_status_port_harms_no_process() {
     survives("HTTP", TO_HTTP, Duration::from_secs(3));
 }
 
 #[test]
-fn a_short_attack_on_the_peer_port_harms_nobody() {
+fn a_short_attack_on_the_peer_port_harms_no_process() {
     survives("peer", TO_PEERS, Duration::from_secs(3));
 }
 
 #[test]
 #[ignore = "takes half a minute"]
-fn a_long_attack_on_the_status_port_harms_nobody() {
+fn a_long_attack_on_the_status_port_harms_no_process() {
     survives("HTTP", TO_HTTP, Duration::from_secs(30));
 }
 
 #[test]
 #[ignore = "takes half a minute"]
-fn a_long_attack_on_the_peer_port_harms_nobody() {
+fn a_long_attack_on_the_peer_port_harms_no_process() {
     survives("peer", TO_PEERS, Duration::from_secs(30));
 }

@@ -1,6 +1,7 @@
 //! What has to hold for real processes, on loopback and with the program as it is built.
 //!
-//! `cargo test --test processes` runs what takes a minute; `-- --ignored` the same for longer, and what needs root.
+//! `cargo test --test processes` runs what takes a minute; `-- --ignored` the same for longer, and what needs
+//! root.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

@@ -1,4 +1,5 @@
-//! `--safety majority` with real processes: what a failover takes, and what a voter refuses, waits for and says.
+//! `--safety majority` with real processes: what a failover takes, and what a voter refuses, waits for and
+//! says.
 
 use crate::harness::{Real, processes, voters, voters_started};
 use crate::rounds::{
@@ -41,9 +42,9 @@ fn ready(real: &Real, place: usize) {
 }
 
 #[test]
-fn a_dead_leaders_lease_runs_out_and_a_farewell_frees_it() {
+fn a_dead_leaders_lease_runs_out_and_a_resignation_frees_it() {
     let (mut real, mut now) = voters_started(3, &["--preempt", "never"]);
-    for cause in [Cause::Crash, Cause::Handover] {
+    for cause in [Cause::Crash, Cause::Resignation] {
         let (next, took) = take_down(&mut real, &now, cause).unwrap();
         // A leader that was just elected has most of its lease before it.
         let longest = if cause == Cause::Crash { FAILURE_TIMEOUT + ANSWER_TIMEOUT } else { Duration::ZERO };
@@ -68,7 +69,7 @@ fn a_leader_that_was_stopped_does_not_say_that_it_leads() {
 }
 
 #[test]
-fn nobody_leads_without_a_majority_and_it_is_said_who_is_missing() {
+fn without_a_majority_no_process_leads_and_the_missing_voters_are_named() {
     let (mut real, now) = voters_started(3, &[]);
     assert_eq!(json(&real, 0, "/leader").1["safety"], "majority");
     assert!(real.metric(now.leader, "bellwether_lease_remaining_seconds").unwrap() > 0.0);
@@ -115,7 +116,7 @@ fn a_voter_that_has_lost_its_folder_recovers_with_a_new_id() {
     real.logged(place, &["this voter votes from now on", &format!("epoch={}", now.epoch)]);
     ready(&real, place);
     let all = real.agree(now.epoch - 1, PATIENCE).unwrap();
-    assert_eq!((all.leader, all.epoch), (now.leader, now.epoch), "nobody was unseated for it");
+    assert_eq!((all.leader, all.epoch), (now.leader, now.epoch), "the leader is not unseated for it");
 }
 
 #[test]

@@ -13,7 +13,7 @@ fn pauses(n: usize, rounds: usize) {
         let before = real.metric(woken, "bellwether_pauses_total").unwrap();
         let (next, paused) = pause(&mut real, &now, STOPPED).unwrap();
         assert!(paused.took <= FAILURE_TIMEOUT + ANSWER_TIMEOUT, "{:?}", paused.took);
-        assert!(paused.answers > 0, "the woken process answered nobody");
+        assert!(paused.answers > 0, "the woken process answered no question");
         println!(
             "n = {n}: others lead after {:?}, joined {:?} after SIGCONT, {} answers",
             paused.took, paused.joined, paused.answers

@@ -14,7 +14,8 @@ fn left_alone(watched: Duration) {
     let (real, _) = started(5, &[]);
     let idle = usage::idle(&real, watched).unwrap();
     println!(
-        "n = 5, {}: resident {:.2} MiB, peak {:.2}, not backed by a file {:.2}; {} threads; {:.2} % of a core",
+        "n = 5, {}: resident {:.2} MiB, peak {:.2}, not backed by a file {:.2}; {} threads; {:.2} % of \
+         a core",
         if cfg!(debug_assertions) { "debug build" } else { "release build" },
         idle.resident_kib_max() as f64 / 1024.0,
         idle.resident_peak_kib_max() as f64 / 1024.0,

@@ -8,8 +8,8 @@ use rustix::process::Signal;
 /// What is promised of the defaults, on average.
 const CHANGES_MAX: f64 = 1.5;
 
-/// Restarts all processes in this order, each one back before the next; returns how often the epoch grew, which is how
-/// often there was another leader, and who leads now.
+/// Restarts all processes in this order, each one back before the next. Returns how often the epoch grew,
+/// which is the number of changes of the leader, and the last agreement.
 fn roll_out(real: &mut Real, now: &Agreement, order: &[usize], revision: Option<String>) -> (u64, Agreement) {
     let mut last = now.clone();
     let flags = revision.as_ref().map_or(vec![], |r| vec!["--revision", r]);
@@ -24,8 +24,8 @@ fn roll_out(real: &mut Real, now: &Agreement, order: &[usize], revision: Option<
     (last.epoch - now.epoch, last)
 }
 
-/// Changes of the leader a rollout, on average. The leader's turn comes first in one of n rollouts, second in another,
-/// and so on, since everything depends on that; the order of the others is drawn.
+/// Changes of the leader a rollout, on average. The leader's turn comes first in one of n rollouts, second in
+/// another, and so on: everything depends on that. The order of the others is drawn.
 fn changes(n: usize, rollouts: usize, with_revision: bool) -> f64 {
     let seed = fastrand::u64(..);
     println!("seed {seed}");
@@ -51,7 +51,8 @@ fn changes(n: usize, rollouts: usize, with_revision: bool) -> f64 {
 fn few_changes(n: usize, rollouts: usize) {
     let (with, without) = (changes(n, rollouts, true), changes(n, rollouts, false));
     println!(
-        "{rollouts} rolling restarts of {n}: {with:.2} changes of the leader each with --revision, {without:.2} without"
+        "{rollouts} rolling restarts of {n}: {with:.2} changes of the leader each with --revision, \
+         {without:.2} without"
     );
     assert!(with <= CHANGES_MAX, "{with}");
 }

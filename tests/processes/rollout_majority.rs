@@ -1,4 +1,5 @@
-//! A rolling restart of voters that keep their disks, as a StatefulSet does it: each once the one before is ready.
+//! A rolling restart of voters that keep their disks, as a StatefulSet does it: each once the one before is
+//! ready.
 
 use crate::harness::{Real, voters};
 use crate::rounds::{PATIENCE, is_ready};
@@ -24,7 +25,7 @@ fn wait_until_ready(real: &Real, now: &Agreement) {
     ready.expect("all processes become ready");
 }
 
-/// Restarts one: who leads then, and for how long nobody did.
+/// Restarts one. Returns the agreement after that, and how long the cluster had no leader.
 fn restart(real: &mut Real, place: usize, now: &Agreement, revision: &str) -> (Agreement, Option<Duration>) {
     let others: Vec<usize> = (0..N).filter(|other| *other != place).collect();
     let at = Instant::now();
@@ -37,7 +38,7 @@ fn restart(real: &mut Real, place: usize, now: &Agreement, revision: &str) -> (A
     let next = next.unwrap_or_else(|| now.clone());
     wait_until_ready(real, &next);
     let all = real.agree(next.epoch - 1, PATIENCE).unwrap();
-    assert_eq!((all.leader, all.epoch), (next.leader, next.epoch), "nobody else came to lead");
+    assert_eq!((all.leader, all.epoch), (next.leader, next.epoch), "no other process came to lead");
     (next, took)
 }
 
@@ -49,7 +50,8 @@ fn a_rolling_restart_of_voters_changes_the_leader_once_and_keeps_a_majority() {
     }
     let mut now = real.agree(0, PATIENCE).unwrap();
     wait_until_ready(&real, &now);
-    // The leader's turn comes last, and between the others. When it comes first its successor is restarted too.
+    // The leader's turn comes last, and between the others. When it comes first its successor is restarted
+    // too.
     for (rollout, turn) in [2, 1, 2, 1, 0].into_iter().enumerate() {
         let revision = format!("r{}", rollout + 1);
         let mut order: Vec<usize> = (0..N).filter(|place| *place != now.leader).collect();

@@ -1,5 +1,5 @@
-//! One round with a cluster of real processes: the leader is taken down, others take over, it comes back. Shared by the
-//! tests and the benchmark. What has to hold in every round is checked here.
+//! One round with a cluster of real processes: the leader is taken down, others take over, it comes back.
+//! Shared by the tests and the benchmark. What has to hold in every round is checked here.
 
 use crate::wait::within;
 use bellwether::demo::process_cluster::{Agreement, Answer, ProcessCluster};
@@ -29,7 +29,7 @@ pub enum Cause {
     /// SIGKILL.
     Crash,
     /// SIGTERM.
-    Handover,
+    Resignation,
 }
 
 /// What `/members` answers.
@@ -55,9 +55,9 @@ fn alive(processes: &ProcessCluster, place: usize) -> Result<Vec<Member>, String
     Ok(members)
 }
 
-/// Waits until all running processes know each other, in their present lives. A leader sends its list with its first
-/// heartbeat after an election, and when it dies before that, who came last knows nobody else and may lead for a moment
-/// beside another.
+/// Waits until all present incarnations know each other. A leader sends its list with its first heartbeat
+/// after an election. When it dies before that, the last newcomer knows no other process and may lead for a
+/// moment beside another.
 pub fn acquainted(processes: &ProcessCluster) -> Result<(), String> {
     let deadline = Instant::now() + PATIENCE;
     let places = processes.running();
@@ -78,20 +78,20 @@ pub fn acquainted(processes: &ProcessCluster) -> Result<(), String> {
     }
 }
 
-/// The place of the process that ranks highest of those that are alive, apart from `but`, as the process there knows
-/// them. Its own order of the list is not trusted.
+/// The place of the process that ranks highest of those that are alive, apart from `but`, as the process
+/// there knows them. Its own order of the list is not trusted.
 pub fn best_besides(processes: &ProcessCluster, but: usize) -> Result<usize, String> {
     let mut members = alive(processes, but)?;
     members.retain(|m| m.name != processes.name(but));
     let best = members.into_iter().max_by(|a, b| (a.priority, &a.id).cmp(&(b.priority, &b.id)));
-    let best = best.ok_or("nobody else is alive")?;
+    let best = best.ok_or("no other process is alive")?;
     (0..processes.n())
         .find(|place| processes.name(*place) == best.name)
         .ok_or_else(|| format!("{} is none of these processes", best.name))
 }
 
-/// Takes the leader down. All others agree on one leader with a higher epoch, and after a handover on the one that
-/// ranks highest; the time until they do is measured from the signal.
+/// Takes the leader down. All others agree on one leader with a higher epoch, and after a resignation on the
+/// one that ranks highest. The time until they do is measured from the signal.
 pub fn take_down(
     processes: &mut ProcessCluster,
     now: &Agreement,
@@ -105,10 +105,10 @@ pub fn take_down(
     let next = processes.agree_among(&survivors, now.epoch, PATIENCE).map_err(text)?;
     let took = next.since.saturating_duration_since(at);
     let status = processes.wait(now.leader, FAREWELL_MAX).map_err(text)?;
-    if cause == Cause::Handover {
+    if cause == Cause::Resignation {
         if next.leader != best {
             let (led, ought) = (processes.name(next.leader), processes.name(best));
-            return Err(format!("{led} leads after the handover, and {ought} ranks highest"));
+            return Err(format!("{led} leads after the resignation, and {ought} ranks highest"));
         }
         if status.code() != Some(0) {
             return Err(format!(
@@ -120,8 +120,8 @@ pub fn take_down(
     Ok((next, took))
 }
 
-/// Starts the process of a place again: it joins the leader without an election, and all come to know it. Says how long
-/// the joining took.
+/// Starts the process of a place again: it joins the leader without an election, and all come to know it.
+/// Says how long the joining took.
 pub fn bring_back(
     processes: &mut ProcessCluster,
     place: usize,
@@ -139,8 +139,8 @@ pub fn bring_back(
     Ok(all.since.saturating_duration_since(at))
 }
 
-/// Waits until all are ready: a voter that was restarted may have forgotten a promise until it hears the leader's heartbeat, and
-/// a crash before that would be a second failure while the first one lasts.
+/// Waits until all are ready. A restarted voter may have forgotten a promise until it hears the leader's
+/// heartbeat. A crash before that would be a second failure while the first one lasts.
 fn ready(processes: &ProcessCluster) -> Result<(), String> {
     match processes
         .running()
@@ -185,8 +185,8 @@ pub struct Pause {
     pub answers: u64,
 }
 
-/// Stops the leader for `stopped`; the others elect another, and the woken one joins that one without an election and
-/// does not say a single time that it leads.
+/// Stops the leader for `stopped`, and the others elect another. The woken one joins that one without an
+/// election and does not say a single time that it leads.
 pub fn pause(
     processes: &mut ProcessCluster,
     now: &Agreement,

@@ -37,7 +37,7 @@ fn what_cannot_be_a_state_folder_is_refused() {
     let file = dir.path().join("file");
     fs::write(&file, "").unwrap();
     real.refuses(0, &["--state-dir", text(&file)], 2, &["ERROR", "is not a folder", "--state-dir"]);
-    // Nobody can create a file there, not even root.
+    // No process can create a file there, not even root.
     real.refuses(0, &["--state-dir", "/sys/kernel"], 2, &["ERROR", "/sys/kernel", "cannot be written to"]);
 }
 
@@ -72,7 +72,7 @@ fn a_folder_in_use_is_refused_and_its_holder_goes_on() {
     assert_eq!(real.agree_among(&[0], 0, PATIENCE).unwrap().epoch, before.epoch);
 }
 
-/// What is wrong with the file of known peers is said, and is no reason to stay away.
+/// A process logs what is wrong with its file of known peers, and joins all the same.
 #[test]
 fn damaged_known_peers_are_replaced() {
     let dir = tempfile::tempdir().unwrap();
@@ -84,7 +84,7 @@ fn damaged_known_peers_are_replaced() {
     within(PATIENCE, || fs::read_to_string(&file).ok().filter(|known| known.contains(&leads))).unwrap();
 }
 
-/// Neither of the two is told of the other, and one knows from its last life where the other is.
+/// Neither of the two is told of the other, and one knows from its last incarnation where the other is.
 #[test]
 fn a_restarted_process_asks_where_its_peers_were() {
     let dir = tempfile::tempdir().unwrap();
@@ -139,8 +139,8 @@ fn own_id(members: &str) -> String {
     me["id"].as_str().unwrap().to_owned()
 }
 
-/// A copied state folder makes two processes with one id. The copy is refused by everybody, with a line that names
-/// both, and the leader stays who it was, be it the original or another.
+/// A copied state folder makes two processes with one id. Every process refuses the copy, with a line that
+/// names both, and the leader stays the same, be it the original or another.
 #[test]
 fn a_process_with_the_id_of_another_is_refused() {
     for leader in [0, 2] {

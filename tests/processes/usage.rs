@@ -11,9 +11,9 @@ const TICK: Duration = Duration::from_millis(10);
 pub struct Usage {
     /// Resident memory, the program's own pages and those of its file.
     pub resident_kib: u64,
-    /// Of it, what is no file's.
+    /// Of it, pages that belong to no file.
     pub anonymous_kib: u64,
-    /// The most that it ever was.
+    /// The most resident memory so far.
     pub resident_peak_kib: u64,
     pub threads: u64,
     /// Processor time so far.

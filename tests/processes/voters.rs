@@ -1,4 +1,5 @@
-//! Voters that are not given the same: other `--voters`, as when a StatefulSet is scaled, another lease, another level.
+//! Voters that are not given the same: other `--voters`, as when a StatefulSet is scaled, another lease,
+//! another level.
 
 use crate::harness::{Real, processes, voters, voters_started};
 use crate::rounds::{ANSWER_TIMEOUT, FAILURE_TIMEOUT, PATIENCE, is_ready};
@@ -65,7 +66,7 @@ fn voters_come_and_go_one_by_one_as_a_stateful_set_is_scaled() {
         real.start(place, &["--voters", &five_named, "--revision", "5"]).unwrap();
     }
     ready(&real, &five);
-    // They follow; nobody votes for whom the others were not given.
+    // They follow. A process does not vote for a voter that was not given to the others.
     vote(&real, &five, &three);
     let second = roll(&mut real, &first, &five, &five);
     vote(&real, &five, &five);
@@ -83,7 +84,7 @@ fn voters_come_and_go_one_by_one_as_a_stateful_set_is_scaled() {
         real.start(place, &["--voters", &five_named, "--revision", "5"]).unwrap();
     }
     ready(&real, &five);
-    // And back: those who go are still there when the others are told.
+    // And back: the leaving voters are still there when the others are told.
     roll(&mut real, &second, &five, &three);
     for place in [3, 4] {
         stop(&mut real, place);
@@ -155,8 +156,8 @@ fn another_lease_changes_nothing_and_is_named_and_shown() {
     }
 }
 
-/// In two steps, each of which a majority stores before the next: the longer bound before the longer lease, and the
-/// shorter lease, one bound later, before the shorter bound.
+/// In two steps, each of which a majority stores before the next. Upwards: the longer bound, then the longer
+/// lease. Back: the shorter lease, then, one bound later, the shorter bound.
 #[test]
 fn the_lease_changes_once_a_majority_has_the_other_one() {
     let (mut real, now) = voters_started(3, &[]);
@@ -185,11 +186,11 @@ fn the_lease_changes_once_a_majority_has_the_other_one() {
     let waited = between.elapsed();
     assert!(waited > Duration::from_millis(2500), "the longer promises were over after {waited:?}");
     let same = real.agree(now.epoch - 1, PATIENCE).unwrap();
-    assert_eq!((same.leader, same.epoch), (now.leader, now.epoch), "nobody was unseated for it");
+    assert_eq!((same.leader, same.epoch), (now.leader, now.epoch), "the leader is not unseated for it");
 }
 
-/// A lease of one hour at one voter, even while that one leads, is stored nowhere: a power failure of all costs one lease
-/// of the others.
+/// A lease of one hour at one voter is stored nowhere, even while that one leads. So a power failure of all
+/// costs one lease of the others.
 #[test]
 fn an_hours_lease_of_one_voter_keeps_no_restart_waiting() {
     let (mut real, now) = voters_started(3, &["--preempt", "never"]);
@@ -245,7 +246,7 @@ fn a_folder_goes_from_classic_to_majority_and_back_with_its_epoch() {
 }
 
 #[test]
-fn at_a_first_start_all_have_to_be_given_the_same_voters_and_who_was_not_is_named() {
+fn at_a_first_start_all_have_to_be_given_the_same_voters_and_the_log_names_the_one_that_was_not() {
     let mut real = voters(3, &[]);
     for place in [0, 1] {
         real.start(place, &[]).unwrap();

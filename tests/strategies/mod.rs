@@ -151,16 +151,18 @@ pub fn voting_body() -> impl Strategy<Value = Body> {
     let renewed = (any::<u32>(), membership_version(), any::<bool>(), config_version(), flags());
     prop_oneof![
         request.prop_map(|(ballot, contender, transfer, config)| {
-            Body::VoteRequest(VoteRequest { ballot, contender, transfer, config })
+            Body::VoteRequest { request: VoteRequest { ballot, contender, transfer, config } }
         }),
         (ballot(), outcome(), option::of(voter_config())).prop_map(|(ballot, outcome, config)| Body::Vote {
             ballot,
             outcome,
             config
         }),
-        (any::<u32>(), membership_version(), any::<u32>(), config_version()).prop_map(
-            |(sequence, membership, lease_ms, config)| Body::Renew { sequence, membership, lease_ms, config }
-        ),
+        (any::<u32>(), any::<u32>(), config_version()).prop_map(|(sequence, lease_ms, config)| Body::Renew {
+            sequence,
+            lease_ms,
+            config
+        }),
         renewed.prop_map(|(sequence, membership, promised, config, flags)| Body::Renewed {
             sequence,
             membership,
@@ -187,8 +189,7 @@ fn classic_body() -> impl Strategy<Value = Body> {
         Just(Body::Election),
         Just(Body::Answer),
         any::<u64>().prop_map(|elected_at_ms| Body::Coordinator { elected_at_ms }),
-        (any::<u32>(), membership_version())
-            .prop_map(|(sequence, membership)| Body::Heartbeat { sequence, membership }),
+        any::<u32>().prop_map(|sequence| Body::Heartbeat { sequence }),
         (any::<u32>(), membership_version())
             .prop_map(|(sequence, membership)| Body::HeartbeatAck { sequence, membership }),
         (membership_version(), entries())
@@ -198,8 +199,8 @@ fn classic_body() -> impl Strategy<Value = Body> {
             .prop_map(|(version, id)| Body::Leave { version, id }),
         (option::of(process_id()), any::<bool>())
             .prop_map(|(successor, leaving)| Body::Resign { successor, leaving }),
-        Just(Body::Ask),
-        (option::of((peer(), any::<u64>())), entries()).prop_map(|(leader, entries)| Body::Tell {
+        Just(Body::LeaderQuery),
+        (option::of((peer(), any::<u64>())), entries()).prop_map(|(leader, entries)| Body::LeaderInfo {
             leader: leader.map(|(peer, elected_at_ms)| Incumbent { peer, elected_at_ms }),
             entries,
         }),

@@ -1,4 +1,5 @@
-//! The world's network: links between lives of processes, dials, cuts, and what a test does to single messages.
+//! The world's network: links between incarnations of processes, dials, cuts, and what a test does to single
+//! messages.
 
 use super::world::{Item, World, id};
 use bellwether::election::{Event, Incarnation, Message, Peer, ProcessId};
@@ -6,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// A process and which of its lives.
+/// A process and which of its incarnations.
 pub type Life = (usize, u64);
 
 /// Two processes that cannot reach each other, the lower first.
@@ -134,7 +135,7 @@ impl World {
     }
 
     pub(super) fn deliver(&mut self, link: (Life, Life), to: Life, message: Message) {
-        // What is left of a former life's messages ends where the next one's link begins.
+        // What is left of a former incarnation's messages ends where the next one's link begins.
         let sender = other(link, to);
         let former = self.links.keys().any(|l| *l == key(to, (sender.0, sender.1 + 1)));
         if !former && self.links.get(&link).is_some_and(|l| l.up[side(link, to)]) {
@@ -208,7 +209,8 @@ impl World {
         }
     }
 
-    /// Their connection breaks, and a dial is refused in the name of a live process: one takes the other for dead.
+    /// Their connection breaks, and a dial is refused in the name of a live process: one takes the other for
+    /// dead.
     pub fn misjudge(&mut self, who: usize, whom: usize) {
         let (one, other) = ((who, self.node(who).life), (whom, self.node(whom).life));
         let link = key(one, other);

@@ -102,9 +102,11 @@ fn state(state: &RecoveredState) -> String {
 
 fn said(message: &Message) -> String {
     let mut text = match &message.body {
-        Body::Election | Body::Answer | Body::Coordinator { .. } | Body::Ask | Body::ProposeTransfer => {
-            message.body.name().to_string()
-        }
+        Body::Election
+        | Body::Answer
+        | Body::Coordinator { .. }
+        | Body::LeaderQuery
+        | Body::ProposeTransfer => message.body.name().to_string(),
         Body::Heartbeat { sequence, .. } => format!("heartbeat {sequence}"),
         Body::HeartbeatAck { sequence, .. } => format!("heartbeat_ack {sequence}"),
         Body::Membership { version, entries } => {
@@ -119,10 +121,10 @@ fn said(message: &Message) -> String {
             let to = successor.map_or_else(|| "nobody".to_string(), name);
             format!("resign to {to}{}", if *leaving { ", leaving" } else { "" })
         }
-        Body::Tell { leader, entries } => {
-            format!("tell: {} leads, members {}", incumbent(leader), list(entries))
+        Body::LeaderInfo { leader, entries } => {
+            format!("leader_info: {} leads, members {}", incumbent(leader), list(entries))
         }
-        Body::VoteRequest(request) => {
+        Body::VoteRequest { request } => {
             let ballot = request.ballot;
             let contender = if request.contender { "" } else { ", no contender" };
             let transfer =

@@ -1,7 +1,7 @@
 //! A world of machines in virtual time: clocks, timers, disks, crashes and pauses. `network` has the links.
 //!
-//! Everything happens in an order that follows from the calls and the seed alone. What must always hold is asserted
-//! after every turn of every machine.
+//! Everything happens in an order that follows from the calls and the seed alone. What must always hold is
+//! asserted after every turn of every machine.
 
 use super::network::{Cut, Life, Links, Rule};
 use super::trace::{Detail, Trace};
@@ -106,7 +106,7 @@ pub struct World {
     /// How often a process began to lead.
     pub leader_changes: u64,
     pub nodes: BTreeMap<usize, Node>,
-    /// What discovery names; nobody: the look-up is empty.
+    /// What discovery names; an empty set: the look-up is empty.
     pub listed: BTreeSet<SocketAddr>,
     pub(super) links: Links,
     pub(super) cuts: BTreeSet<Cut>,
@@ -150,7 +150,7 @@ pub fn peer(k: usize) -> Peer {
 }
 
 impl World {
-    /// Places 1 to n, nobody started.
+    /// Places 1 to n, none of them started.
     pub fn new(n: usize, settings: &Settings, options: Options) -> World {
         let mut world = World {
             now: Duration::ZERO,
@@ -205,7 +205,7 @@ impl World {
         self.nodes.get_mut(&k).unwrap()
     }
 
-    /// Who runs, paused or not.
+    /// The places that run, paused or not.
     pub fn live(&self) -> Vec<usize> {
         self.nodes.iter().filter(|(_, n)| n.machine.is_some()).map(|(k, _)| *k).collect()
     }
@@ -285,7 +285,7 @@ impl World {
         self.node_mut(k).paused = true;
     }
 
-    /// It gets everything that waited, in the order in which it came, all of it now.
+    /// The process gets everything that waited, in the order in which it came, all of it now.
     pub fn resume(&mut self, k: usize) {
         self.trace.line(self.now, &format!("+ resume p{k}"));
         let node = self.node_mut(k);
@@ -479,7 +479,8 @@ impl World {
         self.node(k).machine.as_ref().unwrap_or_else(|| panic!("p{k} does not run")).view()
     }
 
-    /// The one leader, and its epoch, that all processes agree on which run and are neither paused nor leaving.
+    /// The one leader, and its epoch, that all processes agree on which run and are neither paused nor
+    /// leaving.
     pub fn agreed(&self) -> Option<(usize, Epoch)> {
         let takes_part = |k: &usize| !self.node(*k).paused && self.view(*k).role != Role::Leaving;
         let awake: Vec<usize> = self.live().into_iter().filter(takes_part).collect();
@@ -501,7 +502,7 @@ impl World {
         agreed.filter(|(leader, _)| ks.contains(leader))
     }
 
-    /// Who holds itself to be the leader.
+    /// The places that hold themselves to be the leader.
     pub fn leading(&self) -> Vec<usize> {
         self.live().into_iter().filter(|k| self.view(*k).role == Role::Leading).collect()
     }

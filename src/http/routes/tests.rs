@@ -73,8 +73,8 @@ fn paused(role: Role) -> Fixed {
     source
 }
 
-/// The same with `--safety majority` and voters web-0, web-1 and web-2, web-0 unknown and web-2 dead; its lease, or what it
-/// has promised, is good for 900.6 ms more.
+/// The same with `--safety majority` and voters web-0, web-1 and web-2, web-0 unknown and web-2 dead. Its
+/// lease, or what it has promised, is good for 900.6 ms more.
 fn voting(role: Role, not_ready: Option<NotReady>) -> Fixed {
     let mut source = source(role);
     let mut view = View::clone(&source.0.view);
@@ -126,7 +126,7 @@ fn get(target: &str, source: &Fixed) -> (u16, Value) {
 }
 
 #[test]
-fn who_leads_is_computed_when_asked() {
+fn the_leader_is_computed_when_asked() {
     #[rustfmt::skip]
     let table = [
         // state, /leader, /epoch's leader_id, /is-leader, /readyz, /
@@ -240,8 +240,10 @@ fn a_standby_answers_as_its_prober_asks() {
     #[rustfmt::skip]
     let table = [
         ("", 503), ("?", 503), ("?x=1", 503), ("?x", 503), ("?%zz=1", 503),
-        ("?standby=200", 200), ("?standby=599", 599), ("?x&standby=429&y=1", 429), ("?%73tandby=%342%39", 429),
-        ("?standby=199", 400), ("?standby=600", 400), ("?standby=", 400), ("?standby", 400), ("?standby=0200", 400),
+        ("?standby=200", 200), ("?standby=599", 599), ("?x&standby=429&y=1", 429),
+        ("?%73tandby=%342%39", 429),
+        ("?standby=199", 400), ("?standby=600", 400), ("?standby=", 400), ("?standby", 400),
+        ("?standby=0200", 400),
         ("?standby=+20", 400), ("?standby=-20", 400), ("?standby=%2", 400), ("?standby=x", 400),
         ("?standby=429&standby=429", 400), ("?standby=99999999999999999999", 400),
     ];
@@ -260,12 +262,12 @@ fn a_standby_answers_as_its_prober_asks() {
 }
 
 #[test]
-fn who_is_not_ready_says_why() {
+fn a_process_that_is_not_ready_says_why() {
     #[rustfmt::skip]
     let table = [
         (source(Role::Asking), "asking its peers"),
         (source(Role::Contesting), "an election is under way"),
-        (source(Role::Leaving), "farewell"),
+        (source(Role::Leaving), "resigned"),
         (paused(Role::Leading), "has not turned for 1501 ms (at most 1500 ms)"),
     ];
     for (source, why) in table {
@@ -334,7 +336,7 @@ fn a_voter_without_a_vote_says_what_it_waits_for() {
             "no majority of the voters has renewed its lease in time; 2 of 3",
         ),
         (later(voting(Role::Following, None), 900_600), "it has not heard from the leader for a lease"),
-        (voting(Role::Leaving, None), "farewell"),
+        (voting(Role::Leaving, None), "resigned"),
     ] {
         let (status, body) = get("/readyz", &source);
         let message = body["error"]["message"].as_str().unwrap();

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What stands in it, whatever its quotes: `"10m"` and `10m` are the same for whoever reads that field.
+/// What stands in it, whatever its quotes: `"10m"` and `10m` are the same to a reader of that field.
 fn unquoted(node: &Node) -> serde_json::Value {
     match node {
         Node::Scalar(scalar) => scalar.text().into(),

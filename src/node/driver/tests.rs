@@ -121,9 +121,10 @@ impl Driver {
     }
 }
 
-/// A leader's first message. It changes the epoch, says who leads, and is answered; by itself it is no reason to publish.
+/// A leader's first message. It changes the epoch, names the leader, and is answered; by itself it is no
+/// reason to publish.
 fn heartbeat() -> Event {
-    let body = Body::Heartbeat { sequence: 1, membership: MembershipVersion::default() };
+    let body = Body::Heartbeat { sequence: 1 };
     Event::Received { from: peer(2).id, message: Message { epoch: Epoch(5), body } }
 }
 
@@ -146,13 +147,13 @@ fn lone_voter() -> Settings {
 }
 
 #[test]
-fn whoever_fills_the_queue_puts_no_farewell_off() {
+fn a_full_queue_puts_no_resignation_off() {
     let (driver, stop, _) = driver(Settings::default(), None);
     let (sender, inputs) = sync_channel(4);
-    let nobody = SocketAddr::from((Ipv4Addr::LOCALHOST, 9));
+    let unused = SocketAddr::from((Ipv4Addr::LOCALHOST, 9));
     for _ in 0..2 {
         let sender = sender.clone();
-        std::thread::spawn(move || while sender.send(Input::Report(Report::Refused(nobody))).is_ok() {});
+        std::thread::spawn(move || while sender.send(Input::Report(Report::Refused(unused))).is_ok() {});
     }
     stop.store(true, Ordering::Release);
     let (done, is_done) = channel();
@@ -166,7 +167,7 @@ fn nothing_is_sent_and_nothing_published_before_the_record_is_durable() {
     let (mut driver, _, sent) = driver(Settings::default(), Some(state(dir.path(), |_| Ok(()))));
     driver.turn(Event::Start).unwrap();
     driver.turn(Event::LinkUp(peer(2))).unwrap();
-    assert_eq!(sent.take(), ["ask"]);
+    assert_eq!(sent.take(), ["leader_query"]);
     let before = driver.snapshot();
     // No record can be written any more.
     fs::create_dir(dir.path().join("bellwether.record.tmp")).unwrap();
@@ -192,7 +193,8 @@ fn what_depends_on_the_record_follows_when_it_is_durable() {
     assert_eq!(Store::open(dir.path()).unwrap().1.unwrap().epoch, Epoch(5));
 }
 
-/// A pause in the middle of a turn then counts as one. What a turn arms is due from its beginning, which shows it.
+/// A pause in the middle of a turn then counts as one. What a turn arms is due from its beginning, which
+/// shows it.
 #[test]
 fn a_turn_is_stamped_with_its_beginning() {
     let settings = Settings::default();
@@ -261,11 +263,11 @@ fn the_round_trip_of_each_acknowledged_heartbeat_is_counted() {
         let count = metrics.lines().find(|line| line.starts_with("bellwether_heartbeat_rtt_seconds_count"));
         count.unwrap().rsplit(' ').next().unwrap().to_owned()
     };
-    assert_eq!(hear(Body::Ask), "0");
+    assert_eq!(hear(Body::LeaderQuery), "0");
     // The heartbeats that it may have sent by now.
     let acknowledge = |sequence| Body::HeartbeatAck { sequence, membership: MembershipVersion::default() };
     assert!((1..20).any(|sequence| hear(acknowledge(sequence)) == "1"));
-    assert_eq!(hear(Body::Ask), "1");
+    assert_eq!(hear(Body::LeaderQuery), "1");
 }
 
 #[test]
@@ -277,7 +279,7 @@ fn what_is_worth_a_note_is_published_at_once() {
     driver.turn(heartbeat()).unwrap();
     let view = driver.snapshot().view;
     assert_eq!(view.leader.as_ref().map(|leader| leader.peer.id), Some(peer(2).id));
-    // And what is worth none is not.
+    // A turn that brings only a newer last-heard time is not published.
     driver.turn(heartbeat()).unwrap();
     assert!(Arc::ptr_eq(&view, &driver.snapshot().view));
 }
@@ -297,7 +299,8 @@ fn a_renewed_lease_is_published_at_once() {
     assert_eq!(driver.snapshot().view.valid_until, driver.machine.view().valid_until);
 }
 
-/// The file of known peers cannot be written for longer than a lease, while members join: the leader renews all the same.
+/// The file of known peers cannot be written for longer than a lease, while members join: the leader renews
+/// all the same.
 #[test]
 fn a_leader_keeps_its_lease_while_known_peers_cannot_be_written() {
     let dir = folder();

@@ -1,5 +1,5 @@
-//! A leader that is cut off from the majority, or stopped, answers no at the latest when its lease ends, and the other side's
-//! leader answers yes only after that, also where their clocks differ as much as is allowed.
+//! A leader that is cut off from the majority, or stopped, answers no at the latest when its lease ends. The
+//! other side's leader answers yes only after that, also where their clocks differ as much as is allowed.
 
 use super::{MS, SECOND, broken, cut, leaders, pass, peaceful, settled};
 use crate::sim::clock::{Ns, RATE_PPM_MAX, SLEW_PPM_MAX};
@@ -26,7 +26,7 @@ fn replaced(world: &mut World, leader: usize) -> (Ns, Ns) {
         }
         pass(world, ASKED_EVERY);
     }
-    panic!("nobody else leads")
+    panic!("no other process leads")
 }
 
 /// A world whose leader's clock runs at this rate, and all others' at the opposite one. So with slewing.

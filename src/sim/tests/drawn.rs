@@ -4,7 +4,7 @@ use super::{MS, SECOND, args, broken, leaders, peaceful, settled, sound};
 use crate::config::checked;
 use crate::election::{Preempt, Safety, Settings};
 use crate::sim::clock::{Ns, ns};
-use crate::sim::faults::{Fault, Kind};
+use crate::sim::fault::{Fault, Kind};
 use crate::sim::link_faults::{Pairs, Places};
 use crate::sim::node::Fate;
 use crate::sim::plan::Plan;

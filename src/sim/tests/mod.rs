@@ -72,7 +72,7 @@ fn peaceful(seed: u64, n: usize) -> Plan {
     }
 }
 
-/// Who answers now that it leads.
+/// The places that answer now that they lead.
 fn leaders(world: &World) -> Vec<usize> {
     world.nodes.iter().filter(|p| p.leads(world.now)).map(|p| p.place).collect()
 }
@@ -96,8 +96,7 @@ fn cut(world: &mut World, between: impl Fn(usize, usize) -> bool) {
     }
 }
 
-/// No rule was broken.
-/// Lets time pass. A run ends where a rule is broken, so that would be waited for for ever.
+/// Lets time pass; no rule may break. A run ends where a rule breaks, and the wait would then last for ever.
 fn pass(world: &mut World, time: Ns) {
     let until = world.now + time;
     world.run_until(until);

@@ -1,37 +1,38 @@
-//! Every clause is left out once, and an instrument has to notice: the simulator, within a number of seeds, or a test of that
-//! clause.
+//! Every clause is left out once, and an instrument has to notice: the simulator, within a number of seeds,
+//! or a test of that clause.
 //!
 //! | what notices | which clauses |
 //! | --- | --- |
 //! | the simulator (`Seeds`) | those where something breaks within some hundred seeds: `survey` prints the first one |
-//! | `election/machine/majority/tests` (`RuleTest`) | all of `majority`; alone those that need a coincidence of three or more faults |
+//! | `election/majority/tests` (`RuleTest`) | all of `majority`; alone those that need a coincidence of three or more faults |
 
 use super::{args, run_broken};
 use crate::election::Mutation;
 use crate::sim::world::Sabotage;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Who notices that a clause is missing.
+/// What notices that a clause is missing.
 enum By {
-    /// A run of `n` processes, by one of so many seeds from this one on. The first to notice was found among the first third.
+    /// A run of `n` processes, by one of so many seeds from this one on. The first to notice was found among
+    /// the first third.
     Seeds { n: usize, majority: bool, from: u64, most: u64 },
-    /// A test in these files, whose text this is, which leaves the clause out, and expects another outcome then. Here it is
-    /// only looked that there is one.
+    /// A test in these files, whose text this is. It leaves the clause out, and expects another outcome then.
+    /// Here the check is only that there is such a test.
     RuleTest(&'static str),
 }
 
 const RULES: &str = concat!(
-    include_str!("../../election/machine/majority/tests/candidate.rs"),
-    include_str!("../../election/machine/majority/tests/configuration.rs"),
-    include_str!("../../election/machine/majority/tests/contest.rs"),
-    include_str!("../../election/machine/majority/tests/first_start_schedules.rs"),
-    include_str!("../../election/machine/majority/tests/founding.rs"),
-    include_str!("../../election/machine/majority/tests/lease.rs"),
-    include_str!("../../election/machine/majority/tests/promise.rs"),
-    include_str!("../../election/machine/majority/tests/recovery.rs"),
-    include_str!("../../election/machine/majority/tests/schedules.rs"),
-    include_str!("../../election/machine/majority/tests/transfer.rs"),
-    include_str!("../../election/machine/majority/tests/voter.rs"),
+    include_str!("../../election/majority/tests/candidate.rs"),
+    include_str!("../../election/majority/tests/configuration.rs"),
+    include_str!("../../election/majority/tests/contest.rs"),
+    include_str!("../../election/majority/tests/first_start_schedules.rs"),
+    include_str!("../../election/majority/tests/founding.rs"),
+    include_str!("../../election/majority/tests/lease.rs"),
+    include_str!("../../election/majority/tests/promise.rs"),
+    include_str!("../../election/majority/tests/recovery.rs"),
+    include_str!("../../election/majority/tests/schedules.rs"),
+    include_str!("../../election/majority/tests/transfer.rs"),
+    include_str!("../../election/majority/tests/voter.rs"),
 );
 
 fn caught_by(clause: Mutation) -> By {

@@ -1,5 +1,5 @@
-//! Partial partitions, in which consensus protocols are known to elect for ever or never ("Omni-Paxos: Breaking the Barriers of
-//! Partial Connectivity", EuroSys 2023). Each has to end with one leader that stays.
+//! Partial partitions, in which consensus protocols are known to elect for ever or never ("Omni-Paxos:
+//! Breaking the Barriers of Partial Connectivity", EuroSys 2023). Each has to end with one leader that stays.
 
 use super::{MS, SECOND, broken, cut, leaders, peaceful, settled, sound};
 use crate::election::{Mutation, Priority};
@@ -8,13 +8,13 @@ use crate::sim::world::World;
 
 const N: usize = 5;
 const HUB: usize = 2;
-/// The old leader's lease, the time in which a connection is found to be dead, and three rounds of contests, each an answer
-/// timeout and two coordinator timeouts.
+/// The old leader's lease, the time in which a connection is found to be dead, and three elections. Each
+/// election is an answer timeout and two coordinator timeouts.
 const BOUND: Ns = (1_500 + 3_000 + 3 * (300 + 2 * 900)) * MS;
 /// Every seed ranks the processes in another way.
 const SEEDS: u64 = 24;
 
-/// Cuts, and says who leads after the bound and how many elections there were since.
+/// Cuts, and returns the leader after the bound and how many elections the cut caused.
 fn after_cut(
     seed: u64,
     hub: Priority,
@@ -36,7 +36,7 @@ fn after_cut(
     Some((leader, elections))
 }
 
-/// Nobody else is elected in the next twenty seconds.
+/// No other process is elected in the next twenty seconds.
 fn stays(world: &mut World, leader: usize, elections: u64) -> Option<()> {
     let until = world.now + 20 * SECOND;
     world.run_until(until);
@@ -54,17 +54,17 @@ fn end(name: &str, most: u64, hub: Priority, cuts: impl Fn(usize, usize, usize) 
     (1..=SEEDS).map(ended).collect()
 }
 
-/// Everybody reaches the hub only: the leader loses its majority.
+/// Each place reaches the hub only: the leader loses its majority.
 fn star(_: usize, a: usize, b: usize) -> bool {
     a != HUB && b != HUB
 }
 
-/// The same, and the former leader reaches nobody, unless it is the hub.
+/// The same, and the former leader reaches no place, unless it is the hub.
 fn star_without_leader(leader: usize, a: usize, b: usize) -> bool {
     star(leader, a, b) || leader != HUB && (a == leader || b == leader)
 }
 
-/// Everybody reaches its neighbours only.
+/// Each place reaches its neighbours only.
 fn chain(_: usize, a: usize, b: usize) -> bool {
     a.abs_diff(b) > 1
 }
@@ -88,7 +88,7 @@ fn a_constrained_election_ends_with_the_hub() {
 }
 
 #[test]
-fn in_a_chain_one_leads_and_nobody_unseats_it() {
+fn in_a_chain_one_leads_and_no_other_unseats_it() {
     for hub in RANKS {
         let ended = end("chain", 1, hub, chain);
         assert!(ended.iter().all(|leader| *leader != 0 && *leader != N - 1), "{hub:?}: {ended:?}");
@@ -96,7 +96,7 @@ fn in_a_chain_one_leads_and_nobody_unseats_it() {
 }
 
 #[test]
-fn who_loses_only_its_link_to_the_leader_unseats_nobody() {
+fn a_process_that_loses_only_its_link_to_the_leader_does_not_unseat_it() {
     let other = |leader: usize| (leader + 1) % N;
     let ended = end("one link", 0, Priority::DEFAULT, |leader, a, b| a == leader && b == other(leader));
     assert_eq!(ended.len() as u64, SEEDS);

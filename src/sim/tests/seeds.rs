@@ -1,4 +1,5 @@
-//! A bounded simulation: the first seeds of each kind break no rule. It is also what judges a mutant (tests/mutants/run).
+//! A bounded simulation: the first seeds of each kind break no rule. It is also what judges a mutant
+//! (tests/mutants/run).
 
 use super::args;
 use crate::sim::plan_generator::draw;

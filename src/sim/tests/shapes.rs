@@ -1,6 +1,6 @@
-//! Partial partitions of 5 to 31 voters: how long after the cut one of them leads for good. The time does not grow with their
-//! number. Ways that are cut swallow what is sent; the others take 0.2 to 3 ms, and in every second run 3 % of their messages
-//! are lost and the others are up to 40 ms later.
+//! Partial partitions of 5 to 31 voters: how long after the cut one of them leads for good. The time does not
+//! grow with their number. Ways that are cut swallow what is sent; the others take 0.2 to 3 ms. In every
+//! second run 3 % of their messages are lost and the others are up to 40 ms later.
 
 use super::{MS, SECOND, broken, leaders, peaceful, sound};
 use crate::election::Priority;
@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::ScopedJoinHandle;
 
-/// Of the configuration, its bound: the longest that an old promise or a restart is waited for; three answer timeouts, and two
-/// coordinator timeouts.
+/// Of the configuration, its bound: the longest that an old promise or a restart is waited for; three answer
+/// timeouts, and two coordinator timeouts.
 const BOUND: Ns = (1_500 + 3 * 300 + 2 * 900) * MS;
 /// A leader that has led for so long stays.
 const STAYS: Ns = 4 * SECOND;
@@ -22,7 +22,8 @@ const STAYS: Ns = 4 * SECOND;
 const LIMIT: Ns = 40 * SECOND;
 const SIZES: [usize; 4] = [5, 9, 21, 31];
 
-/// Pairs of places that reach each other, in both directions. The place of a process is its rank, the highest the best.
+/// Pairs of places that reach each other, in both directions. The place of a process is its rank, the highest
+/// the best.
 type Links = BTreeSet<(usize, usize)>;
 
 fn both(pairs: impl IntoIterator<Item = (usize, usize)>) -> Links {
@@ -43,7 +44,8 @@ struct Left {
     up: usize,
 }
 
-/// A chain in which all but the ends reach a majority: of five each its neighbours, of more each those within a quarter.
+/// A chain in which all but the ends reach a majority: of five each its neighbours, of more each those within
+/// a quarter.
 fn chain(n: usize, random: &mut Rng) -> Links {
     if n == 5 {
         return both([(3, 1), (1, 0), (0, 2), (2, 4)]);
@@ -155,8 +157,8 @@ fn cut_to(world: &mut World, left: &Left, rough: bool) {
     }
 }
 
-/// No message is lost or held up any more. A round of a bare majority needs an answer of every voter: with one lost in 16 that
-/// way, no lease of 31 voters lasts. The election is what is measured.
+/// No message is lost or held up any more. A round of a bare majority needs an answer of every voter: with
+/// one lost in 16 that way, no lease of 31 voters lasts. The election is what is measured.
 fn calm(world: &mut World) {
     let n = world.nodes.len();
     for (a, b) in pairs(n).flat_map(|(a, b)| [(a, b), (b, a)]) {

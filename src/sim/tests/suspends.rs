@@ -1,4 +1,5 @@
-//! A host that is suspended: a leader on it stops leading when it wakes, however little of that its clocks have measured.
+//! A host that is suspended: a leader on it stops leading when it wakes, however little of that its clocks
+//! have measured.
 
 use super::{MS, SECOND, broken, leaders, pass, peaceful, settled, sound};
 use crate::election::Role;
@@ -27,7 +28,7 @@ fn woken(seed: u64, whole_seconds: bool, lasts: Ns) -> (World, usize) {
     (world, leader)
 }
 
-/// Shorter than a lease, so that no gap between two turns tells of it.
+/// Shorter than a lease, so that no gap between two turns shows it.
 #[test]
 fn a_leader_whose_host_was_suspended_does_not_lead_on() {
     for (whole_seconds, lasts) in
@@ -50,8 +51,8 @@ fn a_leader_whose_host_was_suspended_does_not_lead_on() {
     }
 }
 
-/// It shows what it has decided only when its host has woken. Its clocks have measured less than the lease, but they show the
-/// suspend.
+/// It shows what it has decided only when its host has woken. Its clocks have measured less than the lease,
+/// but they show the suspend.
 #[test]
 fn a_leader_that_was_held_up_over_a_suspend_counts_on_nothing() {
     for seed in 1..=20 {

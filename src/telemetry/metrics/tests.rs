@@ -104,17 +104,19 @@ fn every_message_has_its_series() {
         Body::Election,
         Body::Answer,
         Body::Coordinator { elected_at_ms: 0 },
-        Body::Heartbeat { sequence: 0, membership: version },
+        Body::Heartbeat { sequence: 0 },
         Body::HeartbeatAck { sequence: 0, membership: version },
         Body::Membership { version, entries: entries.clone() },
         Body::Leave { version: None, id: entry.peer.id },
         Body::Join { version, entry },
         Body::Resign { successor: None, leaving: true },
-        Body::Ask,
-        Body::Tell { leader: None, entries },
-        Body::VoteRequest(VoteRequest { ballot, contender: true, transfer: None, config: config.clone() }),
+        Body::LeaderQuery,
+        Body::LeaderInfo { leader: None, entries },
+        Body::VoteRequest {
+            request: VoteRequest { ballot, contender: true, transfer: None, config: config.clone() },
+        },
         Body::Vote { ballot, outcome: VoteOutcome::Granted, config: None },
-        Body::Renew { sequence: 0, membership: version, lease_ms, config: stores },
+        Body::Renew { sequence: 0, lease_ms, config: stores },
         Body::Renewed { sequence: 0, membership: version, promised: true, config: stores, flags },
         Body::Configuration { config },
         Body::Recover { round: 0, incarnation },
@@ -125,14 +127,14 @@ fn every_message_has_its_series() {
     assert!(bodies.iter().all(|body| Body::NAMES.contains(&body.name())));
     assert_eq!(bodies.len(), Body::NAMES.len());
     let metrics = Metrics::new("web");
-    metrics.message("ask", Direction::Received);
+    metrics.message("leader_query", Direction::Received);
     let text = metrics.encode(&view(Role::Asking), at(0), at(0));
-    assert_eq!(sample(&text, r#"bellwether_messages_total{direction="received",type="ask"}"#), "1");
-    assert_eq!(sample(&text, r#"bellwether_messages_total{direction="sent",type="ask"}"#), "0");
+    assert_eq!(sample(&text, r#"bellwether_messages_total{direction="received",type="leader_query"}"#), "1");
+    assert_eq!(sample(&text, r#"bellwether_messages_total{direction="sent",type="leader_query"}"#), "0");
 }
 
 #[test]
-fn who_leads_is_computed_when_asked() {
+fn the_leader_is_computed_when_asked() {
     let metrics = Metrics::new("web");
     let status = r#"leader_election_master_status{name="web"}"#;
     for (role, now, leads) in
@@ -189,8 +191,7 @@ fn a_process_says_what_it_is() {
     assert_eq!(info(&majority), r#"bellwether_process_info{cluster="web",name="web-0",safety="majority"} 1"#);
 }
 
-/// Needs `promtool`, which comes with Prometheus; where there is none, the names are checked by the tests above
-/// and by whoever has it.
+/// Needs `promtool`, which comes with Prometheus. Where it is missing, only the tests above check the names.
 #[test]
 fn promtool_finds_nothing_to_say() {
     let text = Metrics::new("web").encode(&view(Role::Leading), at(0), at(0));

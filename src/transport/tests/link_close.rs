@@ -26,7 +26,7 @@ fn an_unannounced_end_and_a_refused_dial_are_a_crash() {
 }
 
 #[test]
-fn an_unannounced_end_that_the_same_life_answers_is_a_blip() {
+fn an_unannounced_end_that_the_same_incarnation_answers_is_a_blip() {
     let (a, b) = (side(1, "c"), side(2, "c"));
     a.dial(b.address);
     a.opened();
@@ -45,7 +45,7 @@ fn an_unannounced_end_that_the_same_life_answers_is_a_blip() {
 }
 
 #[test]
-fn an_unannounced_end_that_another_life_answers_is_a_crash_and_a_new_link() {
+fn an_unannounced_end_that_another_incarnation_answers_is_a_crash_and_a_new_link() {
     let a = side(1, "c");
     let listener = TcpListener::bind(loopback(0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -74,7 +74,7 @@ fn silence_after_an_unannounced_end_is_no_evidence() {
     let them = peer(2, 7, listener.local_addr().unwrap());
     let stream = greeted(a.address, them);
     a.opened();
-    // The port still takes connections, and nobody says anything there.
+    // The port still takes connections, and no process says anything there.
     drop(stream);
     assert_eq!(a.closed(), (ProcessId(Uuid::from_u128(2)), 7, false));
 }
@@ -103,7 +103,7 @@ fn unknown_frames_are_skipped_and_wrong_stamps_end_the_link() {
 }
 
 #[test]
-fn a_peer_that_stops_reading_is_cut_off_and_holds_nobody_up() {
+fn a_peer_that_stops_reading_is_cut_off_and_holds_up_no_thread() {
     let a = side(1, "c");
     let them = peer(2, 7, loopback(9));
     let stream = greeted(a.address, them.clone());
@@ -117,9 +117,10 @@ fn a_peer_that_stops_reading_is_cut_off_and_holds_nobody_up() {
     let _ = stream.shutdown(Shutdown::Both);
 }
 
-/// The thread that reads a link takes it out of the table, and that thread may be waiting for the very driver that writes.
+/// The thread that reads a link takes it out of the table, and that thread may be waiting for the very driver
+/// that writes.
 #[test]
-fn a_broken_link_whose_end_is_not_known_yet_holds_nobody_up() {
+fn a_broken_link_whose_end_is_not_known_yet_holds_up_no_thread() {
     let listener = TcpListener::bind(loopback(0)).unwrap();
     let address = listener.local_addr().unwrap();
     let (sender, reports) = std::sync::mpsc::sync_channel(0);
@@ -151,9 +152,10 @@ fn a_broken_link_whose_end_is_not_known_yet_holds_nobody_up() {
     drop(reports);
 }
 
-/// Whoever takes a peer for dead ends all links with it: should it live, a new one is sought.
+/// A process that takes a peer for dead ends all links with it. If the peer is alive, the process seeks a new
+/// one.
 #[test]
-fn a_crash_ends_the_other_links_of_that_life() {
+fn a_crash_ends_the_other_links_of_that_incarnation() {
     let a = side(1, "c");
     let listener = TcpListener::bind(loopback(0)).unwrap();
     let them = peer(2, 7, listener.local_addr().unwrap());

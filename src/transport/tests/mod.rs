@@ -125,7 +125,7 @@ impl Side {
 }
 
 fn ask(epoch: u64) -> Message {
-    Message { epoch: Epoch(epoch), body: Body::Ask }
+    Message { epoch: Epoch(epoch), body: Body::LeaderQuery }
 }
 
 fn hello(cluster: &str, from: Peer) -> Hello {
@@ -226,7 +226,7 @@ fn another_safety_level_is_refused_on_either_side() {
         assert_eq!(why, Refusal::Safety);
         assert!(words.iter().all(|word| text.contains(word)), "{text}");
     }
-    // And whoever is dialled by this process: no link comes of it.
+    // And when this process dials the other: no link comes of it.
     let before = b.counts.refused.load(Ordering::Relaxed);
     a.dial(b.address);
     let began = Instant::now();
@@ -280,9 +280,9 @@ fn dialling_oneself_is_noticed() {
 #[test]
 fn a_refused_dial_is_reported() {
     let a = side(1, "c");
-    let nobody = TcpListener::bind(loopback(0)).unwrap().local_addr().unwrap();
-    a.dial(nobody);
-    assert_eq!(a.until("refusal", |r| if let Report::Refused(at) = r { Some(*at) } else { None }), nobody);
+    let unused = TcpListener::bind(loopback(0)).unwrap().local_addr().unwrap();
+    a.dial(unused);
+    assert_eq!(a.until("refusal", |r| if let Report::Refused(at) = r { Some(*at) } else { None }), unused);
 }
 
 #[test]
@@ -334,10 +334,10 @@ fn a_message_that_a_link_overtakes_goes_over_it() {
     a.dial(b.address);
     a.opened();
     b.opened();
-    let nobody = ProcessId(Uuid::from_u128(77));
+    let unknown = ProcessId(Uuid::from_u128(77));
     let deadline = Instant::now() + PATIENCE;
     // The first dial may not be put down as over yet.
-    while !a.transport.inner.table().wait(nobody, b.address, Vec::new()) {
+    while !a.transport.inner.table().wait(unknown, b.address, Vec::new()) {
         assert!(Instant::now() < deadline, "no further dial can be under way");
         std::thread::yield_now();
     }

@@ -1,0 +1,15 @@
+//! The safety levels, as flags and help name them.
+
+/// What `--safety` promises.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Level {
+    /// The published algorithm: while messages arrive in bounded time and processes crash cleanly, there is
+    /// one leader. A network partition gives one leader per side. When it heals, one of them wins with a new
+    /// epoch
+    Classic,
+    /// At every instant at most one process answers that it leads, also in a partition or after a pause. A
+    /// leader holds a lease that a majority of --voters renews (the rates of any two clocks may differ by 1
+    /// %). It costs: no process leads where no majority is connected. The first start, or a voter that has
+    /// lost its disk, waits for the others. It requires --voters and --state-dir
+    Majority,
+}

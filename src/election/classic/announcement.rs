@@ -1,0 +1,83 @@
+//! Rule 5: which announcements of a leader a process follows.
+
+use super::Classic;
+use crate::election::core::{Asking, Core, Heard, Phase};
+use crate::election::{Body, Entry, Incumbent, Now, Preempt, Rank, Reason, State};
+
+impl Core<Classic> {
+    /// Rule 5: a process announces that it leads. The sender becomes the leader, unless the message is stale,
+    /// or this process outranks it and bullies it with a higher epoch.
+    pub(super) fn on_coordinator(&mut self, by: Heard, elected_at_ms: Option<u64>) {
+        let Heard { now, from, epoch } = by;
+        let Some(sender) = self.members.get(from).map(|m| m.peer.clone()) else {
+            return;
+        };
+        if self.resigned == Some((from, epoch)) {
+            // The sender sent this message before its resignation, which was faster. No process leads a
+            // resigned epoch again.
+            return;
+        }
+        if epoch < self.epoch || !sender.rank().eligible() {
+            return self.answer_stale(from);
+        }
+        if epoch == self.epoch {
+            match self.leader.as_ref().map(|l| l.peer.rank()) {
+                Some(known) if known.id == from => return self.follow(now, sender, epoch, elected_at_ms),
+                // Two leaders of one epoch, which classic cannot exclude: rank decides for all processes
+                // alike.
+                Some(known) if known.id != self.me.id && known > sender.rank() => {
+                    return self.send_leader_info(from);
+                }
+                _ => {}
+            }
+        }
+        if self.bullies(sender.rank()) {
+            if self.phase.contesting() {
+                // Its own election goes on, and ends in a higher epoch than this one. A new election at each
+                // announcement would never end.
+                return;
+            }
+            let next = self.seen.next();
+            return if self.phase.leading() && !self.strict_paper() {
+                self.announce(now, next)
+            } else {
+                self.start_election(now)
+            };
+        }
+        if self.phase.leading() && epoch == self.epoch {
+            // Two leaders of one epoch: the leader that goes on must hear of the other, to take a new epoch.
+            self.send_coordinator(from);
+        }
+        self.follow(now, sender, epoch, elected_at_ms);
+    }
+
+    /// A follower's side of the heartbeat. A heartbeat counts as an announcement, so a lost Coordinator does
+    /// no harm.
+    pub(super) fn on_heartbeat(&mut self, by: Heard, sequence: u32) {
+        self.on_coordinator(by, None);
+        if self.phase == Phase::Following && self.leads(by.from) && self.epoch == by.epoch {
+            self.send(by.from, Body::HeartbeatAck { sequence, membership: self.members.held() });
+        }
+    }
+
+    /// A leader hears of a newer epoch. If that epoch has no leader, it announces itself above it. Otherwise
+    /// two leaders have met, and the higher-ranked one goes on, in a new epoch.
+    pub(super) fn on_higher_epoch(&mut self, now: Now, leader: Option<Incumbent>) {
+        match leader.map(|l| l.peer).filter(|p| p.id != self.me.id) {
+            Some(peer) if !self.rank().outranks(peer.rank()) => {
+                self.learn(now, Entry { peer: peer.clone(), state: State::Alive });
+                self.lose_leader(Reason::Superseded);
+                self.ask_all(Asking::default());
+                self.query_leader(peer.id);
+            }
+            _ => self.announce(now, self.seen.next()),
+        }
+    }
+
+    /// Rule 5's exception: this process outranks an announced leader, or one that a peer names, and takes
+    /// over by force. Apart from `--preempt always`, only a leader does that: others let an incumbent be.
+    pub(super) fn bullies(&self, other: Rank) -> bool {
+        let contends = self.settings.preempt == Preempt::Always || self.phase.leading();
+        contends && self.rank().outranks(other)
+    }
+}

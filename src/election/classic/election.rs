@@ -1,0 +1,167 @@
+//! The election itself: the seed's rules 1 to 4.
+
+use super::Classic;
+use crate::election::clauses::Clauses;
+use crate::election::core::{Core, Heard, Phase};
+use crate::election::{
+    Action, Body, Epoch, Message, Notification, Now, Preempt, ProcessId, Reason, State, Timer, Variant,
+};
+
+impl Core<Classic> {
+    /// Rule 1: there is no coordinator, so this process starts an election.
+    ///
+    /// `paper`: the process with the highest id announces itself. Each other process sends Election to every
+    /// process that outranks it, the dead coordinator included. `detector`: every process knows the live ones
+    /// from the failure detector. The highest of them announces at once, and the others wait for it.
+    pub(super) fn start_election(&mut self, now: Now) {
+        let next = self.seen.max(self.epoch).next();
+        if self.settings.variant == Variant::Paper {
+            return self.elect(now, next);
+        }
+        match self.best_live() {
+            Some(best) if best == self.me.id => self.announce(now, next),
+            Some(best) => self.wait_for(best),
+            None => self.no_candidate(),
+        }
+    }
+
+    /// The highest live process that may lead, this one included.
+    fn best_live(&self) -> Option<ProcessId> {
+        let others = self.members.iter().filter(|m| m.can_lead()).map(|m| m.peer.rank());
+        others.chain(Some(self.rank()).filter(|r| r.eligible())).max().map(|r| r.id)
+    }
+
+    /// The paper's procedure in one epoch. In two cases only live processes count. One is the detector
+    /// variant, which falls back to this procedure. The other is a process that never leads and found no
+    /// leader in its first round. It would use up an epoch in each further round for calling the dead, and it
+    /// seeks them anyway.
+    pub(super) fn elect(&mut self, now: Now, epoch: Epoch) {
+        let me = self.rank();
+        let live_only = self.settings.variant == Variant::Detector || !me.eligible() && self.round_failed;
+        let higher = self.ids(|m| m.peer.rank().outranks(me) && (m.state == State::Alive || !live_only));
+        if higher.is_empty() {
+            return if me.eligible() { self.announce(now, epoch) } else { self.no_candidate() };
+        }
+        assert!(epoch > self.epoch, "a round has an epoch of its own");
+        assert!(
+            self.round.is_none_or(|r| r < epoch),
+            "invariant 6: at most one election per process and epoch"
+        );
+        self.round = Some(epoch);
+        self.lose_leader(Reason::Superseded);
+        self.set_epoch(epoch);
+        self.enter(Phase::Electing);
+        self.send_each(higher, &Body::Election);
+        self.arm(Timer::Answer, self.settings.answer_timeout);
+    }
+
+    /// No live process may lead: this process looks again after a while.
+    fn no_candidate(&mut self) {
+        self.lose_leader(Reason::Superseded);
+        if !self.round_failed {
+            self.note(Notification::NoCandidate);
+        }
+        self.round_failed = true;
+        self.defer();
+    }
+
+    /// Rule 2: this process received no Answer, so it leads. A process that did not answer counts as failed.
+    pub(super) fn unanswered(&mut self, now: Now) {
+        if self.phase != Phase::Electing {
+            return;
+        }
+        let me = self.rank();
+        for id in self.ids(|m| m.state == State::Alive && m.peer.rank().outranks(me)) {
+            self.fail(id, Reason::Silence);
+        }
+        if me.eligible() { self.announce(now, self.unused(self.epoch)) } else { self.elect_again(now) }
+    }
+
+    /// Rule 3: a process with a higher rank answered. This process sends nothing more in this election and
+    /// waits.
+    pub(super) fn on_answer(&mut self, by: Heard) {
+        let Heard { from, epoch, .. } = by;
+        if self.phase == Phase::Electing
+            && epoch >= self.epoch
+            && self.members.get(from).is_some_and(|m| m.rank().outranks(self.rank()))
+        {
+            self.defer();
+        }
+    }
+
+    /// Rule 3: no process announced in time, so this process begins again.
+    pub(super) fn coordinator_missed(&mut self, now: Now) {
+        if self.phase != Phase::Deferring {
+            return;
+        }
+        if self.round_failed && self.best_live().is_none() {
+            // Still no process may lead. A line in the log every time would be no news.
+            return self.arm(Timer::Coordinator, self.settings.coordinator_timeout);
+        }
+        self.elect_again(now);
+    }
+
+    /// The awaited process did not announce itself: back to the paper's procedure.
+    pub(super) fn announcement_missed(&mut self, now: Now) {
+        if matches!(self.phase, Phase::Waiting(_)) {
+            self.transfer_failed(now);
+            self.elect(now, self.seen.max(self.epoch).next());
+        }
+    }
+
+    /// Rule 4: a process of lower rank holds an election. This process sends an Answer, and holds an election
+    /// of its own, once an epoch. A leader replies with Coordinator.
+    pub(super) fn on_election(&mut self, by: Heard) {
+        let Heard { now, from, epoch } = by;
+        if !self.members.get(from).is_some_and(|m| self.rank().outranks(m.peer.rank())) {
+            return;
+        }
+        match self.phase {
+            Phase::Leading(own) if epoch <= own => return self.send_coordinator(from),
+            Phase::Leading(_) => {
+                // A newer round: the incumbent takes part in it and goes on in its epoch.
+                let epoch = self.unused(epoch);
+                self.send_answer(from, epoch);
+                return if self.strict_paper() { self.elect(now, epoch) } else { self.announce(now, epoch) };
+            }
+            _ => {}
+        }
+        let incumbent_lives =
+            self.phase == Phase::Following && self.settings.variant == Variant::Detector && !self.leads(from);
+        let asks_after_pause = matches!(&self.phase, Phase::Asking(asking) if asking.after_pause);
+        let round_known = self.clauses.is_known_round(epoch, self.epoch);
+        if round_known || incumbent_lives || asks_after_pause && !self.strict_paper() {
+            // There are three cases. The round is over, or this process takes part in it already. In the
+            // detector variant there is no round while the leader is alive: perhaps only the sender misses
+            // that leader. Or the message waited while this process was paused: others have had the time to
+            // elect a leader since.
+            self.send(from, Body::Answer);
+            if self.leader.is_some() {
+                self.send_leader_info(from);
+            }
+            return;
+        }
+        let epoch = self.unused(epoch);
+        self.send_answer(from, epoch);
+        self.elect(now, epoch);
+    }
+
+    /// Answers with the epoch of the round that this process joins in the same turn. The sender is in that
+    /// round already, and an Answer with the former epoch would be stale for it.
+    fn send_answer(&mut self, to: ProcessId, round: Epoch) {
+        if let Some(address) = self.members.get(to).map(|m| m.peer.address) {
+            let message = Message { epoch: round, body: Body::Answer };
+            self.act(Action::Send { to, address, message });
+        }
+    }
+
+    /// This epoch, unless a higher one has been seen since: then the next above all.
+    fn unused(&self, epoch: Epoch) -> Epoch {
+        if epoch < self.seen { self.seen.next() } else { epoch }
+    }
+
+    /// Whether rules are followed to the letter of the seed where that costs an incumbent its place.
+    pub(super) fn strict_paper(&self) -> bool {
+        self.settings.variant == Variant::Paper && self.settings.preempt == Preempt::Always
+    }
+}

@@ -1,0 +1,83 @@
+//! `--safety classic`: the published algorithm. Rank alone decides which live process leads.
+//!
+//! `election` has the rules 1 to 4 of the seed's text in both variants, `announcement` has rule 5.
+
+mod announcement;
+mod election;
+
+use super::core::{Core, Heard, Phase, Protocol};
+use super::message::Protocols;
+use super::{Body, Incumbent, Now, ProcessId, Rank, Record, Settings, Timer};
+
+/// What `classic` keeps beside what every process keeps: nothing.
+#[derive(Clone, Hash, Debug)]
+pub(super) struct Classic;
+
+impl Protocol for Classic {
+    const LEADS_ALONE: bool = true;
+    const TAKES_OVER_BY_FORCE: bool = true;
+
+    fn new(_: &Settings, _: Option<&Record>) -> Classic {
+        Classic
+    }
+
+    fn knows(body: &Body) -> bool {
+        body.protocols() != Protocols::Majority
+    }
+
+    fn on_message(core: &mut Core<Classic>, by: Heard, body: Body) {
+        match body {
+            Body::Election => core.on_election(by),
+            Body::Answer => core.on_answer(by),
+            Body::Heartbeat { sequence } => core.on_heartbeat(by, sequence),
+            Body::HeartbeatAck { sequence, membership } => core.on_heartbeat_ack(by, sequence, membership),
+            _ => {}
+        }
+    }
+
+    fn on_timer(core: &mut Core<Classic>, now: Now, timer: Timer) {
+        match timer {
+            Timer::Announcement => core.announcement_missed(now),
+            Timer::Answer => core.unanswered(now),
+            Timer::Coordinator => core.coordinator_missed(now),
+            _ => {}
+        }
+    }
+
+    fn start_election(core: &mut Core<Classic>, now: Now) {
+        core.start_election(now);
+    }
+
+    fn on_coordinator(core: &mut Core<Classic>, by: Heard, elected_at_ms: Option<u64>) {
+        core.on_coordinator(by, elected_at_ms);
+    }
+
+    /// There is a leader, which is as good as an Answer. The leader announces itself anew as soon as this
+    /// process asks it.
+    fn on_leader_named(core: &mut Core<Classic>) {
+        if core.phase == Phase::Electing {
+            core.defer();
+        }
+    }
+
+    fn on_higher_epoch(core: &mut Core<Classic>, now: Now, leader: Option<Incumbent>) {
+        core.on_higher_epoch(now, leader);
+    }
+
+    fn bullies(core: &Core<Classic>, leader: Rank) -> bool {
+        core.bullies(leader)
+    }
+
+    fn send_heartbeats(core: &mut Core<Classic>, now: Now) {
+        let heartbeat = Body::Heartbeat { sequence: core.sequence };
+        core.broadcast_heartbeat(now, &heartbeat);
+    }
+
+    fn transfer(core: &mut Core<Classic>, _: Now, to: ProcessId) {
+        core.resign_to(to);
+    }
+
+    fn succeed(core: &mut Core<Classic>, now: Now) {
+        core.announce(now, core.seen.next());
+    }
+}

@@ -1,0 +1,177 @@
+//! The failure detector's rules: heartbeats, silence, and crash evidence.
+
+use super::{BEATS_MAX, Core, Heard, Phase, Protocol};
+use crate::election::{
+    Body, CrashEvidence, Instance, MembershipVersion, Notification, Now, ProcessId, Reason, State, Timer,
+};
+use core::net::SocketAddr;
+use std::time::Duration;
+
+impl<P: Protocol> Core<P> {
+    /// Any message shows that its sender is alive and its connection open. Says whether the sender is a
+    /// member; the core drops messages of others.
+    pub(crate) fn heard(&mut self, now: Now, from: ProcessId) -> bool {
+        let Some(member) = self.members.get_mut(from) else {
+            return false;
+        };
+        member.last_heard = Some(now.at);
+        member.linked = true;
+        if member.state == State::Failed {
+            self.revive(now, from);
+        }
+        true
+    }
+
+    /// A member that counted as failed is alive.
+    pub(crate) fn revive(&mut self, now: Now, id: ProcessId) {
+        let Some(member) = self.members.get_mut(id) else {
+            return;
+        };
+        member.state = State::Alive;
+        member.alive_since = now.at;
+        let peer = member.peer.clone();
+        self.note(Notification::MemberUp(peer));
+        self.broadcast_entry(id);
+        self.watch_for_better(now);
+    }
+
+    /// The leader's round of heartbeats, and its look at members that have been silent.
+    pub(crate) fn beat(&mut self, now: Now) {
+        if !self.phase.leading() {
+            return;
+        }
+        let timeout = self.settings.failure_timeout;
+        let silent = self.ids(|m| {
+            m.state == State::Alive && m.last_heard.is_none_or(|heard| now.at.since(heard) > timeout)
+        });
+        for id in silent {
+            self.fail(id, Reason::Silence);
+        }
+        self.sequence = self.sequence.wrapping_add(1);
+        if self.beats.len() == BEATS_MAX {
+            self.beats.pop_front();
+        }
+        self.beats.push_back((self.sequence, now.at));
+        P::send_heartbeats(self, now);
+    }
+
+    /// Sends a round of heartbeats. Silent members that are still connected get it too: that is how a paused
+    /// member hears of this leader.
+    pub(crate) fn broadcast_heartbeat(&mut self, now: Now, heartbeat: &Body) {
+        self.send_each(self.ids(|m| m.linked), heartbeat);
+        self.arm(Timer::Heartbeat, self.heartbeat_interval());
+        self.watch_for_better(now);
+    }
+
+    /// The leader's side of the acknowledgement: the round trip, and the list for a follower with another
+    /// list.
+    pub(crate) fn on_heartbeat_ack(&mut self, by: Heard, sequence: u32, held: MembershipVersion) {
+        let Heard { now, from, epoch } = by;
+        if !self.phase.leading() {
+            return;
+        }
+        if epoch < self.epoch {
+            return self.send_coordinator(from);
+        }
+        if epoch > self.epoch {
+            return self.send(from, Body::LeaderQuery);
+        }
+        let sent = self.beats.iter().find(|(s, _)| *s == sequence).map(|(_, at)| *at);
+        if let (Some(sent), Some(member)) = (sent, self.members.get_mut(from)) {
+            member.round_trip = Some(now.at.since(sent));
+        }
+        // A resumed follower acknowledges many heartbeats at once, with the list that it had before. One copy
+        // of the list is enough, until it acknowledges a heartbeat that was sent after that.
+        let sent_since = self.lists.get(&from).is_some_and(|at| sequence <= *at);
+        if held != self.members.version && !sent_since {
+            self.send_list(from);
+        }
+    }
+
+    /// A leader's whole list, for one member. Acknowledgements of heartbeats that are already on their way do
+    /// not ask for another.
+    pub(crate) fn send_list(&mut self, to: ProcessId) {
+        self.lists.insert(to, self.sequence);
+        let entries = self.members.entries();
+        self.send(to, Body::Membership { version: self.members.version, entries });
+    }
+
+    /// The leader has been silent for the failure timeout.
+    pub(crate) fn leader_silent(&mut self, now: Now) {
+        if self.phase != Phase::Following {
+            return;
+        }
+        if let Some(id) = self.leader.as_ref().map(|l| l.peer.id) {
+            let heard = self.members.get(id).and_then(|m| m.last_heard);
+            self.fail(id, Reason::Silence);
+            self.lose_leader_since(Reason::Silence, heard.unwrap_or(now.at));
+            P::start_election(self, now);
+        }
+    }
+
+    /// Crash evidence about one incarnation of a member.
+    pub(crate) fn on_crash(&mut self, now: Now, instance: Instance) {
+        let Instance { id, incarnation } = instance;
+        self.link_down(id, incarnation);
+        P::on_link_lost(self, now, Some(instance));
+        if self.settings.crash_evidence == CrashEvidence::Off {
+            return self.not_asked_any_more(now, id);
+        }
+        if self.members.get(id).is_some_and(|m| m.peer.incarnation == incarnation) {
+            self.gone(now, id);
+        }
+    }
+
+    /// No process listens at an address any more: its member, unless it is connected all the same, is gone.
+    /// The refusal does not name the incarnation that listened there, so it frees no promise. The address may
+    /// belong to another process by now, or to the next incarnation of the same one.
+    pub(crate) fn on_refused_dial(&mut self, now: Now, address: SocketAddr) {
+        if self.settings.crash_evidence == CrashEvidence::Off {
+            return;
+        }
+        for id in self.ids(|m| m.peer.address == address && !m.linked) {
+            self.gone(now, id);
+        }
+    }
+
+    /// A member has crashed. If it was the leader, this process starts an election at once. A process that
+    /// waited for it does not wait any longer.
+    pub(crate) fn gone(&mut self, now: Now, id: ProcessId) {
+        self.members.list_stale = true;
+        self.fail(id, Reason::Crash);
+        self.not_asked_any_more(now, id);
+        if self.leads(id) {
+            self.lose_leader(Reason::Crash);
+            P::start_election(self, now);
+        } else if self.phase == Phase::Waiting(id) {
+            self.transfer_failed(now);
+            P::start_election(self, now);
+        }
+    }
+
+    /// Holds a member failed. A leader tells the others: they must know the live members when it dies itself.
+    pub(crate) fn fail(&mut self, id: ProcessId, reason: Reason) {
+        let Some(member) = self.members.get_mut(id).filter(|m| m.state == State::Alive) else {
+            return;
+        };
+        member.state = State::Failed;
+        member.round_trip = None;
+        let peer = member.peer.clone();
+        self.note(Notification::MemberFailed { peer: peer.clone(), reason: Some(reason) });
+        P::on_member_lost(self, &peer, false);
+        self.broadcast_entry(id);
+    }
+
+    /// Between two rounds of heartbeats: at most a fifth of the lease in use.
+    pub(crate) fn heartbeat_interval(&self) -> Duration {
+        let fifth = P::lease(self).map_or(Duration::MAX, |lease| lease.asked / 5);
+        self.settings.heartbeat.min(fifth)
+    }
+
+    /// How long a leader may be silent: the failure timeout, or the longest lease where that is longer. The
+    /// leader may space its heartbeats by that lease.
+    pub(crate) fn silence_of_leader(&self) -> Duration {
+        let longest = P::lease(self).map_or(Duration::ZERO, |lease| lease.longest);
+        self.settings.failure_timeout.max(longest)
+    }
+}

@@ -1,0 +1,140 @@
+//! Leadership: how it begins and ends, in this process and in another.
+
+use super::{Core, Phase, Protocol};
+use crate::election::{
+    Action, Body, Epoch, Incumbent, Moment, Notification, Now, ProcessId, Reason, State, Timer,
+};
+
+impl<P: Protocol> Core<P> {
+    /// Leads from now on, in `epoch`, and tells every other process (rules 1 and 2).
+    pub(crate) fn announce(&mut self, now: Now, epoch: Epoch) {
+        let own_round = self.phase == Phase::Electing && self.round == Some(epoch) && epoch == self.epoch;
+        assert!(
+            epoch > self.epoch || own_round,
+            "a leader's epoch is that of its own round, or above all it was in"
+        );
+        self.transfer_failed(now);
+        self.round = Some(epoch);
+        let reason = if self.leader.is_some() { Reason::Superseded } else { self.loss };
+        if self.phase.leading() {
+            // This process is elected again: its old term ends here.
+            self.leader = None;
+        } else if !self.phase.contesting() {
+            self.lose_leader(Reason::Superseded);
+            self.enter(Phase::Deferring);
+        }
+        self.set_epoch(epoch);
+        self.leader = Some(Incumbent { peer: self.me.clone(), elected_at_ms: now.wall_ms });
+        self.peers_changed = true;
+        self.enter(Phase::Leading(epoch));
+        self.round_failed = false;
+        self.remembered.clear();
+        self.members.version = crate::election::MembershipVersion { epoch, version: 1 };
+        self.beats.clear();
+        self.lists.clear();
+        self.note(Notification::Leader { peer: self.me.clone(), epoch, reason, me: true });
+        let others = self.candidates.difference(&self.own_addresses).count();
+        if self.alone() && others > 0 {
+            self.note(Notification::LeadsAlone { others });
+        }
+        for id in self.ids(|m| m.state == State::Alive) {
+            self.send_coordinator(id);
+        }
+        // The members get the list at once, so later changes are in step with what they hold. This leader may
+        // die before its first heartbeat. A member that is not linked yet gets the list with the link.
+        for id in self.ids(|m| m.linked && m.state == State::Alive) {
+            self.send_list(id);
+        }
+        // Silence counts from here: a member has the failure timeout to acknowledge this leader.
+        for member in self.members.iter_mut().filter(|m| m.state == State::Alive) {
+            member.last_heard = member.last_heard.max(Some(now.at));
+        }
+        self.arm(Timer::Heartbeat, self.heartbeat_interval());
+        self.watch_for_better(now);
+    }
+
+    /// "I lead in this epoch."
+    pub(crate) fn send_coordinator(&mut self, to: ProcessId) {
+        if let Some(leader) = &self.leader {
+            let elected_at_ms = leader.elected_at_ms;
+            self.send(to, Body::Coordinator { elected_at_ms });
+        }
+    }
+
+    /// This process has resigned. Once its successor leads, nothing is left to do here.
+    pub(super) fn leave_to_successor(&mut self, epoch: Epoch) {
+        if epoch > self.epoch {
+            self.act(Action::Exit);
+        }
+    }
+
+    /// This process answers a message of a lower epoch with its own epoch. The message changes nothing.
+    pub(crate) fn answer_stale(&mut self, to: ProcessId) {
+        if self.phase.leading() { self.send_coordinator(to) } else { self.send_leader_info(to) }
+    }
+
+    /// Follows a leader, or hears from it again.
+    pub(crate) fn follow(
+        &mut self,
+        now: Now,
+        leader: crate::election::Peer,
+        epoch: Epoch,
+        elected_at_ms: Option<u64>,
+    ) {
+        let same = epoch == self.epoch && self.leads(leader.id) && self.phase == Phase::Following;
+        if !same {
+            let reason = if self.leader.is_some() { Reason::Superseded } else { self.loss };
+            if self.phase.leading() {
+                self.lose_leader(Reason::Superseded);
+            }
+            if self.transferring {
+                self.transferring = false;
+                self.transfers_failed = 0;
+            }
+            self.set_epoch(epoch);
+            // It may have followed another leader meanwhile, or taken in what others told of members.
+            self.members.list_stale = true;
+            self.round_failed = false;
+            self.remembered.clear();
+            let elected_or_heard_ms = elected_at_ms.unwrap_or(now.wall_ms);
+            self.leader = Some(Incumbent { peer: leader.clone(), elected_at_ms: elected_or_heard_ms });
+            self.peers_changed = true;
+            self.enter(Phase::Following);
+            self.note(Notification::Leader { peer: leader.clone(), epoch, reason, me: false });
+            if elected_at_ms.is_none() {
+                // A heartbeat does not say when it was elected; its answer will.
+                self.send(leader.id, Body::LeaderQuery);
+            }
+        } else if let (Some(known), Some(elected_at_ms)) = (&mut self.leader, elected_at_ms) {
+            known.elected_at_ms = elected_at_ms;
+        }
+        self.arm(Timer::Silence, self.silence_of_leader());
+    }
+
+    /// There is no leader any more, for this reason; nothing happens if there was none.
+    pub(crate) fn lose_leader(&mut self, reason: Reason) {
+        self.lose_leader_since(reason, self.last_turn);
+    }
+
+    /// The same, when there has been none for a while already.
+    pub(crate) fn lose_leader_since(&mut self, reason: Reason, since: Moment) {
+        let Some(former) = self.leader.take() else { return };
+        self.peers_changed = true;
+        self.loss = reason;
+        let me = former.peer.id == self.me.id;
+        if me {
+            self.disarm(Timer::Heartbeat);
+            self.disarm(Timer::Preempt);
+            self.disarm(Timer::Lease);
+            P::on_term_end(self);
+        }
+        self.note(Notification::Leaderless { former: former.peer, epoch: self.epoch, reason, me, since });
+    }
+
+    pub(crate) fn set_epoch(&mut self, epoch: Epoch) {
+        assert!(epoch >= self.epoch, "invariant 1: an epoch never goes back");
+        self.dirty |= epoch > self.epoch;
+        self.epoch = epoch;
+        self.seen = self.seen.max(epoch);
+    }
+}

@@ -1,0 +1,121 @@
+//! The table of the other members of the cluster, bounded, and the version of the list it holds.
+
+use crate::election::{Entry, MEMBERS_MAX, Member, MembershipVersion, Moment, Peer, ProcessId, State};
+use core::net::SocketAddr;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// All members but this process, at most [`MEMBERS_MAX`] - 1.
+#[derive(Clone, Hash, Debug, Default)]
+pub(crate) struct Members {
+    members: BTreeMap<ProcessId, Member>,
+    /// Which state of a leader's list this is.
+    pub(crate) version: MembershipVersion,
+    /// Whether the list may differ from that all the same. Since the leader sent the whole list, this process
+    /// has changed it by itself, or kept what it knew from a connection.
+    pub(crate) list_stale: bool,
+}
+
+/// What taking in a peer changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Taken {
+    /// Nothing.
+    Known,
+    /// It was not a member, or is another incarnation of one, or has changed its address or priority.
+    New,
+    /// The cluster is full.
+    Full,
+}
+
+impl Members {
+    /// What a follower acknowledges. It names no version where the list may differ, so that the leader sends
+    /// the whole list.
+    pub(crate) fn held(&self) -> MembershipVersion {
+        if self.list_stale { MembershipVersion::default() } else { self.version }
+    }
+
+    pub(crate) fn get(&self, id: ProcessId) -> Option<&Member> {
+        self.members.get(&id)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: ProcessId) -> Option<&mut Member> {
+        self.members.get_mut(&id)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Member> {
+        self.members.values()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Member> {
+        self.members.values_mut()
+    }
+
+    pub(crate) fn entries(&self) -> Vec<Entry> {
+        self.iter().map(Member::entry).collect()
+    }
+
+    pub(crate) fn remove(&mut self, id: ProcessId) -> Option<Member> {
+        self.members.remove(&id)
+    }
+
+    /// The member, other than `but`, that is known under this address.
+    pub(crate) fn at(&self, address: SocketAddr, but: ProcessId) -> Option<ProcessId> {
+        self.iter().map(|m| &m.peer).find(|p| p.address == address && p.id != but).map(|p| p.id)
+    }
+
+    /// The name of a member, unless another one of that name is connected, alive, heard within that time, and
+    /// known longer.
+    pub(crate) fn name(&self, id: ProcessId, now: Moment, heard_within: Duration) -> Option<&str> {
+        let member = self.get(id)?;
+        let alive = |m: &Member| {
+            let heard = m.last_heard.is_some_and(|at| now.since(at) <= heard_within);
+            m.linked && m.state == State::Alive && heard
+        };
+        let taken = |m: &Member| {
+            m.peer.id != id
+                && m.peer.name == member.peer.name
+                && m.alive_since < member.alive_since
+                && alive(m)
+        };
+        (!self.iter().any(taken)).then_some(member.peer.name.as_str())
+    }
+
+    /// Takes in what is known of a peer. A full table gives up a failed member for a live one, but none that
+    /// is connected.
+    pub(crate) fn take(&mut self, peer: Peer, state: State, now: Moment) -> Taken {
+        if let Some(member) = self.members.get_mut(&peer.id) {
+            let changed = member.peer != peer;
+            if changed && member.peer.incarnation != peer.incarnation {
+                member.linked = false;
+                member.last_heard = None;
+                member.round_trip = None;
+                member.alive_since = now;
+            }
+            if state == State::Alive && member.state == State::Failed {
+                member.alive_since = now;
+            }
+            member.peer = peer;
+            member.state = state;
+            return if changed { Taken::New } else { Taken::Known };
+        }
+        if self.members.len() + 1 >= MEMBERS_MAX {
+            let failed = self.iter().find(|m| m.state == State::Failed && !m.linked).map(|m| m.peer.id);
+            match failed {
+                Some(id) if state == State::Alive => self.members.remove(&id),
+                _ => return Taken::Full,
+            };
+        }
+        let id = peer.id;
+        let member = Member {
+            peer,
+            state,
+            linked: false,
+            last_heard: None,
+            round_trip: None,
+            alive_since: now,
+            unlisted_since: None,
+        };
+        self.members.insert(id, member);
+        Taken::New
+    }
+}

@@ -1,0 +1,346 @@
+//! The members: links, discovery, and the broadcast list (seed note 7).
+
+use super::members::Taken;
+use super::{Core, Phase, Protocol};
+use crate::election::{
+    Body, Entry, Epoch, Incarnation, Member, MembershipVersion, Notification, Now, Peer, ProcessId, Reason,
+    State,
+};
+use core::net::SocketAddr;
+use std::collections::BTreeSet;
+
+impl<P: Protocol> Core<P> {
+    /// A peer is connected. It is a member from now on, of this list at least; a leader broadcasts it.
+    pub(crate) fn on_link_up(&mut self, now: Now, peer: Peer) {
+        let id = peer.id;
+        if id == self.me.id {
+            return;
+        }
+        // An address that a new process took over belongs to the new process.
+        let former_tenant = self.members.at(peer.address, id);
+        // Another incarnation has taken the place of the known one, which is gone. (This frees no promise:
+        // nothing shows which of the two is the former one.)
+        let former_life = self.members.get(id).is_some_and(|m| m.peer.incarnation != peer.incarnation);
+        let namesake = self.members.iter().map(|m| (m.state, &m.peer)).find(|(state, known)| {
+            *state == State::Alive
+                && known.name == peer.name
+                && known.id != id
+                && Some(known.id) != former_tenant
+        });
+        let own_name = (self.me.name == peer.name).then(|| self.me.clone());
+        if let Some(known) = own_name.or(namesake.map(|(_, known)| known.clone())) {
+            self.note(Notification::SameName { known, other: peer.clone() });
+        }
+        let was_alive = self.members.get(id).is_some_and(|m| m.state == State::Alive);
+        let taken = self.members.take(peer.clone(), State::Alive, now.at);
+        if taken == Taken::Full {
+            return self.note(Notification::TooManyMembers(peer));
+        }
+        let new = taken == Taken::New || !was_alive;
+        if let Some(member) = self.members.get_mut(id) {
+            member.linked = true;
+            member.last_heard = Some(now.at);
+        }
+        if new {
+            self.peers_changed = true;
+            self.note(Notification::MemberUp(peer));
+            self.broadcast_entry(id);
+        }
+        if self.phase.leading() {
+            P::on_link_up(self, id);
+            self.send_coordinator(id);
+            // It needs the list as soon as it follows: this leader may die before its next heartbeat.
+            self.send_list(id);
+            self.watch_for_better(now);
+        } else {
+            self.ask_newcomer(id, new);
+            P::on_link_up(self, id);
+        }
+        let leader_gone =
+            former_life && self.leads(id) || former_tenant.is_some_and(|tenant| self.leads(tenant));
+        let waited_for_gone = former_tenant.is_some_and(|tenant| self.phase == Phase::Waiting(tenant));
+        if let Some(tenant) = former_tenant {
+            self.evict(tenant);
+        }
+        if leader_gone {
+            self.lose_leader(Reason::Crash);
+        }
+        if leader_gone || waited_for_gone {
+            P::start_election(self, now);
+        }
+        self.elect_if_ready(now);
+    }
+
+    /// A member's address belongs to another process now. A member that is still connected may be alive all
+    /// the same, where two processes advertise one address by mistake. It counts as failed until this process
+    /// hears of it again.
+    fn evict(&mut self, id: ProcessId) {
+        self.members.list_stale = true;
+        if self.members.get(id).is_some_and(|m| m.linked) {
+            self.fail(id, Reason::Crash);
+        } else {
+            self.forget(id);
+        }
+    }
+
+    /// The last connection with a member closed. That alone proves nothing: heartbeats decide.
+    pub(crate) fn link_down(&mut self, id: ProcessId, incarnation: Incarnation) {
+        if let Some(member) = self.members.get_mut(id).filter(|m| m.peer.incarnation == incarnation) {
+            member.linked = false;
+            let Member { state, peer: Peer { address, .. }, .. } = *member;
+            // Nothing is left of one whose address is another's.
+            let inhabited = self.members.iter().any(|m| m.state == State::Alive && m.peer.address == address);
+            if state == State::Failed && inhabited {
+                self.forget(id);
+            }
+            // While the connection was there, the leader's word on that member did not always count.
+            self.members.list_stale = true;
+        }
+    }
+
+    /// Takes in a member that another process knows. Knowledge from a connection of its own is better.
+    pub(crate) fn learn(&mut self, now: Now, entry: Entry) {
+        let Entry { peer, state } = entry;
+        let known = self.members.get(peer.id).is_some_and(|m| m.linked || m.state == State::Failed);
+        let taken_address = self.members.at(peer.address, peer.id).is_some();
+        if peer.id != self.me.id && !known && !taken_address && !peer.address.ip().is_unspecified() {
+            self.take_entry(now, Entry { peer, state });
+        }
+    }
+
+    fn take_entry(&mut self, now: Now, entry: Entry) {
+        let Entry { peer, state } = entry;
+        let was_alive = self.members.get(peer.id).is_some_and(|m| m.state == State::Alive);
+        match self.members.take(peer.clone(), state, now.at) {
+            Taken::New => self.peers_changed = true,
+            Taken::Known => {}
+            Taken::Full => return,
+        }
+        match state {
+            State::Alive if !was_alive => self.note(Notification::MemberUp(peer)),
+            State::Failed if was_alive => self.note(Notification::MemberFailed { peer, reason: None }),
+            _ => {}
+        }
+    }
+
+    /// The whole list from the leader. Members that it does not name are dropped, but for the leader itself
+    /// and for those that this process is connected with.
+    pub(crate) fn on_membership(
+        &mut self,
+        now: Now,
+        from: ProcessId,
+        epoch: Epoch,
+        version: MembershipVersion,
+        entries: Vec<Entry>,
+    ) {
+        if !self.follows(from, epoch) {
+            return;
+        }
+        let named: BTreeSet<ProcessId> = entries.iter().map(|e| e.peer.id).collect();
+        for id in self.ids(|m| !m.linked && m.peer.id != from && !named.contains(&m.peer.id)) {
+            self.forget(id);
+        }
+        let mut agreed = true;
+        for entry in entries {
+            agreed &= self.learn_from_leader(now, entry);
+        }
+        if agreed {
+            self.members.version = version;
+        }
+        self.members.list_stale = !agreed;
+    }
+
+    /// The leader's word on a member; false where this process holds otherwise and the leader has to say it
+    /// again.
+    fn learn_from_leader(&mut self, now: Now, entry: Entry) -> bool {
+        let Entry { peer, state } = &entry;
+        if peer.id == self.me.id || self.leads(peer.id) {
+            return true;
+        }
+        if self.members.get(peer.id).is_some_and(|m| m.linked) {
+            return self.learn_of_connected(now, &entry);
+        }
+        if let Some(tenant) = self.members.at(peer.address, peer.id).and_then(|id| self.members.get(id)) {
+            match (tenant.linked, tenant.state, state) {
+                // The leader has not heard yet which process listens there now.
+                (true, State::Alive, State::Alive) => return false,
+                // Nothing is left of one whose address is another's.
+                (true, _, State::Failed) | (_, State::Alive, State::Failed) => {
+                    self.forget(peer.id);
+                    return true;
+                }
+                // A connected process stays a member, though it counts as failed. The core drops messages of
+                // others, and no second connection would make it a member again.
+                (true, State::Failed, State::Alive) => {}
+                (false, ..) => self.forget(tenant.peer.id),
+            }
+        }
+        self.take_entry(now, entry);
+        true
+    }
+
+    /// The leader's word on a member that this process is connected with. A process that has just heard from
+    /// the member knows better that the member is alive. A silent connection proves nothing: the host at its
+    /// other end may be gone.
+    fn learn_of_connected(&mut self, now: Now, entry: &Entry) -> bool {
+        let id = entry.peer.id;
+        // This process knows best which incarnation it is connected with. A leader without a connection may
+        // have heard of a former incarnation. Messages of the connected one would then count as that former
+        // one's. This process asks again when the connection is gone.
+        let Some(known) = self.members.get(id).filter(|m| m.peer.incarnation == entry.peer.incarnation)
+        else {
+            return true;
+        };
+        match (known.state, entry.state) {
+            (State::Alive, State::Failed) => {
+                let heard =
+                    known.last_heard.is_some_and(|at| now.at.since(at) <= self.settings.failure_timeout);
+                if !heard {
+                    self.fail(id, Reason::Silence);
+                }
+                !heard
+            }
+            (State::Failed, State::Alive) => {
+                self.revive(now, id);
+                true
+            }
+            _ => true,
+        }
+    }
+
+    /// The leader has a new or changed member. A list that is out of step stays as it is, and the next
+    /// acknowledgement makes the leader send the whole list.
+    pub(crate) fn on_join(
+        &mut self,
+        now: Now,
+        from: ProcessId,
+        epoch: Epoch,
+        version: MembershipVersion,
+        entry: Entry,
+    ) {
+        if self.follows(from, epoch) && self.next_version(version) && self.learn_from_leader(now, entry) {
+            self.members.version = version;
+        }
+    }
+
+    /// A member is gone: it says so itself, or the leader does.
+    pub(crate) fn on_leave(
+        &mut self,
+        now: Now,
+        from: ProcessId,
+        epoch: Epoch,
+        version: Option<MembershipVersion>,
+        id: ProcessId,
+    ) {
+        match version {
+            None if id == from => {
+                let led = self.leads(id);
+                let waited_for = self.phase == Phase::Waiting(id);
+                if led {
+                    self.lose_leader(Reason::Resign);
+                }
+                self.members.list_stale = true;
+                self.forget(id);
+                self.not_asked_any_more(now, id);
+                if led || waited_for {
+                    P::start_election(self, now);
+                }
+            }
+            Some(version) if self.follows(from, epoch) && self.next_version(version) => {
+                if id != from && !self.members.get(id).is_some_and(|m| m.linked) {
+                    self.forget(id);
+                }
+                self.members.version = version;
+            }
+            _ => {}
+        }
+    }
+
+    fn follows(&self, from: ProcessId, epoch: Epoch) -> bool {
+        self.phase == Phase::Following && self.leads(from) && self.epoch == epoch
+    }
+
+    fn next_version(&self, version: MembershipVersion) -> bool {
+        let held = self.members.version;
+        version.epoch == held.epoch && Some(version.version) == held.version.checked_add(1)
+    }
+
+    /// Forgets a member; a leader tells all others.
+    pub(crate) fn forget(&mut self, id: ProcessId) {
+        let Some(member) = self.members.remove(id) else {
+            return;
+        };
+        self.peers_changed = true;
+        self.lists.remove(&id);
+        P::on_member_lost(self, &member.peer, true);
+        self.note(Notification::MemberGone(member.peer));
+        if self.phase.leading() {
+            self.bump_version();
+            let leave = Body::Leave { version: Some(self.members.version), id };
+            self.send_each(self.ids(|m| m.linked), &leave);
+        }
+    }
+
+    /// A leader tells the others of a member that is new or changed.
+    pub(crate) fn broadcast_entry(&mut self, id: ProcessId) {
+        if !self.phase.leading() {
+            return;
+        }
+        let Some(entry) = self.members.get(id).map(Member::entry) else {
+            return;
+        };
+        self.bump_version();
+        let join = Body::Join { version: self.members.version, entry };
+        self.send_each(self.ids(|m| m.linked && m.peer.id != id), &join);
+    }
+
+    fn bump_version(&mut self) {
+        // Versions are only compared for being the same or the next one. After four billion changes in one
+        // term a follower's next acknowledgement gets the whole list.
+        self.members.version.version = self.members.version.version.wrapping_add(1);
+    }
+
+    /// Discovery works and names these addresses, or there is nothing that it could name. A leader forgets
+    /// failed members that discovery has not named for long. An answer that names no address removes no
+    /// member.
+    pub(crate) fn on_candidates(&mut self, now: Now, addresses: BTreeSet<SocketAddr>, complete: bool) {
+        let lost = self.awaits_discovery();
+        self.discovered |= complete;
+        if !addresses.is_empty() {
+            self.unlist(now, &addresses);
+            self.own_addresses.retain(|a| *a == self.me.address || addresses.contains(a));
+            self.candidates = addresses;
+        }
+        if lost && !self.awaits_discovery() {
+            self.begin_margin();
+        }
+    }
+
+    /// Notes which members discovery does not list any more.
+    fn unlist(&mut self, now: Now, addresses: &BTreeSet<SocketAddr>) {
+        let alive = self.members.iter().filter(|m| m.state == State::Alive);
+        let inhabited: BTreeSet<SocketAddr> = alive.map(|m| m.peer.address).collect();
+        for member in self.members.iter_mut() {
+            let address = member.peer.address;
+            // An address that a live member has taken over does not speak for the dead one that had it
+            // before.
+            let own = member.state == State::Alive || !inhabited.contains(&address);
+            if own && addresses.contains(&address) {
+                member.unlisted_since = None;
+            } else {
+                member.unlisted_since.get_or_insert(now.at);
+            }
+        }
+        if self.phase.leading() {
+            let forget_after = self.settings.forget_after;
+            let long_gone = self.ids(|m| {
+                m.state == State::Failed
+                    && !m.linked
+                    && m.unlisted_since.is_some_and(|since| now.at.since(since) >= forget_after)
+            });
+            for id in long_gone {
+                self.forget(id);
+            }
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! What both protocols share: the process, its members, its failure detector, its leader, and what it sends.
+//!
+//! Each turn is one call of [`Core::handle`]. The core asks [`Protocol`] for what `classic` and `majority`
+//! decide each in its own way. The two protocols never import each other.
+//!
+//! Invariants are asserted in release builds: a process that breaks one must end (fail-stop), not go on.
+
+mod failure_detector;
+mod leadership;
+mod members;
+mod membership;
+mod outbox;
+mod phase;
+mod protocol;
+mod startup;
+mod status;
+mod transfer;
+
+use super::clauses::Rules;
+use super::{
+    Action, Body, Epoch, Event, Incumbent, Instance, Message, Moment, Now, Peer, ProcessId, Rank, Reason,
+    Record, Settings, State, Timer,
+};
+use core::net::SocketAddr;
+use members::Members;
+pub(super) use phase::Phase;
+pub(super) use protocol::{Lease, Protocol};
+pub(super) use startup::Asking;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+/// One process of the algorithm under one protocol: events in, actions out.
+#[derive(Clone, Hash, Debug)]
+pub(super) struct Core<P> {
+    /// What only this protocol keeps.
+    pub(super) protocol: P,
+    pub(super) settings: Settings,
+    pub(super) cluster: String,
+    pub(super) me: Peer,
+    pub(super) phase: Phase,
+    pub(super) epoch: Epoch,
+    /// The highest epoch that any message carried: the next round is above it.
+    pub(super) seen: Epoch,
+    /// The epoch of the latest election that this process began (invariant 6).
+    pub(super) round: Option<Epoch>,
+    pub(super) leader: Option<Incumbent>,
+    /// Why there is or was no leader: the reason of the next change.
+    pub(super) loss: Reason,
+    /// Whether a round since the last leader has ended without a leader.
+    pub(super) round_failed: bool,
+    pub(super) members: Members,
+    /// Where discovery says that peers may be.
+    pub(super) candidates: BTreeSet<SocketAddr>,
+    /// Whether discovery has ever had an answer for every name.
+    pub(super) discovered: bool,
+    /// Where peers were in its last incarnation: asked at a start, then forgotten.
+    pub(super) remembered: BTreeSet<SocketAddr>,
+    pub(super) own_addresses: BTreeSet<SocketAddr>,
+    pub(super) seeking: BTreeSet<SocketAddr>,
+    pub(super) armed: BTreeSet<Timer>,
+    pub(super) started: bool,
+    pub(super) last_turn: Moment,
+    /// The same turn on the slow clock.
+    pub(super) last_slow: Moment,
+    /// How often the host had been suspended by then.
+    pub(super) suspends: u32,
+    pub(super) sequence: u32,
+    /// When the latest heartbeats were sent, newest last, for their round trips.
+    pub(super) beats: VecDeque<(u32, Moment)>,
+    /// Which heartbeat was the latest when a leader last sent its list to a member. Bounded by the members.
+    pub(super) lists: BTreeMap<ProcessId, u32>,
+    /// The latest resignation: its sender and its epoch. That epoch is over.
+    pub(super) resigned: Option<(ProcessId, Epoch)>,
+    /// Transfers in a row after which the successor did not lead; each doubles the delay of the next.
+    pub(super) transfers_failed: u32,
+    pub(super) transferring: bool,
+    /// When the next one may be tried after that.
+    pub(super) transfer_not_before: Moment,
+    /// The clauses that it keeps: all of them, but in tests.
+    pub(super) clauses: Rules,
+    /// Whether the record has changed.
+    pub(super) dirty: bool,
+    /// Whether the leader or the members have changed.
+    pub(super) peers_changed: bool,
+    pub(super) actions: Vec<Action>,
+}
+
+/// From which process a message comes, in which epoch, and when.
+#[derive(Clone, Copy)]
+pub(super) struct Heard {
+    pub(super) now: Now,
+    pub(super) from: ProcessId,
+    pub(super) epoch: Epoch,
+}
+
+/// How many heartbeats a leader remembers for measuring round trips.
+const BEATS_MAX: usize = 8;
+
+impl<P: Protocol> Core<P> {
+    /// A process before its start. `record` is what it kept from its last incarnation; a leadership never
+    /// survives its process.
+    pub(crate) fn new(settings: Settings, cluster: String, me: Peer, record: Option<&Record>) -> Core<P> {
+        assert!(settings.answer_timeout < settings.coordinator_timeout, "config checks this relation");
+        assert!(settings.heartbeat * 4 <= settings.failure_timeout, "config checks this relation");
+        let epoch = record.map_or(Epoch::ZERO, |r| r.epoch);
+        Core {
+            protocol: P::new(&settings, record),
+            clauses: Rules::default(),
+            remembered: BTreeSet::new(),
+            own_addresses: BTreeSet::from([me.address]),
+            settings,
+            cluster,
+            phase: Phase::Asking(Asking::default()),
+            epoch,
+            seen: epoch,
+            round: None,
+            leader: None,
+            loss: Reason::Start,
+            round_failed: false,
+            members: Members::default(),
+            candidates: BTreeSet::new(),
+            discovered: false,
+            seeking: BTreeSet::new(),
+            armed: BTreeSet::new(),
+            started: false,
+            last_turn: Moment::default(),
+            last_slow: Moment::default(),
+            suspends: 0,
+            // Different incarnations count with different numbers. So an acknowledgement of a heartbeat of
+            // one never counts for another. Half of all numbers are left to count with, for seventeen years
+            // at four a second.
+            sequence: (me.incarnation.0 >> 33) as u32,
+            me,
+            beats: VecDeque::new(),
+            lists: BTreeMap::new(),
+            transfers_failed: 0,
+            transferring: false,
+            transfer_not_before: Moment::default(),
+            resigned: None,
+            dirty: true,
+            peers_changed: false,
+            actions: Vec::new(),
+        }
+    }
+
+    /// Takes one event at a time that never goes back, and says what to do. A gap of more than the failure
+    /// timeout since the last event means that this process was paused. It then asks its peers before it
+    /// believes anything, itself included, and before it looks at the event. A suspend of the host means the
+    /// same, however short it seems.
+    pub(crate) fn handle(&mut self, now: Now, event: Event) -> Vec<Action> {
+        assert!(now.at >= self.last_turn, "the driver's clock never goes back");
+        assert!(self.started != matches!(event, Event::Start), "Start comes first, and once");
+        let before = self.epoch;
+        self.notice_pause(now);
+        P::begin_turn(self, now);
+        match event {
+            Event::Start => self.on_start(now),
+            Event::LinkUp(peer) => self.on_link_up(now, peer),
+            Event::LinkDown { id, incarnation } => {
+                self.link_down(id, incarnation);
+                P::on_link_lost(self, now, None);
+            }
+            Event::Crashed { id, incarnation } => self.on_crash(now, Instance { id, incarnation }),
+            Event::Refused(address) => self.on_refused_dial(now, address),
+            Event::Received { from, message } => self.on_message(now, from, message),
+            Event::Timer(timer) => {
+                // A timer that was disarmed while its event waited in the driver's queue is no timer.
+                if self.armed.remove(&timer) {
+                    self.on_timer(now, timer);
+                }
+            }
+            Event::Candidates { addresses, complete } => self.on_candidates(now, addresses, complete),
+            Event::ReachedSelf(address) => {
+                self.own_addresses.insert(address);
+            }
+            Event::Advertise(address) => {
+                self.me.address = address;
+                self.own_addresses.insert(address);
+            }
+            Event::Stop => self.on_stop(),
+            Event::Turn => {}
+        }
+        assert!(self.epoch >= before, "invariant 1: an epoch never goes back");
+        self.finish()
+    }
+
+    fn on_message(&mut self, now: Now, from: ProcessId, message: Message) {
+        let Message { epoch, body } = message;
+        if !P::knows(&body) {
+            return;
+        }
+        // One damaged message must not use up the numbers.
+        if !epoch.max(body.highest_epoch()).plausible(self.seen)
+            || matches!(self.phase, Phase::Leaving)
+                && !matches!(body, Body::Coordinator { .. } | Body::VoteRequest { .. })
+        {
+            return;
+        }
+        if !self.heard(now, from) {
+            return;
+        }
+        self.seen = self.seen.max(epoch);
+        let by = Heard { now, from, epoch };
+        match body {
+            Body::Coordinator { .. } if self.phase == Phase::Leaving => self.leave_to_successor(epoch),
+            Body::Coordinator { elected_at_ms } => P::on_coordinator(self, by, Some(elected_at_ms)),
+            Body::Membership { version, entries } => self.on_membership(now, from, epoch, version, entries),
+            Body::Join { version, entry } => self.on_join(now, from, epoch, version, entry),
+            Body::Leave { version, id } => self.on_leave(now, from, epoch, version, id),
+            Body::Resign { successor, leaving } => self.on_resign(now, from, epoch, successor, leaving),
+            Body::LeaderQuery => self.on_leader_query(now, from, epoch),
+            Body::LeaderInfo { leader, entries } => self.on_leader_info(now, from, epoch, leader, entries),
+            body => P::on_message(self, by, body),
+        }
+    }
+
+    fn on_timer(&mut self, now: Now, timer: Timer) {
+        match timer {
+            Timer::Margin => self.margin_over(now),
+            Timer::Start => self.start_over(now),
+            Timer::Silence => self.leader_silent(now),
+            Timer::Heartbeat => self.beat(now),
+            Timer::Preempt => self.preempt(now),
+            Timer::Leave => self.act(Action::Exit),
+            timer => P::on_timer(self, now, timer),
+        }
+    }
+
+    /// Whether it knows no other live process: discovery should then look more often.
+    pub(crate) fn alone(&self) -> bool {
+        !self.members.iter().any(|m| m.state == State::Alive)
+    }
+
+    /// The latest heartbeat's round trip to a member; none where this process does not lead.
+    pub(crate) fn round_trip(&self, id: ProcessId) -> Option<Duration> {
+        self.members.get(id).and_then(|member| member.round_trip)
+    }
+
+    /// Ends a turn: checks the invariants, and puts what must be durable before everything that depends on
+    /// it.
+    fn finish(&mut self) -> Vec<Action> {
+        if let Phase::Leading(elected) = self.phase {
+            assert!(self.epoch == elected, "invariant 5: a leader's epoch is the one it was elected with");
+            assert!(self.leads(self.me.id), "a leader holds itself to be the leader");
+            assert!(self.me.rank().eligible(), "priority 0 never leads");
+        } else {
+            assert!(!self.leads(self.me.id), "only a leader holds itself to be the leader");
+        }
+        assert!(self.phase != Phase::Following || self.leader.is_some(), "a follower has a leader");
+        P::check_invariants(self);
+        let seek = self.wanted();
+        if !seek.iter().eq(&self.seeking) {
+            self.seeking = seek.into_iter().collect();
+            self.act(Action::Seek(self.seeking.clone()));
+        }
+        if std::mem::take(&mut self.peers_changed) {
+            self.act(Action::Remember(self.known_peers()));
+        }
+        if std::mem::take(&mut self.dirty) {
+            self.actions.insert(0, Action::Persist(self.record()));
+        }
+        std::mem::take(&mut self.actions)
+    }
+
+    /// Where it wants links: a star round the leader, plus what an election needs. In order, each once: it is
+    /// compared in every turn and changes in few.
+    fn wanted(&self) -> Vec<SocketAddr> {
+        let address = |id: ProcessId| self.members.get(id).map(|m| m.peer.address);
+        let mut wanted: Vec<SocketAddr> = match &self.phase {
+            Phase::Leaving => Vec::new(),
+            Phase::Following => self.leader.iter().map(|l| l.peer.address).collect(),
+            Phase::Waiting(id) if !self.round_failed => address(*id).into_iter().collect(),
+            Phase::Electing | Phase::Deferring if !self.round_failed => Vec::new(),
+            // A leader seeks all (members that failed, leaders beyond a partition that healed). A process
+            // that has found no leader the short way does so too.
+            _ => self.members.iter().map(|m| m.peer.address).chain(self.candidates.iter().copied()).collect(),
+        };
+        if matches!(self.phase, Phase::Asking(_)) {
+            wanted.extend(&self.remembered);
+        }
+        wanted.retain(|a| !self.own_addresses.contains(a) && !a.ip().is_unspecified());
+        wanted.sort_unstable();
+        wanted.dedup();
+        wanted
+    }
+
+    pub(crate) fn rank(&self) -> Rank {
+        self.me.rank()
+    }
+
+    pub(crate) fn leads(&self, id: ProcessId) -> bool {
+        self.leader.as_ref().is_some_and(|l| l.peer.id == id)
+    }
+}

@@ -1,0 +1,53 @@
+//! What a turn does: messages, timers, notifications, in the order in which the driver carries them out.
+
+use super::{Core, Protocol};
+use crate::election::{Action, Body, Member, Message, Notification, ProcessId, Timer};
+use std::time::Duration;
+
+impl<P: Protocol> Core<P> {
+    pub(crate) fn act(&mut self, action: Action) {
+        self.actions.push(action);
+    }
+
+    pub(crate) fn note(&mut self, note: Notification) {
+        self.act(Action::Notification(note));
+    }
+
+    pub(crate) fn send(&mut self, to: ProcessId, body: Body) {
+        if let Some(member) = self.members.get(to) {
+            let message = Message { epoch: self.epoch, body };
+            self.actions.push(Action::Send { to, address: member.peer.address, message });
+        }
+    }
+
+    pub(crate) fn send_each(&mut self, to: impl IntoIterator<Item = ProcessId>, body: &Body) {
+        for id in to {
+            self.send(id, body.clone());
+        }
+    }
+
+    /// The members that `wanted` picks, in the order of their ids.
+    pub(crate) fn ids(&self, wanted: impl Fn(&Member) -> bool) -> Vec<ProcessId> {
+        self.members.iter().filter(|m| wanted(m)).map(|m| m.peer.id).collect()
+    }
+
+    pub(crate) fn arm(&mut self, timer: Timer, after: Duration) {
+        self.armed.insert(timer);
+        self.act(Action::Arm { timer, after });
+    }
+
+    pub(crate) fn disarm(&mut self, timer: Timer) {
+        if self.armed.remove(&timer) {
+            self.act(Action::Disarm(timer));
+        }
+    }
+
+    /// Ends the timers of a phase, since each phase arms its own.
+    pub(crate) fn disarm_all(&mut self) {
+        for timer in Timer::ALL {
+            if !timer.outlives_phases() {
+                self.disarm(timer);
+            }
+        }
+    }
+}

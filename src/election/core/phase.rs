@@ -1,0 +1,75 @@
+//! What a process is in the middle of, and how that changes.
+
+use super::{Asking, Core, Protocol};
+use crate::election::{Epoch, Notification, Now, Outcome, ProcessId, Timer};
+
+/// What this process is in the middle of.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(in crate::election) enum Phase {
+    /// It asks its peers for the leader ("returning processes ask first").
+    Asking(Asking),
+    /// It waits for this process to announce itself: the highest live one, or a successor.
+    Waiting(ProcessId),
+    /// It has sent Elections in its epoch, and no process has answered yet.
+    Electing,
+    /// A process answered, or none may lead: it waits for a Coordinator.
+    Deferring,
+    /// It leads in the epoch it was elected with.
+    Leading(Epoch),
+    /// It follows the leader.
+    Following,
+    /// It has resigned, or said that it leaves.
+    Leaving,
+}
+
+impl Phase {
+    pub(in crate::election) fn contesting(&self) -> bool {
+        matches!(self, Phase::Waiting(_) | Phase::Electing | Phase::Deferring)
+    }
+
+    pub(in crate::election) fn leading(&self) -> bool {
+        matches!(self, Phase::Leading(_))
+    }
+}
+
+impl<P: Protocol> Core<P> {
+    /// Changes what it is in the middle of. No timer of a phase survives that: each phase arms its own.
+    pub(crate) fn enter(&mut self, phase: Phase) {
+        if phase != Phase::Electing {
+            P::abandon_election(self);
+        }
+        self.disarm_all();
+        if !self.phase.contesting() && phase.contesting() {
+            self.note(Notification::Contesting { reason: self.loss });
+        }
+        if self.phase.contesting() && !phase.contesting() {
+            let outcome = match phase {
+                Phase::Leading(_) => Outcome::Won,
+                Phase::Following => Outcome::Lost,
+                _ => Outcome::Unfinished,
+            };
+            self.note(Notification::Contested { outcome });
+        }
+        self.phase = phase;
+    }
+
+    /// Waits for a process to announce itself.
+    pub(crate) fn wait_for(&mut self, id: ProcessId) {
+        self.enter(Phase::Waiting(id));
+        self.arm(Timer::Announcement, self.settings.answer_timeout);
+    }
+
+    /// Waits for a Coordinator.
+    pub(crate) fn defer(&mut self) {
+        self.enter(Phase::Deferring);
+        self.arm(Timer::Coordinator, self.settings.coordinator_timeout);
+    }
+
+    /// The round has ended without a leader: this process begins another.
+    pub(crate) fn elect_again(&mut self, now: Now) {
+        self.round_failed = true;
+        self.note(Notification::Contested { outcome: Outcome::Unfinished });
+        self.note(Notification::Contesting { reason: self.loss });
+        P::start_election(self, now);
+    }
+}

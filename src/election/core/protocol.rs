@@ -1,0 +1,100 @@
+//! All that `classic` and `majority` decide each in its own way.
+
+use super::{Core, Heard};
+use crate::election::{
+    Body, Incumbent, Instance, Member, Moment, Now, Peer, ProcessId, Rank, Record, Settings, Timer,
+    VoteRecord, Voting,
+};
+use std::time::Duration;
+
+/// The leases of a configuration, as a leader and its followers time them.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::election) struct Lease {
+    /// What the leader's next round asks for.
+    pub(in crate::election) asked: Duration,
+    /// The longest that any round may ask for.
+    pub(in crate::election) longest: Duration,
+}
+
+/// The hooks of the core. Each is called in the middle of a turn and acts through the core that it is given.
+/// A protocol leaves out those that it has no use for.
+pub(in crate::election) trait Protocol: Sized {
+    /// Whether a process that knows no other process may lead.
+    const LEADS_ALONE: bool;
+    /// Whether a better process takes over by force under `--preempt always`. Otherwise the leader then
+    /// transfers leadership at once.
+    const TAKES_OVER_BY_FORCE: bool;
+
+    /// Its own state at a start. `record` is what an earlier incarnation stored.
+    fn new(settings: &Settings, record: Option<&Record>) -> Self;
+    /// Whether it has this message. The core drops all others.
+    fn knows(body: &Body) -> bool;
+
+    /// The process starts.
+    fn on_start(_core: &mut Core<Self>, _now: Now) {}
+    /// A turn begins; its event comes after this.
+    fn begin_turn(_core: &mut Core<Self>, _now: Now) {}
+    /// A turn ends: asserts what holds between turns.
+    fn check_invariants(_core: &Core<Self>) {}
+    /// A message that the core does not handle.
+    fn on_message(core: &mut Core<Self>, by: Heard, body: Body);
+    /// A timer that the core does not handle.
+    fn on_timer(core: &mut Core<Self>, now: Now, timer: Timer);
+
+    /// There is no leader: the process takes part in an election.
+    fn start_election(core: &mut Core<Self>, now: Now);
+    /// The process stops asking for the leadership.
+    fn abandon_election(_core: &mut Core<Self>) {}
+    /// The sender announces that it leads. A heartbeat says so too, without the time of the election.
+    fn on_coordinator(core: &mut Core<Self>, by: Heard, elected_at_ms: Option<u64>);
+    /// A peer names the leader while this process has none.
+    fn on_leader_named(_core: &mut Core<Self>) {}
+    /// This leader hears of a higher epoch, and perhaps of the leader in it.
+    fn on_higher_epoch(core: &mut Core<Self>, now: Now, leader: Option<Incumbent>);
+    /// Whether this process takes over from a leader of this rank by force.
+    fn bullies(_core: &Core<Self>, _leader: Rank) -> bool {
+        false
+    }
+
+    /// A member is connected.
+    fn on_link_up(_core: &mut Core<Self>, _id: ProcessId) {}
+    /// A connection is gone. With crash evidence, the incarnation at its other end is named.
+    fn on_link_lost(_core: &mut Core<Self>, _now: Now, _crashed: Option<Instance>) {}
+    /// A member counts as failed, or (`gone`) is no member any more.
+    fn on_member_lost(_core: &mut Core<Self>, _member: &Peer, _gone: bool) {}
+    /// This leader tells a peer what the peer needs before it can follow.
+    fn send_config(_core: &mut Core<Self>, _to: ProcessId) {}
+
+    /// This leader sends its round of heartbeats.
+    fn send_heartbeats(core: &mut Core<Self>, now: Now);
+    /// The leases of the configuration, if there is one.
+    fn lease(_core: &Core<Self>) -> Option<Lease> {
+        None
+    }
+    /// This process leads no longer.
+    fn on_term_end(_core: &mut Core<Self>) {}
+
+    /// Whether a member may lead after this process.
+    fn may_succeed(_core: &Core<Self>, _member: &Member) -> bool {
+        true
+    }
+    /// This leader wants that member to lead.
+    fn transfer(core: &mut Core<Self>, now: Now, to: ProcessId);
+    /// A leader has resigned.
+    fn on_resign(_core: &mut Core<Self>, _by: Heard) {}
+    /// The leader that has resigned names this process as its successor.
+    fn succeed(core: &mut Core<Self>, now: Now);
+
+    /// Until when what this process says of the leader holds; none: as long as it takes turns.
+    fn valid_until(_core: &Core<Self>) -> Option<Moment> {
+        None
+    }
+    /// What it shows of its vote.
+    fn voting(_core: &Core<Self>) -> Option<Voting> {
+        None
+    }
+    /// What it keeps of its vote over a restart.
+    fn vote_record(_core: &Core<Self>) -> Option<VoteRecord> {
+        None
+    }
+}

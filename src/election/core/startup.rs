@@ -1,0 +1,249 @@
+//! Asking first: a process that starts, or that was paused, learns the incumbent and the epoch from its peers
+//! before it starts an election.
+
+use super::{Core, Heard, Phase, Protocol};
+use crate::election::{
+    Body, Entry, Epoch, Incumbent, Moment, Notification, Now, ProcessId, Reason, State, Timer,
+};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// How far the asking has come.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(in crate::election) struct Asking {
+    /// How many members to wait for, this process included; 0 after a pause.
+    expect: usize,
+    /// The peers that have been asked and have not replied.
+    unanswered: BTreeSet<ProcessId>,
+    /// The leader that a peer follows. This process asks it in turn, and starts no election before that has
+    /// failed.
+    named: Option<ProcessId>,
+    /// Whether the start timeout has passed.
+    overdue: bool,
+    /// Whether it asks because it was paused.
+    pub(in crate::election) after_pause: bool,
+    /// Whether it has never taken part, a pause at its start included.
+    starting: bool,
+}
+
+impl<P: Protocol> Core<P> {
+    pub(crate) fn on_start(&mut self, now: Now) {
+        self.started = true;
+        self.note(Notification::Asking { paused: None, expect: self.settings.expect });
+        self.ask_all(Asking { expect: self.settings.expect, starting: true, ..Asking::default() });
+        P::on_start(self, now);
+    }
+
+    /// Begins a turn: looks whether this process was paused before it. A process does not know how long a
+    /// suspend has lasted.
+    pub(crate) fn notice_pause(&mut self, now: Now) {
+        let gap = now.at.since(std::mem::replace(&mut self.last_turn, now.at));
+        self.last_slow = now.slow;
+        let suspended = std::mem::replace(&mut self.suspends, now.suspends) != now.suspends;
+        if self.started && (suspended || gap > self.settings.failure_timeout) {
+            self.woke(gap);
+        }
+    }
+
+    /// This process has not turned for longer than the failure timeout, or its host was suspended. Others may
+    /// have elected a leader since, and its own leader may be dead or not. The process believes nothing and
+    /// asks, as at a start.
+    fn woke(&mut self, gap: Duration) {
+        if matches!(self.phase, Phase::Leaving) {
+            return;
+        }
+        let starting = matches!(&self.phase, Phase::Asking(asking) if asking.starting);
+        let before = Moment(self.last_turn.0.saturating_sub(gap));
+        self.lose_leader_since(Reason::Pause, before);
+        self.note(Notification::Asking { paused: Some(gap), expect: 0 });
+        self.ask_all(Asking { after_pause: true, starting, ..Asking::default() });
+    }
+
+    /// Begins to ask, for `expect` members at most as long as the start timeout.
+    pub(crate) fn ask_all(&mut self, asking: Asking) {
+        self.enter(Phase::Asking(asking));
+        self.begin_margin();
+        self.arm(Timer::Start, self.settings.start_timeout);
+        for id in self.ids(|m| m.linked) {
+            self.query_leader(id);
+        }
+    }
+
+    /// Asks one peer for the leader.
+    pub(crate) fn query_leader(&mut self, id: ProcessId) {
+        if let Phase::Asking(asking) = &mut self.phase {
+            asking.unanswered.insert(id);
+        }
+        self.send(id, Body::LeaderQuery);
+    }
+
+    /// A new peer is there, while this process may be asking.
+    pub(crate) fn ask_newcomer(&mut self, id: ProcessId, new: bool) {
+        if self.leader.is_some() || matches!(self.phase, Phase::Leaving) {
+            return;
+        }
+        self.query_leader(id);
+        if new {
+            self.begin_margin();
+        }
+    }
+
+    /// A peer's question. A leader that hears from a leaderless process of a higher epoch announces itself
+    /// anew above that epoch. Otherwise its messages would be stale for that process for ever.
+    pub(crate) fn on_leader_query(&mut self, now: Now, from: ProcessId, epoch: Epoch) {
+        if self.phase.leading() && epoch > self.epoch {
+            P::on_higher_epoch(self, now, None);
+        }
+        if self.leads(from) && epoch >= self.epoch {
+            // A leader does not ask, so the sender was paused, and has stopped leading. A question from
+            // before its election proves nothing: over another connection, it was slower than the
+            // Coordinator.
+            self.lose_leader(Reason::Pause);
+            P::start_election(self, now);
+        }
+        if self.phase.leading() {
+            // The peer may have missed that: it follows no process that is no voter of its own configuration.
+            P::send_config(self, from);
+        }
+        self.send_leader_info(from);
+    }
+
+    /// Tells a peer the leader, as far as this process knows it.
+    pub(crate) fn send_leader_info(&mut self, to: ProcessId) {
+        let leader = self.incumbent();
+        let entries = self.members.entries();
+        self.send(to, Body::LeaderInfo { leader, entries });
+    }
+
+    /// A peer names the leader, of its own accord or asked.
+    pub(crate) fn on_leader_info(
+        &mut self,
+        now: Now,
+        from: ProcessId,
+        epoch: Epoch,
+        leader: Option<Incumbent>,
+        entries: Vec<Entry>,
+    ) {
+        if let Some(leader) = leader.as_ref().filter(|l| l.peer.id == from) {
+            return P::on_coordinator(self, Heard { now, from, epoch }, Some(leader.elected_at_ms));
+        }
+        match self.phase {
+            Phase::Following | Phase::Leaving => return,
+            Phase::Leading(own) => {
+                if epoch > own {
+                    P::on_higher_epoch(self, now, leader);
+                }
+                return;
+            }
+            _ => {}
+        }
+        for entry in entries {
+            self.learn(now, entry);
+        }
+        let named = leader.map(|l| l.peer).filter(|p| p.id != self.me.id);
+        if named.is_some() {
+            P::on_leader_named(self);
+        }
+        if let Some(peer) = &named {
+            self.learn(now, Entry { peer: peer.clone(), state: State::Alive });
+        }
+        if let Phase::Asking(asking) = &mut self.phase {
+            asking.unanswered.remove(&from);
+            if let Some(peer) = &named {
+                asking.named = Some(peer.id);
+            }
+        }
+        if let Some(peer) = named {
+            if P::bullies(self, peer.rank()) && matches!(self.phase, Phase::Asking(_)) {
+                return P::start_election(self, now);
+            }
+            let asked = matches!(&self.phase, Phase::Asking(asking) if asking.unanswered.contains(&peer.id));
+            if !asked {
+                self.query_leader(peer.id);
+            }
+        }
+        self.elect_if_ready(now);
+    }
+
+    /// A peer that is gone does not reply.
+    pub(crate) fn not_asked_any_more(&mut self, now: Now, id: ProcessId) {
+        if let Phase::Asking(asking) = &mut self.phase {
+            asking.unanswered.remove(&id);
+            if asking.named == Some(id) {
+                asking.named = None;
+            }
+            self.elect_if_ready(now);
+        }
+    }
+
+    /// Starts an election as soon as all expected members are there and none knows a leader. Without a number
+    /// to expect, the margin decides.
+    pub(crate) fn elect_if_ready(&mut self, now: Now) {
+        let Phase::Asking(asking) = &self.phase else {
+            return;
+        };
+        if asking.expect > 1
+            && self.complete(asking)
+            && asking.unanswered.is_empty()
+            && asking.named.is_none()
+        {
+            P::start_election(self, now);
+        }
+    }
+
+    fn complete(&self, asking: &Asking) -> bool {
+        asking.overdue || self.ids(|m| m.linked).len() + 1 >= asking.expect
+    }
+
+    /// Whether no name server has said where peers may be, and no peer has come. The server may be down, or
+    /// may not know a new pod yet. Until DNS has answered, a process does not assume that it is alone. (A
+    /// process that never leads alone need not care.)
+    pub(crate) fn awaits_discovery(&self) -> bool {
+        P::LEADS_ALONE
+            && !self.discovered
+            && self.candidates.is_subset(&self.own_addresses)
+            && self.ids(|m| m.linked).is_empty()
+    }
+
+    /// The set of peers has changed, or can be stable only from now on. While this process asks, the margin
+    /// begins anew.
+    pub(crate) fn begin_margin(&mut self) {
+        if matches!(self.phase, Phase::Asking(_)) {
+            self.arm(Timer::Margin, self.settings.stable_margin);
+        }
+    }
+
+    /// The set of peers has been stable for the margin.
+    pub(crate) fn margin_over(&mut self, now: Now) {
+        let lost = self.awaits_discovery();
+        let Phase::Asking(asking) = &mut self.phase else {
+            return;
+        };
+        if lost && asking.starting {
+            // Peers may connect by themselves, until the start timeout.
+            return self.begin_margin();
+        }
+        if asking.named.is_some() && !asking.overdue {
+            // A live peer follows a process that has not replied to us. An election because of our own link
+            // would unseat that leader for all others: ask again, until the start timeout.
+            asking.named = None;
+            asking.unanswered.clear();
+            for id in self.ids(|m| m.linked) {
+                self.query_leader(id);
+            }
+            return self.begin_margin();
+        }
+        let asking = asking.clone();
+        if self.complete(&asking) {
+            P::start_election(self, now);
+        }
+    }
+
+    /// This process has waited for others long enough.
+    pub(crate) fn start_over(&mut self, now: Now) {
+        if let Phase::Asking(asking) = &mut self.phase {
+            asking.overdue = true;
+            P::start_election(self, now);
+        }
+    }
+}

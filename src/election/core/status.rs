@@ -1,0 +1,76 @@
+//! What may be told of a process, and what it keeps over a restart.
+
+use super::{Core, Phase, Protocol};
+use crate::election::{Incumbent, KnownPeers, MemberView, Record, Role, State, View};
+
+impl<P: Protocol> Core<P> {
+    /// What may be told of it.
+    pub(crate) fn view(&self) -> View {
+        let own =
+            MemberView { peer: self.me.clone(), state: State::Alive, last_heard: None, round_trip: None };
+        let others = self.members.iter().map(|m| MemberView {
+            peer: m.peer.clone(),
+            state: m.state,
+            // Messages are to be expected only along the star; elsewhere an age would look like a failure.
+            last_heard: m.last_heard.filter(|_| self.phase.leading() || self.leads(m.peer.id)),
+            round_trip: m.round_trip.filter(|_| self.phase.leading()),
+        });
+        let mut members: Vec<MemberView> = std::iter::once(own).chain(others).collect();
+        members.sort_by_key(|m| std::cmp::Reverse(m.peer.rank()));
+        View {
+            cluster: self.cluster.clone(),
+            me: self.me.clone(),
+            role: match self.phase {
+                Phase::Asking(_) => Role::Asking,
+                Phase::Waiting(_) | Phase::Electing | Phase::Deferring => Role::Contesting,
+                Phase::Leading(_) => Role::Leading,
+                Phase::Following => Role::Following,
+                Phase::Leaving => Role::Leaving,
+            },
+            epoch: self.epoch,
+            leader: self.incumbent(),
+            members,
+            valid_until: P::valid_until(self),
+            voting: P::voting(self),
+            answer_ttl: self.settings.failure_timeout,
+        }
+    }
+
+    /// The leader, as this process tells it to others. Of itself it tells what it knows now, since it may
+    /// have found out its address after its election.
+    pub(crate) fn incumbent(&self) -> Option<Incumbent> {
+        let mut leader = self.leader.clone()?;
+        if leader.peer.id == self.me.id {
+            leader.peer = self.me.clone();
+        }
+        Some(leader)
+    }
+
+    /// What is to be durable now.
+    pub(crate) fn record(&self) -> Record {
+        Record {
+            cluster: self.cluster.clone(),
+            id: self.me.id,
+            epoch: self.epoch,
+            vote: P::vote_record(self),
+        }
+    }
+
+    /// Makes the machine seek these peers while it asks for the leader at its start, besides those that
+    /// discovery names. To be called before [`Event::Start`](crate::election::Event::Start).
+    pub(crate) fn ask_first(&mut self, known: &KnownPeers) {
+        assert!(!self.started, "known peers are for the start");
+        let leader = known.leader.iter().map(|leader| leader.address);
+        let members = known.members.iter().map(|member| member.peer.address);
+        self.remembered.extend(leader.chain(members));
+    }
+
+    /// The leader and the members as they are now.
+    pub(crate) fn known_peers(&self) -> KnownPeers {
+        KnownPeers {
+            cluster: self.cluster.clone(),
+            leader: self.leader.as_ref().map(|leader| leader.peer.clone()),
+            members: self.members.entries(),
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The leader's resignation, and leadership transfer to a better member.
+
+use super::{Core, Heard, Phase, Protocol};
+use crate::election::{Action, Body, Epoch, Member, Notification, Now, Preempt, ProcessId, Reason, Timer};
+use std::time::Duration;
+
+/// A failed transfer doubles the delay of the next at most this often.
+const TRANSFER_DOUBLINGS_MAX: u32 = 6;
+
+impl<P: Protocol> Core<P> {
+    /// The leader resigns. The successor that it names announces itself at once, and no process outranks it.
+    /// The others wait for it.
+    pub(crate) fn on_resign(
+        &mut self,
+        now: Now,
+        from: ProcessId,
+        epoch: Epoch,
+        successor: Option<ProcessId>,
+        leaving: bool,
+    ) {
+        let current = epoch > self.epoch || epoch == self.epoch && self.leads(from);
+        if current && !self.phase.leading() {
+            let reason = if leaving { Reason::Resign } else { Reason::Transfer };
+            self.lose_leader(reason);
+            self.loss = reason;
+            self.set_epoch(epoch);
+            self.resigned = Some((from, epoch));
+        }
+        // Voters may grant freed promises anew at once, and then the epoch of this resignation is over.
+        P::on_resign(self, Heard { now, from, epoch });
+        if current && !self.phase.leading() && self.epoch == epoch {
+            match successor {
+                // The process that leaves hears the announcement too: it waits for just that.
+                Some(id) if id == self.me.id && self.rank().eligible() => P::succeed(self, now),
+                Some(id) if self.members.get(id).is_some_and(Member::can_lead) => self.wait_for(id),
+                _ => {
+                    self.forget_leaver(from, leaving);
+                    P::start_election(self, now);
+                }
+            }
+        }
+        self.forget_leaver(from, leaving);
+    }
+
+    fn forget_leaver(&mut self, id: ProcessId, leaving: bool) {
+        if leaving {
+            self.members.list_stale = true;
+            self.forget(id);
+        }
+    }
+
+    /// The operator stops this process. A leader stops leading, durably, before its resignation leaves;
+    /// others say that they leave.
+    pub(crate) fn on_stop(&mut self) {
+        if self.phase == Phase::Leaving {
+            return;
+        }
+        if !self.phase.leading() {
+            let leave = Body::Leave { version: None, id: self.me.id };
+            self.enter(Phase::Leaving);
+            self.send_each(self.ids(|m| m.linked), &leave);
+            return self.act(Action::Exit);
+        }
+        let successor = self.successor();
+        self.enter(Phase::Leaving);
+        self.resign(successor, true);
+        match successor {
+            Some(_) => self.arm(Timer::Leave, self.settings.answer_timeout),
+            None => self.act(Action::Exit),
+        }
+    }
+
+    pub(crate) fn resign(&mut self, successor: Option<ProcessId>, leaving: bool) {
+        let peer = successor.and_then(|id| self.members.get(id)).map(|m| m.peer.clone());
+        let reason = if leaving { Reason::Resign } else { Reason::Transfer };
+        self.note(Notification::Resigning { successor: peer, reason });
+        self.lose_leader(reason);
+        // The successor hears it first, since the successor acts.
+        let others = self.ids(|m| m.linked && Some(m.peer.id) != successor);
+        self.send_each(successor.into_iter().chain(others), &Body::Resign { successor, leaving });
+    }
+
+    /// The process that should lead next: the best-ranked live member. A member of another revision than this
+    /// process comes first, since it has already been restarted in the rollout under way.
+    fn successor(&self) -> Option<ProcessId> {
+        let by_rank_alone = self.settings.preempt == Preempt::Always;
+        let restarted = |m: &Member| {
+            !by_rank_alone
+                && !self.me.revision.is_empty()
+                && !m.peer.revision.is_empty()
+                && m.peer.revision != self.me.revision
+        };
+        let eligible = self.members.iter().filter(|m| m.linked && m.can_lead() && P::may_succeed(self, m));
+        eligible.max_by_key(|m| (restarted(m), m.peer.rank())).map(|m| m.peer.id)
+    }
+
+    /// Arms the transfer to a member of higher priority, if the operator wants it and there is one.
+    pub(crate) fn watch_for_better(&mut self, now: Now) {
+        let Some(delay) = self.transfer_delay() else {
+            return;
+        };
+        if !self.phase.leading() {
+            return;
+        }
+        let Some(since) = self.better().map(|m| m.alive_since) else {
+            return self.disarm(Timer::Preempt);
+        };
+        let due = since.plus(delay).max(self.transfer_not_before);
+        self.arm(Timer::Preempt, due.since(now.at));
+    }
+
+    /// How long this leader leaves a better member waiting; none: no transfer follows.
+    fn transfer_delay(&self) -> Option<Duration> {
+        match self.settings.preempt {
+            Preempt::After(delay) => Some(delay),
+            Preempt::Always => (!P::TAKES_OVER_BY_FORCE).then_some(Duration::ZERO),
+            Preempt::Never => None,
+        }
+    }
+
+    /// The best member of higher priority. A greater id alone preempts only under `always`.
+    fn better(&self) -> Option<&Member> {
+        let always = self.settings.preempt == Preempt::Always;
+        let outranks = |m: &Member| {
+            if always { m.rank().outranks(self.rank()) } else { m.peer.priority > self.me.priority }
+        };
+        let better = self
+            .members
+            .iter()
+            .filter(|m| m.linked && m.can_lead() && outranks(m) && P::may_succeed(self, m));
+        better.max_by_key(|m| m.peer.rank())
+    }
+
+    /// The preemption delay is over: the leader transfers leadership in one step.
+    pub(crate) fn preempt(&mut self, now: Now) {
+        if !self.phase.leading() {
+            return;
+        }
+        let Some(id) = self.better().map(|m| m.peer.id) else {
+            return;
+        };
+        P::transfer(self, now, id);
+    }
+
+    /// Resigns in favour of a successor.
+    pub(crate) fn resign_to(&mut self, to: ProcessId) {
+        self.transferring = true;
+        self.resign(Some(to), false);
+        self.wait_for(to);
+    }
+
+    /// The successor of a transfer did not lead: the next attempt comes later.
+    pub(crate) fn transfer_failed(&mut self, now: Now) {
+        let Some(delay) = self.transfer_delay() else {
+            return;
+        };
+        let delay = if delay.is_zero() { self.settings.coordinator_timeout } else { delay };
+        if std::mem::take(&mut self.transferring) {
+            self.transfers_failed = (self.transfers_failed + 1).min(TRANSFER_DOUBLINGS_MAX);
+            self.transfer_not_before = now.at.plus(delay.saturating_mul(1 << self.transfers_failed));
+        }
+    }
+}

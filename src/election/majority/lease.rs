@@ -1,0 +1,115 @@
+//! The leader's lease: clauses 1 and 16. A round of heartbeats that a majority acknowledges extends it,
+//! counted from its sending.
+
+use super::Majority;
+use crate::election::Moment;
+use crate::election::clauses::Clauses;
+use crate::election::core::Core;
+use crate::election::core::Heard;
+use crate::election::types::voters::{duration, milliseconds};
+use crate::election::{Body, ConfigVersion, CrashEvidence, Now, Reason, Timer};
+use std::time::Duration;
+
+impl Core<Majority> {
+    /// From now on this process's requests and rounds ask for this lease, or the configuration's where that
+    /// is shorter.
+    pub fn ask_for_lease(&mut self, lease: Duration) {
+        self.protocol.asks_ms = milliseconds(lease);
+    }
+
+    /// The lease that its next request or round asks for, in milliseconds.
+    pub(super) fn lease_asked_ms(&self) -> u32 {
+        self.protocol.config().map_or(0, |config| config.lease_ms).min(self.protocol.asks_ms)
+    }
+
+    /// What a leader counts on of a lease (clause 1).
+    pub(super) fn counted(&self, lease_ms: u32) -> Duration {
+        self.clauses.lease_counts(duration(lease_ms))
+    }
+
+    /// A leader's heartbeat asks for another lease. Its own promise is the first.
+    pub(super) fn begin_round(&mut self, now: Now) -> Option<Body> {
+        let (sequence, lease_ms) = (self.sequence, self.lease_asked_ms());
+        let config = self.protocol.config()?;
+        let (longest, config) = (self.counted(config.lease_ms), config.version);
+        let clauses = self.clauses;
+        let over = |sent: Moment| clauses.round_is_over(now.at, sent.plus(longest));
+        self.protocol.term.as_mut()?.begin_round(sequence, now.at, lease_ms, over);
+        self.promise(now, self.myself(), duration(lease_ms));
+        Some(Body::Renew { sequence, lease_ms, config })
+    }
+
+    /// After a round was sent, this process has acknowledged it already: alone it is a majority.
+    pub(super) fn round_sent(&mut self, now: Now) {
+        let name = self.me.name.clone();
+        self.extend(now, self.sequence, &name);
+    }
+
+    /// A follower answers a round. An acknowledgement, which says what it stores, counts for the round that
+    /// it names, never for an earlier one.
+    pub(super) fn on_renewed(&mut self, by: Heard, sequence: u32, stores: Option<ConfigVersion>) {
+        let Some(name) = self.voter(by.now, by.from).map(str::to_owned) else { return };
+        if !self.phase.leading() || by.epoch != self.epoch {
+            return;
+        }
+        let used = self.protocol.config().map(|config| config.version);
+        if stores.is_some() {
+            self.extend(by.now, sequence, &name);
+        }
+        if self.phase.leading() && used != stores {
+            // It has missed the configuration.
+            self.tell_config_to(by.from);
+        }
+    }
+
+    /// A round names a configuration. When a majority of it acknowledges the round, the leader's lease
+    /// extends to the round's sending plus its lease, and the configuration is committed. Neither happens
+    /// after that end (clause 16).
+    fn extend(&mut self, now: Now, sequence: u32, acknowledged_by: &str) {
+        let clauses = self.clauses;
+        let (Some(config), Some(term)) = (self.protocol.state.founded(), &mut self.protocol.term) else {
+            return;
+        };
+        let Some(round) = term.acknowledge(sequence, acknowledged_by) else { return };
+        round.sent = clauses.round_lease_begins(round.sent, now.at);
+        let (majority, sent, lease_ms) = (round.has_majority(config), round.sent, round.lease_ms);
+        let until = sent.plus(self.counted(lease_ms));
+        let Some(term) = &mut self.protocol.term else { return };
+        if clauses.round_is_over(now.at, until) || !clauses.round_extends(majority) {
+            return;
+        }
+        term.committed.get_or_insert(now.slow);
+        if until > term.lease_until {
+            term.lease_until = until;
+            self.arm(Timer::Lease, until.since(now.at));
+        }
+        self.reconfigure(now);
+    }
+
+    /// The lease is over, so this process does not lead any more. Every turn checks this before anything
+    /// else.
+    pub(super) fn check_lease(&mut self, now: Now) {
+        let over = self.protocol.term.as_ref().is_some_and(|term| now.at >= term.lease_until);
+        if over && self.phase.leading() {
+            self.lapse(now);
+        }
+    }
+
+    pub(super) fn lapse(&mut self, now: Now) {
+        self.lose_leader(Reason::Lapse);
+        self.start_campaign(now);
+    }
+
+    /// A leader that has lost its connections to a majority stops at once where refused dials free its lease.
+    /// Something on the path may have refused the dials of the others, and they elect another leader.
+    pub(super) fn check_connections(&mut self, now: Now) {
+        if !self.phase.leading() || self.settings.crash_evidence != CrashEvidence::Release {
+            return;
+        }
+        let linked = self.members.iter().filter(|m| m.linked).map(|m| m.peer.name.as_str());
+        let connected = linked.chain([self.me.name.as_str()]);
+        if self.protocol.config().is_some_and(|config| !config.has_majority(connected)) {
+            self.lapse(now);
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! `--safety majority`: at every instant at most one process answers that it leads.
+//!
+//! The clauses of docs/safety.md, and where they are:
+//!
+//! | clauses | what | file |
+//! | --- | --- | --- |
+//! | 1 to 9 | the voter: its vote, its promise, its restart grace | `voter` |
+//! | 10 to 12, 22, 23 | a voter without a record: recovery, the first start | `recovery` |
+//! | 13 to 15, 24, 25, 27 | the candidate: pre-vote, vote, the candidacy rule | `candidate` |
+//! | 1, 16, 17 | the leader: its lease and its rounds | `lease` |
+//! | 18 to 21, 26 | the configuration | `reconfiguration` |
+//! | 28 | leadership transfer | `transfer` |
+//!
+//! A process leads by `Core::win` in `candidate` alone.
+
+mod campaign;
+mod candidate;
+mod contenders;
+mod lease;
+mod next_config;
+mod reconfiguration;
+mod recovery;
+mod recovery_answers;
+mod status;
+mod tally;
+mod term;
+#[cfg(test)]
+mod tests;
+mod transfer;
+mod voter;
+
+use crate::election::clauses::Clauses;
+use crate::election::core::{Core, Heard, Lease, Phase, Protocol};
+use crate::election::message::Protocols;
+use crate::election::types::voters::{duration, fingerprint, milliseconds};
+use crate::election::{
+    Body, Epoch, Flags, Incumbent, Instance, Member, Moment, Notification, Now, Peer, ProcessId, Record,
+    RecoveredState, Settings, Timer, VoteRecord, VoterConfig, Voting,
+};
+use campaign::Campaign;
+use contenders::Contenders;
+use recovery_answers::Recovery;
+use std::collections::{BTreeMap, BTreeSet};
+use term::Term;
+use voter::Promise;
+
+/// What a process in `majority` keeps beside what every process keeps.
+#[derive(Clone, Hash, Debug, Default)]
+pub(super) struct Majority {
+    /// What this process was started with: `--voters`, and what stands for them and the lease.
+    target: BTreeSet<String>,
+    given: Flags,
+    /// The lease that its requests and rounds ask for, in milliseconds; at most the configuration's.
+    asks_ms: u32,
+    /// What it knows from its record. All else is volatile.
+    state: RecoveredState,
+    promise: Option<Promise>,
+    /// The latest vote of this incarnation, which it repeats to the same process (clause 3).
+    voted: Option<(Epoch, Instance)>,
+    /// Until when it votes for no process, since it may have forgotten a promise (clause 8). On the slow
+    /// clock.
+    grace_until: Option<Moment>,
+    /// Whether it may still win, as far as it knows (clause 25).
+    contender: bool,
+    /// The contenders that have asked it.
+    contenders: Contenders,
+    campaign: Option<Campaign>,
+    recovery: Option<Recovery>,
+    /// While it leads.
+    term: Option<Term>,
+    /// When the leader that it follows was last heard.
+    leader_heard: Moment,
+    /// What each member was started with. At most one entry a member.
+    flags: BTreeMap<ProcessId, Flags>,
+}
+
+impl Majority {
+    /// The configuration that it votes by; none before it has a vote.
+    pub(super) fn config(&self) -> Option<&VoterConfig> {
+        self.state.founded()
+    }
+}
+
+impl Protocol for Majority {
+    const LEADS_ALONE: bool = false;
+    const TAKES_OVER_BY_FORCE: bool = false;
+
+    /// What the settings ask for. No candidacy and no leadership survives a restart (clause 17).
+    fn new(settings: &Settings, record: Option<&Record>) -> Majority {
+        let (target, lease_ms) = (settings.voters(), milliseconds(settings.failure_timeout));
+        let given = Flags { voters: fingerprint(&target), lease_ms };
+        let state = RecoveredState::of(record.and_then(|record| record.vote.as_ref()), &target, lease_ms);
+        Majority { target, given, state, asks_ms: u32::MAX, contender: true, ..Majority::default() }
+    }
+
+    fn knows(body: &Body) -> bool {
+        body.protocols() != Protocols::Classic
+    }
+
+    /// Begins an incarnation: with its record a voter waits for the restart grace, without one it recovers.
+    fn on_start(core: &mut Core<Majority>, now: Now) {
+        match core.protocol.config().map(VoterConfig::bound) {
+            Some(bound) => {
+                core.note_lease();
+                core.begin_grace(now, bound);
+            }
+            None => core.begin_recovery(now),
+        }
+    }
+
+    fn begin_turn(core: &mut Core<Majority>, now: Now) {
+        core.check_lease(now);
+    }
+
+    fn check_invariants(core: &Core<Majority>) {
+        let leased = !core.phase.leading() || core.protocol.term.is_some();
+        assert!(leased, "no process leads without a lease");
+    }
+
+    fn on_message(core: &mut Core<Majority>, by: Heard, body: Body) {
+        let Heard { now, from, .. } = by;
+        match body {
+            Body::VoteRequest { request } => core.on_vote_request(now, from, &request),
+            Body::Vote { ballot, outcome, config } => core.on_vote(by, ballot, outcome, config),
+            Body::Renew { sequence, lease_ms, config } => core.on_renew(by, sequence, lease_ms, config),
+            Body::Renewed { sequence, membership, promised, config, flags } => {
+                core.learn_flags(from, flags);
+                core.on_heartbeat_ack(by, sequence, membership);
+                core.on_renewed(by, sequence, promised.then_some(config));
+            }
+            Body::Configuration { config } => core.on_configuration(&config),
+            Body::Recover { round, incarnation } => core.on_recover(from, round, incarnation),
+            Body::Recovered { round, incarnation, state, flags } => {
+                core.learn_flags(from, flags);
+                core.on_recovered(by, round, incarnation, state, flags);
+            }
+            Body::ProposeTransfer => core.on_propose_transfer(by),
+            Body::TransferReady { majority } => core.on_transfer_ready(by, majority),
+            _ => {}
+        }
+    }
+
+    fn on_timer(core: &mut Core<Majority>, now: Now, timer: Timer) {
+        match timer {
+            Timer::Announcement => core.announcement_missed(now),
+            Timer::Answer => core.voters_silent(now),
+            Timer::Coordinator => core.coordinator_missed(now),
+            Timer::Retry => core.retry(now),
+            Timer::Recover => core.ask_to_recover(now),
+            Timer::Grace => core.grace_over(now),
+            // The turn has begun by looking at the lease.
+            _ => {}
+        }
+    }
+
+    fn start_election(core: &mut Core<Majority>, now: Now) {
+        core.start_campaign(now);
+    }
+
+    fn abandon_election(core: &mut Core<Majority>) {
+        core.drop_campaign();
+    }
+
+    fn on_coordinator(core: &mut Core<Majority>, by: Heard, elected_at_ms: Option<u64>) {
+        core.announced(by, elected_at_ms);
+    }
+
+    fn on_higher_epoch(core: &mut Core<Majority>, now: Now, _: Option<Incumbent>) {
+        core.campaign_for_higher_epoch(now);
+    }
+
+    fn on_link_up(core: &mut Core<Majority>, id: ProcessId) {
+        core.tell_config_to_newcomer(id);
+        core.ask_newcomer_to_recover(id);
+    }
+
+    fn on_link_lost(core: &mut Core<Majority>, now: Now, crashed: Option<Instance>) {
+        crashed.into_iter().for_each(|instance| core.release(instance));
+        core.check_connections(now);
+    }
+
+    /// Forgets what is kept of a member that is gone. What hangs on its name goes unless another member has
+    /// that name. A request for votes of a failed member keeps no other from standing (clause 25).
+    fn on_member_lost(core: &mut Core<Majority>, member: &Peer, gone: bool) {
+        let (Peer { id, name, .. }, m) = (member, &mut core.protocol);
+        m.contenders.forget(*id);
+        if !gone {
+            return;
+        }
+        m.flags.remove(id);
+        if !core.members.iter().any(|other| other.peer.id != *id && other.peer.name == *name) {
+            m.term.iter_mut().for_each(|term| _ = term.stores.remove(name));
+            m.recovery.iter_mut().for_each(|recovery| recovery.forget(name));
+        }
+    }
+
+    fn send_config(core: &mut Core<Majority>, to: ProcessId) {
+        core.tell_config_to(to);
+    }
+
+    fn send_heartbeats(core: &mut Core<Majority>, now: Now) {
+        if let Some(renew) = core.begin_round(now) {
+            core.broadcast_heartbeat(now, &renew);
+            core.round_sent(now);
+        }
+    }
+
+    fn lease(core: &Core<Majority>) -> Option<Lease> {
+        let longest = core.protocol.config()?.lease();
+        Some(Lease { asked: duration(core.lease_asked_ms()), longest })
+    }
+
+    /// A leader's end frees its own promise to itself: it never leads that epoch again (clause 17).
+    fn on_term_end(core: &mut Core<Majority>) {
+        let myself = core.myself();
+        core.protocol.term = None;
+        core.free(|promise| promise.to == myself);
+    }
+
+    fn may_succeed(core: &Core<Majority>, member: &Member) -> bool {
+        core.protocol.config().is_some_and(|config| config.voters.contains(&member.peer.name))
+    }
+
+    fn transfer(core: &mut Core<Majority>, now: Now, to: ProcessId) {
+        core.propose_transfer(now, to);
+    }
+
+    fn on_resign(core: &mut Core<Majority>, by: Heard) {
+        core.free_resigned(by.from, by.epoch);
+    }
+
+    fn succeed(core: &mut Core<Majority>, now: Now) {
+        core.request_votes(now);
+    }
+
+    fn valid_until(core: &Core<Majority>) -> Option<Moment> {
+        core.valid_until()
+    }
+
+    fn voting(core: &Core<Majority>) -> Option<Voting> {
+        Some(core.voting())
+    }
+
+    fn vote_record(core: &Core<Majority>) -> Option<VoteRecord> {
+        core.vote_record()
+    }
+}
+
+impl Core<Majority> {
+    /// This process.
+    fn myself(&self) -> Instance {
+        Instance { id: self.me.id, incarnation: self.me.incarnation }
+    }
+
+    /// The incarnation of a member that is known here.
+    fn instance(&self, id: ProcessId) -> Option<Instance> {
+        let member = self.members.get(id)?;
+        Some(Instance { id, incarnation: member.peer.incarnation })
+    }
+
+    /// The name under which another member votes. Of two live processes with one name, the process that is
+    /// known longer has it.
+    fn voter(&self, now: Now, id: ProcessId) -> Option<&str> {
+        let name = self.members.name(id, now.at, self.settings.failure_timeout)?;
+        (name != self.me.name).then_some(name)
+    }
+
+    /// Whether this process may vote and lead at all: it has a vote, a configuration that names it, and a
+    /// rank.
+    fn may_campaign(&self) -> bool {
+        self.rank().eligible()
+            && self.protocol.config().is_some_and(|config| config.voters.contains(&self.me.name))
+    }
+
+    /// Takes down what a member was started with. The log says once where its `--voters` differ.
+    fn learn_flags(&mut self, from: ProcessId, flags: Flags) {
+        let Some(peer) = self.members.get(from).map(|m| m.peer.clone()) else { return };
+        let before = self.protocol.flags.insert(from, flags).map(|before| before.voters);
+        if flags.voters != self.protocol.given.voters && before != Some(flags.voters) {
+            self.note(Notification::VotersDiffer(peer));
+        }
+    }
+
+    /// A process announces that it leads, or sends a heartbeat. This process follows it in an epoch at or
+    /// above its own. No rank counts here: voters have elected the leader.
+    fn announced(&mut self, by: Heard, elected_at_ms: Option<u64>) {
+        let Heard { now, from, epoch } = by;
+        let Some(peer) = self.members.get(from).map(|m| m.peer.clone()) else { return };
+        let resigned = self.clauses.has_resigned(self.resigned, from, epoch);
+        // Two processes never lead in one epoch (invariant 4): a sender of this leader's epoch is mistaken.
+        if resigned || epoch == self.epoch && self.phase.leading() || !peer.rank().eligible() {
+            return;
+        }
+        if self.clauses.is_stale(epoch, self.epoch) {
+            return self.answer_stale(from);
+        }
+        self.follow(now, peer, epoch.max(self.epoch), elected_at_ms);
+        self.protocol.leader_heard = now.at;
+        self.protocol.contender = true;
+    }
+
+    /// The process that it voted for did not announce itself.
+    fn announcement_missed(&mut self, now: Now) {
+        if matches!(self.phase, Phase::Waiting(_)) {
+            self.transfer_failed(now);
+            self.start_campaign(now);
+        }
+    }
+
+    /// This process may not stand itself, and no leader came in time.
+    fn coordinator_missed(&mut self, now: Now) {
+        if self.phase == Phase::Deferring {
+            self.elect_again(now);
+        }
+    }
+}

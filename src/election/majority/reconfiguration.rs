@@ -1,0 +1,119 @@
+//! The configuration: clauses 18 to 21 and 26. A new leader writes it again under its own epoch, then changes
+//! it in steps.
+
+use super::Majority;
+use super::next_config::Committed;
+use crate::election::clauses::Clauses;
+use crate::election::core::Core;
+use crate::election::{
+    Body, ConfigVersion, Notification, Now, ProcessId, RecoveredState, Stage, State, VoterConfig,
+};
+
+impl Core<Majority> {
+    /// A new leader writes the configuration that elected it under its own epoch. It changes nothing before a
+    /// majority stores that. Otherwise a configuration that an earlier leader did not commit could come back
+    /// (clause 19).
+    pub(super) fn write_own_config(&mut self, now: Now) {
+        let Some(config) = self.protocol.config().cloned() else { return };
+        if !self.clauses.writes_own_config() {
+            return self.protocol.term.iter_mut().for_each(|term| term.committed = Some(now.slow));
+        }
+        let version = self.clauses.first_version(self.epoch, config.version);
+        self.write_config(VoterConfig { version, ..config });
+    }
+
+    /// Stores a configuration of this leader's own, and tells it to every process that it is connected with.
+    fn write_config(&mut self, config: VoterConfig) {
+        let clauses = self.clauses;
+        self.use_state(RecoveredState::Founded(config.clone()));
+        self.protocol.term.iter_mut().for_each(|term| term.begin_config(clauses));
+        let members = self.ids(|m| m.linked || config.voters.contains(&m.peer.name));
+        self.send_each(members, &Body::Configuration { config });
+    }
+
+    /// What this process knows from its record from now on; durable before anything that depends on it
+    /// leaves.
+    pub(super) fn use_state(&mut self, state: RecoveredState) {
+        let before = std::mem::replace(&mut self.protocol.state, state.clone());
+        self.dirty = true;
+        let (Some(config), before) = (state.founded(), before.founded()) else { return };
+        if before.is_none_or(|before| before.voters != config.voters) {
+            self.note(Notification::VotersChanged(config.clone()));
+        }
+        if before.is_none_or(|before| before.lease_ms != config.lease_ms) {
+            self.note_lease();
+        }
+    }
+
+    /// Tells the log which lease the voters use, and whether this process was started with another one.
+    pub(super) fn note_lease(&mut self) {
+        let given_ms = self.protocol.given.lease_ms;
+        if let Some(&VoterConfig { lease_ms, bound_ms, .. }) = self.protocol.config() {
+            self.note(Notification::LeaseInUse { lease_ms, bound_ms, given_ms });
+        }
+    }
+
+    /// A member is connected. It needs this leader's configuration, and may have lost what a former
+    /// incarnation stored.
+    pub(super) fn tell_config_to_newcomer(&mut self, id: ProcessId) {
+        let Some(term) = &mut self.protocol.term else { return };
+        if let Some(member) = self.members.get(id) {
+            term.stores.remove(&member.peer.name);
+        }
+        self.tell_config_to(id);
+    }
+
+    /// This process's configuration, for one member.
+    pub(super) fn tell_config_to(&mut self, id: ProcessId) {
+        if let Some(config) = self.protocol.config().cloned() {
+            self.send(id, Body::Configuration { config });
+        }
+    }
+
+    /// A process that neither leads nor has asked for votes stores every later configuration, from any
+    /// sender.
+    pub(super) fn on_configuration(&mut self, config: &VoterConfig) {
+        let requests =
+            self.protocol.campaign.as_ref().is_some_and(|campaign| campaign.stage() == Stage::Vote);
+        if !self.phase.leading() && !requests {
+            self.take_config(config);
+        }
+    }
+
+    /// Stores a configuration if it is a later one (clauses 7, 18, 24); says whether it is.
+    pub(super) fn take_config(&mut self, config: &VoterConfig) -> bool {
+        let own = self.protocol.config();
+        let later = own.is_some_and(|own| self.clauses.is_later(config.version, own.version));
+        if later {
+            self.use_state(RecoveredState::Founded(config.clone()));
+        }
+        later
+    }
+
+    /// A leader whose configuration is committed writes the next one, if there is one.
+    pub(super) fn reconfigure(&mut self, now: Now) {
+        if let Some(next) = self.next_config(now) {
+            self.write_config(next);
+            self.beat(now);
+        }
+    }
+
+    fn next_config(&self, now: Now) -> Option<VoterConfig> {
+        let (m, me) = (&self.protocol, self.me.name.as_str());
+        let (config, term) = (m.config()?, m.term.as_ref()?);
+        let since = term.committed?;
+        let version = ConfigVersion { epoch: self.epoch, version: config.version.version.checked_add(1)? };
+        let flags = m.flags.iter().filter_map(|(id, flags)| Some((self.voter(now, *id)?, *flags)));
+        let live = self.members.iter().filter(|member| member.linked && member.state == State::Alive);
+        let stores = live.map(|member| member.peer.name.as_str()).filter(|name| term.stores.contains(*name));
+        let committed = Committed {
+            config,
+            waited: now.slow >= since.plus(config.bound()),
+            target: &m.target,
+            voters: m.given.voters,
+            given: flags.chain([(me, m.given)]).collect(),
+            supporters: stores.chain([me]).collect(),
+        };
+        committed.next(version, self.clauses)
+    }
+}

@@ -1,0 +1,145 @@
+//! What a voter without a record has asked, and what the answers amount to. Recovery (clauses 10 to 12) and
+//! the first start (clauses 22 and 23) use this.
+
+use crate::election::clauses::Clauses;
+use crate::election::{Epoch, Flags, Moment, RecoveredState, VoterConfig};
+use std::collections::{BTreeMap, VecDeque};
+
+/// How many rounds of asking are remembered, to tell when an answer was given. Answers to older rounds do not
+/// count.
+const ROUNDS_MAX: usize = 16;
+
+/// The questions and answers of one incarnation. All moments are of the slow clock.
+#[derive(Clone, Hash, Debug, Default)]
+pub(super) struct Recovery {
+    started: Moment,
+    /// Counts the rounds of asking.
+    pub(super) round: u32,
+    /// The latest rounds and when they were asked, newest last.
+    asked: VecDeque<(u32, Moment)>,
+    /// The latest answer of each other member, by its name. At most one entry a member.
+    answers: BTreeMap<String, Answer>,
+    /// Whether the log has said that this process may not found a cluster.
+    pub(super) refused: bool,
+}
+
+#[derive(Clone, Hash, Debug)]
+struct Answer {
+    /// It was given after this moment.
+    asked: Moment,
+    epoch: Epoch,
+    state: RecoveredState,
+    flags: Flags,
+}
+
+impl Recovery {
+    pub(super) fn new(started: Moment) -> Recovery {
+        Recovery { started, ..Recovery::default() }
+    }
+
+    /// Begins the next round of asking.
+    pub(super) fn ask(&mut self, now: Moment) {
+        self.round = self.round.wrapping_add(1);
+        if self.asked.len() == ROUNDS_MAX {
+            self.asked.pop_front();
+        }
+        self.asked.push_back((self.round, now));
+    }
+
+    /// An answer to a round of this incarnation. It counts as given when that round was asked.
+    pub(super) fn hear(
+        &mut self,
+        name: String,
+        round: u32,
+        epoch: Epoch,
+        state: RecoveredState,
+        flags: Flags,
+    ) {
+        if let Some((_, asked)) = self.asked.iter().find(|(number, _)| *number == round) {
+            self.answers.insert(name, Answer { asked: *asked, epoch, state, flags });
+        }
+    }
+
+    /// Forgets the answer of a member that is gone.
+    pub(super) fn forget(&mut self, name: &str) {
+        self.answers.remove(name);
+    }
+
+    /// The highest configuration that a process with a record has told.
+    pub(super) fn highest(&self) -> Option<&VoterConfig> {
+        self.answers.values().filter_map(|answer| answer.state.founded()).max_by_key(|config| config.version)
+    }
+
+    /// The epoch and the configuration of a process that has lost its record: the highest told. A majority of
+    /// that configuration has to answer from records, one bound or more after the start of this process. The
+    /// process does not count itself.
+    pub(super) fn recovered(
+        &self,
+        me: &str,
+        flagged: &VoterConfig,
+        clauses: impl Clauses,
+    ) -> Option<(Epoch, VoterConfig)> {
+        clauses.known_without_answers(flagged).or_else(|| self.told_by_majority(me, clauses))
+    }
+
+    fn told_by_majority(&self, me: &str, clauses: impl Clauses) -> Option<(Epoch, VoterConfig)> {
+        let highest = self.highest()?;
+        let told = || self.answers.iter().filter(|(name, a)| *name != me && a.state.founded().is_some());
+        let late_from = self.started.plus(highest.bound());
+        let late = told().filter(|(_, answer)| clauses.answer_is_late_enough(answer.asked, late_from));
+        let known = clauses.recovery_is_told(highest, late.map(|(name, _)| name.as_str()), me);
+        let epoch = clauses.recovered_epoch(told().map(|(_, answer)| answer.epoch));
+        let config = clauses.recovered_config(told().filter_map(|(_, answer)| answer.state.founded()))?;
+        known.then(|| (epoch, config.clone()))
+    }
+
+    /// Whether this is a first start, as far as every known peer can tell. All others of its list have
+    /// answered, and were started with the same list and lease. So have all processes that it is connected
+    /// with. None has voted.
+    pub(super) fn is_first_start<'a>(
+        &self,
+        me: &str,
+        flagged: &VoterConfig,
+        given: Flags,
+        mut connected: impl Iterator<Item = &'a str>,
+        clauses: impl Clauses,
+    ) -> bool {
+        let answer = |name: &str| self.answers.get(name);
+        let agrees =
+            |name: &str| name == me || answer(name).is_some_and(|a| clauses.has_same_flags(a.flags, given));
+        let forbidden = self.highest().is_some() && clauses.record_forbids_founding();
+        let connected_answered = connected.all(|name| answer(name).is_some());
+        !forbidden && clauses.may_begin_founding(flagged, agrees, connected_answered)
+    }
+
+    /// The configuration of a process that is founding, once it may vote. It is its own, if all others of the
+    /// list are founding with it. Otherwise it is that of a process of the list that may vote already.
+    pub(super) fn founded<'a>(&'a self, me: &str, own: &'a VoterConfig) -> Option<&'a VoterConfig> {
+        let founding = |name: &String| {
+            let state = self.answers.get(name).map(|answer| &answer.state);
+            name == me || matches!(state, Some(RecoveredState::Founding(config)) if config == own)
+        };
+        let listed = self.answers.iter().filter(|(name, _)| own.voters.contains(*name));
+        let founded =
+            listed.filter_map(|(_, answer)| answer.state.founded()).max_by_key(|config| config.version);
+        founded.or(Some(own).filter(|own| own.voters.iter().all(founding)))
+    }
+
+    /// The voters whose answers it still waits for, and those that were started with other flags.
+    pub(super) fn missing(
+        &self,
+        me: &str,
+        flagged: &VoterConfig,
+        given: Flags,
+    ) -> (Vec<String>, Vec<String>) {
+        let mut missing = (Vec::new(), Vec::new());
+        for name in self.highest().unwrap_or(flagged).voters.iter().filter(|name| *name != me) {
+            match self.answers.get(name) {
+                None => missing.0.push(name.clone()),
+                Some(answer) if answer.flags != given => missing.1.push(name.clone()),
+                Some(_) => {}
+            }
+        }
+        missing
+    }
+}

@@ -1,0 +1,51 @@
+//! What a voter shows of its vote, and what it keeps of it over a restart.
+
+use super::Majority;
+use super::recovery_answers::Recovery;
+use crate::election::core::{Core, Phase};
+use crate::election::{Moment, NotReady, RecoveredState, VoteRecord, Voting};
+
+impl Core<Majority> {
+    /// Until when what it says about the leader holds: as leader its lease, as follower how long that may be
+    /// silent.
+    pub(super) fn valid_until(&self) -> Option<Moment> {
+        match self.phase {
+            Phase::Leading(_) => self.protocol.term.as_ref().map(|term| term.lease_until),
+            Phase::Following => Some(self.protocol.leader_heard.plus(self.silence_of_leader())),
+            _ => None,
+        }
+    }
+
+    /// What it shows of its vote.
+    pub(super) fn voting(&self) -> Voting {
+        let m = &self.protocol;
+        let missing = || {
+            let missing = |r: &Recovery| r.missing(&self.me.name, &m.flagged(), m.given);
+            m.recovery.as_ref().map(missing).unwrap_or_default()
+        };
+        let not_ready = match (&m.state, m.grace_until) {
+            (RecoveredState::Founded(_), until) => until.map(|until| {
+                let until = self.last_turn.plus(until.since(self.last_slow));
+                NotReady::Grace { until }
+            }),
+            (RecoveredState::Founding(_), _) => Some(NotReady::Founding { missing: missing().0 }),
+            (RecoveredState::Empty, _) => {
+                let (missing, differ) = missing();
+                Some(NotReady::Recovery { missing, differ })
+            }
+        };
+        let others = m.flags.iter().map(|(id, flags)| (*id, flags.lease_ms));
+        let leases_ms = others.chain([(self.me.id, m.given.lease_ms)]).collect();
+        Voting { config: m.config().cloned(), not_ready, leases_ms }
+    }
+
+    /// The vote's part of the durable record.
+    pub(super) fn vote_record(&self) -> Option<VoteRecord> {
+        let (founding, config) = match &self.protocol.state {
+            RecoveredState::Empty => return None,
+            RecoveredState::Founding(config) => (true, config.clone()),
+            RecoveredState::Founded(config) => (false, config.clone()),
+        };
+        Some(VoteRecord { name: self.me.name.clone(), founding, config })
+    }
+}

@@ -1,0 +1,80 @@
+//! What a leader keeps of its term: its lease, and the rounds of heartbeats that can extend it.
+
+use crate::election::clauses::Clauses;
+use crate::election::{Moment, ProcessId, VoterConfig};
+use std::collections::{BTreeSet, VecDeque};
+
+/// The most rounds that are kept. A lease has no more, unless it is hundreds of heartbeats long.
+const ROUNDS_MAX: usize = 256;
+
+/// A leader's term.
+#[derive(Clone, Hash, Debug, Default)]
+pub(super) struct Term {
+    /// Until when it leads, unless a majority extends that.
+    pub(super) lease_until: Moment,
+    /// The rounds of the present configuration that can still extend the lease, newest last: at most
+    /// [`ROUNDS_MAX`].
+    rounds: VecDeque<Round>,
+    /// Since when a majority is known to store the present configuration, on the slow clock (clause 19).
+    pub(super) committed: Option<Moment>,
+    /// The members that have acknowledged a round of the present configuration (clause 26).
+    pub(super) stores: BTreeSet<String>,
+    /// When it last stood for a higher epoch (clause 27).
+    pub(super) stood: Option<Moment>,
+    /// The process that it has asked to take over, and that has not answered (clause 28).
+    pub(super) proposed: Option<ProcessId>,
+}
+
+/// One round of heartbeats.
+#[derive(Clone, Hash, Debug)]
+pub(super) struct Round {
+    sequence: u32,
+    pub(super) sent: Moment,
+    pub(super) lease_ms: u32,
+    acknowledged: BTreeSet<String>,
+}
+
+impl Round {
+    /// Whether a majority of this configuration, which the round names, has acknowledged it.
+    pub(super) fn has_majority(&self, config: &VoterConfig) -> bool {
+        config.has_majority(self.acknowledged.iter().map(String::as_str))
+    }
+}
+
+impl Term {
+    pub(super) fn new(lease_until: Moment) -> Term {
+        Term { lease_until, ..Term::default() }
+    }
+
+    /// Begins a round. Rounds that were sent when `over` says so can extend nothing any more.
+    pub(super) fn begin_round(
+        &mut self,
+        sequence: u32,
+        sent: Moment,
+        lease_ms: u32,
+        over: impl Fn(Moment) -> bool,
+    ) {
+        while self.rounds.front().is_some_and(|round| over(round.sent)) || self.rounds.len() >= ROUNDS_MAX {
+            self.rounds.pop_front();
+        }
+        self.rounds.push_back(Round { sequence, sent, lease_ms, acknowledged: BTreeSet::new() });
+    }
+
+    /// A member acknowledges a round. The acknowledgement counts for this round, never for an earlier one
+    /// (clause 16).
+    pub(super) fn acknowledge(&mut self, sequence: u32, name: &str) -> Option<&mut Round> {
+        let round = self.rounds.iter_mut().find(|round| round.sequence == sequence)?;
+        round.acknowledged.insert(name.to_owned());
+        self.stores.insert(name.to_owned());
+        Some(round)
+    }
+
+    /// There is another configuration: no round of the last one counts for it.
+    pub(super) fn begin_config(&mut self, clauses: impl Clauses) {
+        self.committed = None;
+        self.stores.clear();
+        if !clauses.rounds_outlive_config() {
+            self.rounds.clear();
+        }
+    }
+}

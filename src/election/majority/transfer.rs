@@ -1,0 +1,50 @@
+//! Leadership transfer: clause 28. A leader that goes on resigns only once its successor has won a pre-vote.
+
+use super::Majority;
+use crate::election::clauses::Clauses;
+use crate::election::core::{Core, Heard, Phase};
+use crate::election::{Body, Now, ProcessId, Stage, Timer};
+
+impl Core<Majority> {
+    /// A better process is to take over: the leader asks it whether a majority would vote for it.
+    pub(super) fn propose_transfer(&mut self, now: Now, to: ProcessId) {
+        if !self.clauses.asks_successor() {
+            return self.resign_to(to);
+        }
+        let wait = self.settings.answer_timeout.saturating_mul(2);
+        let Some(term) = &mut self.protocol.term else { return };
+        if term.proposed.take().is_some() {
+            // The successor has not answered.
+            return self.transfer_refused(now);
+        }
+        term.proposed = Some(to);
+        self.send(to, Body::ProposeTransfer);
+        self.arm(Timer::Preempt, wait);
+    }
+
+    /// The leader asks: this process asks for pre-votes in which the promise to that leader does not count.
+    pub(super) fn on_propose_transfer(&mut self, by: Heard) {
+        let Heard { now, from, epoch } = by;
+        let follows = self.phase == Phase::Following && self.leads(from) && self.epoch == epoch;
+        let busy = self.protocol.campaign.is_some() || self.protocol.grace_until.is_some();
+        if !follows || busy || !self.may_campaign() {
+            return self.send(from, Body::TransferReady { majority: false });
+        }
+        self.campaign(now, Stage::PreVote, Some(from));
+    }
+
+    /// Whether the successor has a majority. If so the leader stops, durably, before its resignation leaves.
+    pub(super) fn on_transfer_ready(&mut self, by: Heard, majority: bool) {
+        let Some(term) = &mut self.protocol.term else { return };
+        if by.epoch == self.epoch && term.proposed.take_if(|proposed| *proposed == by.from).is_some() {
+            if majority { self.resign_to(by.from) } else { self.transfer_refused(by.now) }
+        }
+    }
+
+    /// The next attempt comes later, with doubling delay.
+    fn transfer_refused(&mut self, now: Now) {
+        self.transferring = true;
+        self.transfer_failed(now);
+        self.watch_for_better(now);
+    }
+}

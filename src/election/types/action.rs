@@ -1,0 +1,263 @@
+//! What the machine wants done: everything that it ever asks for.
+
+use crate::election::{
+    Denial, Entry, Epoch, Founding, Message, Moment, Peer, ProcessId, Stage, Timer, VoteRecord, VoterConfig,
+};
+use core::net::SocketAddr;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// One thing to do. The driver carries out a batch in order, and before the next event is handled.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Action {
+    /// Make this durable. It comes first in its batch: everything that follows may depend on it and must not
+    /// leave before it is on disk (invariant 2). If it cannot be made durable the process ends (fail-stop).
+    Persist(Record),
+    /// Keep this for the next start if that is possible. Nothing waits for it, and nothing depends on it.
+    Remember(KnownPeers),
+    /// Send, without waiting: over the link if there is one, else over one dialled to `address` for it. A
+    /// message that cannot be delivered within the dial timeout is dropped; the machine never counts on
+    /// delivery.
+    Send {
+        /// The receiver.
+        to: ProcessId,
+        /// Where the receiver listens.
+        address: SocketAddr,
+        /// What this process says.
+        message: Message,
+    },
+    /// Keep trying to have a link with the process at each of these addresses. The next `Seek` replaces this
+    /// one. The driver may close a link that neither side seeks or uses, and announces that as deliberate.
+    Seek(BTreeSet<SocketAddr>),
+    /// Deliver [`Event::Timer`](crate::election::Event::Timer) once, this long from now. An armed timer
+    /// starts anew.
+    Arm {
+        /// The machine has at most one of each kind.
+        timer: Timer,
+        /// From the moment of the event that is handled, on the fast clock.
+        after: Duration,
+    },
+    /// Deliver no event of this timer until it is armed again.
+    Disarm(Timer),
+    /// News for a person, a log or a metric. It changes nothing.
+    Notification(Notification),
+    /// The resignation is over: close the links, announced as deliberate, and end with exit code 0.
+    Exit,
+}
+
+/// What is durable (seed note 5). It is small, and written only when it changes: a leader's heartbeats wait
+/// for it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
+pub struct Record {
+    /// The cluster that it belongs to.
+    pub cluster: String,
+    /// This process's id.
+    pub id: ProcessId,
+    /// Its epoch.
+    pub epoch: Epoch,
+    /// Its vote; none in `classic`, and while a voter without a record has not recovered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vote: Option<VoteRecord>,
+}
+
+/// Places to ask first after a restart. It is written aside, may be lost, and is never believed.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
+pub struct KnownPeers {
+    /// The cluster of these peers.
+    pub cluster: String,
+    /// The leader that this process last followed, or itself.
+    pub leader: Option<Peer>,
+    /// The other members.
+    pub members: Vec<Entry>,
+}
+
+/// Why there was a change of leader, or a loss of one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// There was none: this process has just started.
+    Start,
+    /// Its connection closed, and no process listens there, or another incarnation does.
+    Crash,
+    /// It was silent for the failure timeout.
+    Silence,
+    /// The operator stopped it, and it has resigned.
+    Resign,
+    /// It transferred leadership to a process of higher priority.
+    Transfer,
+    /// Another leader replaced it: by a newer epoch, when two leaders met, or because a better process took
+    /// over.
+    Superseded,
+    /// This process was paused for longer than the failure timeout, and asks before it believes anything.
+    Pause,
+    /// `majority`: no majority renewed its lease in time.
+    Lapse,
+}
+
+impl Reason {
+    /// Its name as a metric's label and in logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::Start => "start",
+            Reason::Crash => "crash",
+            Reason::Silence => "silence",
+            Reason::Resign => "resign",
+            Reason::Transfer => "transfer",
+            Reason::Superseded => "superseded",
+            Reason::Pause => "pause",
+            Reason::Lapse => "lapse",
+        }
+    }
+
+    /// All of them, so that metrics exist before they first count.
+    pub const ALL: [Reason; 8] = [
+        Reason::Start,
+        Reason::Crash,
+        Reason::Silence,
+        Reason::Resign,
+        Reason::Transfer,
+        Reason::Superseded,
+        Reason::Pause,
+        Reason::Lapse,
+    ];
+}
+
+/// How an election that this process took part in ended for it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Outcome {
+    /// It leads.
+    Won,
+    /// Another leads.
+    Lost,
+    /// No process announced in time, so this process begins again.
+    Unfinished,
+}
+
+impl Outcome {
+    /// Its name as a metric's label and in logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Won => "won",
+            Outcome::Lost => "lost",
+            Outcome::Unfinished => "unfinished",
+        }
+    }
+
+    /// All of them, so that metrics exist before they first count.
+    pub const ALL: [Outcome; 3] = [Outcome::Won, Outcome::Lost, Outcome::Unfinished];
+}
+
+/// A state change worth a line in the log or a count in a metric.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Notification {
+    /// This process asks its peers for the leader before it starts an election: at a start, or after a pause
+    /// this long.
+    Asking {
+        /// How long the process had not turned, after a pause.
+        paused: Option<Duration>,
+        /// How many members it waits for, this process included, and for how long at most; 0: for none.
+        expect: usize,
+    },
+    /// It takes part in an election.
+    Contesting {
+        /// Why there is one.
+        reason: Reason,
+    },
+    /// The election is over for it.
+    Contested {
+        /// Won, lost, or to be repeated.
+        outcome: Outcome,
+    },
+    /// No live process may lead (every priority is 0).
+    NoCandidate,
+    /// It knows a leader, itself perhaps, that it did not know before, or in another epoch.
+    Leader {
+        /// The new leader.
+        peer: Peer,
+        /// Its epoch.
+        epoch: Epoch,
+        /// Why there was a change.
+        reason: Reason,
+        /// Whether it is this process.
+        me: bool,
+    },
+    /// It knows no leader any more.
+    Leaderless {
+        /// The process that led.
+        former: Peer,
+        /// The epoch that it led.
+        epoch: Epoch,
+        /// Why it leads no longer.
+        reason: Reason,
+        /// Whether it was this process.
+        me: bool,
+        /// Since when there is none, for all that is known: in a silence, since the leader was last heard.
+        since: Moment,
+    },
+    /// This process has elected itself although discovery names others, none of which is alive.
+    LeadsAlone {
+        /// How many other addresses there are.
+        others: usize,
+    },
+    /// A member is new, or a failed one is back, or one changed its address or incarnation.
+    MemberUp(Peer),
+    /// A member failed.
+    MemberFailed {
+        /// The member.
+        peer: Peer,
+        /// How that is known: by [`Reason::Crash`], by [`Reason::Silence`], or else from the leader.
+        reason: Option<Reason>,
+    },
+    /// This process forgets a member: it left, or has been dead and unlisted for a minute, or its address is
+    /// another's now.
+    MemberGone(Peer),
+    /// Two live processes use one name, which ought to be unique in the cluster.
+    SameName {
+        /// The member that this process knew.
+        known: Peer,
+        /// The process that came later.
+        other: Peer,
+    },
+    /// The cluster is full, so it does not take in this peer.
+    TooManyMembers(Peer),
+    /// `majority`: this voter has no record, or has not finished its first start. It asks what it has to
+    /// know.
+    Recovering,
+    /// `majority`: this voter votes from now on, and is in this epoch.
+    Recovered(Epoch),
+    /// `majority`: this voter has no record, and its settings do not let it take part in a first start.
+    FoundingRefused(Founding),
+    /// `majority`: this voter was restarted. It votes for no process for so long, since it may have forgotten
+    /// a promise.
+    RestartGrace(Duration),
+    /// `majority`: a voter did not vote for this process.
+    Denied {
+        /// The voter that denied.
+        voter: Peer,
+        /// Whether it was asked for a pre-vote or a vote.
+        stage: Stage,
+        /// Why.
+        denial: Denial,
+    },
+    /// `majority`: other voters count for this process from now on.
+    VotersChanged(VoterConfig),
+    /// `majority`: another lease counts for this process from now on.
+    LeaseInUse {
+        /// The configuration's lease, in milliseconds.
+        lease_ms: u32,
+        /// The configuration's bound, in milliseconds.
+        bound_ms: u32,
+        /// The `--lease` that this process was started with, in milliseconds. It takes effect when a majority
+        /// has it.
+        given_ms: u32,
+    },
+    /// `majority`: a peer was started with other `--voters`. A change begins when a majority agrees.
+    VotersDiffer(Peer),
+    /// The leader resigns in favour of another.
+    Resigning {
+        /// The process that leads next; none: an election decides.
+        successor: Option<Peer>,
+        /// Why: [`Reason::Resign`] or [`Reason::Transfer`].
+        reason: Reason,
+    },
+}

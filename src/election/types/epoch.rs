@@ -1,0 +1,42 @@
+//! The epoch: the number of a leader's term.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The term of one leadership, stamped on every member and message (seed notes 3 and 4).
+///
+/// It does not change from a leader's election to its death or resignation; every new round takes the highest
+/// seen plus one. It never goes back and never wraps.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct Epoch(pub u64);
+
+impl Epoch {
+    /// Before the first election.
+    pub const ZERO: Epoch = Epoch(0);
+    /// The highest epoch that a message may carry. Elections cannot reach it (a billion a second for a
+    /// century falls short). So a message beyond it is damaged or hostile. A process drops it, since it would
+    /// use the numbers up.
+    pub const MAX: Epoch = Epoch(1 << 62);
+
+    /// How far a message may be ahead of all that its receiver has seen. Real processes are a few rounds
+    /// ahead. One damaged or hostile message must not use up the numbers for all processes.
+    pub const JUMP_MAX: u64 = 1 << 32;
+
+    /// Whether a process that has seen `seen` may believe a message of this epoch.
+    pub fn plausible(self, seen: Epoch) -> bool {
+        self <= Epoch::MAX && self.0 <= seen.0.saturating_add(Epoch::JUMP_MAX)
+    }
+
+    /// The epoch of the next round. It cannot wrap: every epoch that enters a process is at most
+    /// [`Epoch::MAX`], which leaves room for 3 × 2^62 rounds.
+    pub fn next(self) -> Epoch {
+        assert!(self.0 < u64::MAX, "invariant: an epoch never wraps");
+        Epoch(self.0 + 1)
+    }
+}
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}

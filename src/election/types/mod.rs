@@ -1,0 +1,13 @@
+//! What the election is about, as data: identities, epochs, settings, events in and actions out.
+
+pub(super) mod action;
+pub(super) mod epoch;
+pub(super) mod event;
+pub(super) mod identity;
+pub(super) mod member;
+pub(super) mod settings;
+pub(super) mod time;
+pub(super) mod timer;
+pub(super) mod validate;
+pub(super) mod view;
+pub(super) mod voters;

@@ -1,0 +1,172 @@
+//! What an operator chooses of the election.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// Which form of the algorithm runs (`--variant`).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Variant {
+    /// The article's "modified Bully". The failure detector says which processes are alive, so the highest
+    /// one announces at once and the others only wait for it. They fall back to the paper's procedure.
+    Detector,
+    /// Garcia-Molina's, to the letter (`tests/bully-readme.txt`).
+    Paper,
+}
+
+/// When a better process takes over from a live leader (`--preempt`).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Preempt {
+    /// The paper: the highest process, by full rank, takes over as soon as it is back.
+    Always,
+    /// An incumbent leads until it dies or resigns.
+    Never,
+    /// A process of higher *priority* takes over by leadership transfer once it has been alive for this long.
+    After(Duration),
+}
+
+/// What a closed connection and a refused dial prove (`--crash-evidence`).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum CrashEvidence {
+    /// Nothing: only silence counts.
+    Off,
+    /// A death, for calling an election.
+    Suspect,
+    /// In `majority` they also free what the voter promised to that process. Only where nothing on the path
+    /// refuses connections in the name of a live process.
+    Release,
+}
+
+/// What is promised about leaders (`--safety`, spec "Safety levels").
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Safety {
+    /// The published algorithm: one leader a side of a partition.
+    Classic,
+    /// At every instant at most one leader, by leases that a majority of voters renews.
+    Majority {
+        /// The names of the voters that this process was started with (`--voters`), its own among them. They
+        /// are the configuration of a first start, and what a leader changes the configuration to.
+        voters: BTreeSet<String>,
+    },
+}
+
+/// Whether a voter without a record may found the cluster (`--found`). Such a voter cannot tell a first start
+/// from a scale-down that lost its disk. In both cases it sees an empty folder and a list of voters.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Founding {
+    /// Where `--voters` names two or more. All of them must be empty at once. Only a first start explains
+    /// that, as long as one voter of every list keeps its record. A list of one has no other voter to ask.
+    Auto,
+    /// Together with all others of its list: the operator says that this is a first start.
+    Yes,
+    /// Never: it only recovers from the records of the others.
+    No,
+}
+
+/// The rates of any two clocks may differ by one part in so many.
+pub const DRIFT: u32 = 100;
+
+/// What a leader counts on of a lease: less than the voters promised, by as much as clocks may differ (rule
+/// 5).
+pub fn counted(lease: Duration) -> Duration {
+    lease - lease / DRIFT
+}
+
+/// The checked settings of one process's machine. `config` refuses impossible relations; [`Machine::new`]
+/// asserts the ones that the rules lean on.
+///
+/// [`Machine::new`]: crate::election::Machine::new
+#[derive(Clone, Hash, Debug)]
+pub struct Settings {
+    /// Which algorithm.
+    pub variant: Variant,
+    /// What is promised.
+    pub safety: Safety,
+    /// In `majority`: whether this process may found the cluster when it has no record.
+    pub founding: Founding,
+    /// When an incumbent gives way.
+    pub preempt: Preempt,
+    /// Whether crash evidence counts.
+    pub crash_evidence: CrashEvidence,
+    /// Between two heartbeats of a leader.
+    pub heartbeat: Duration,
+    /// Silence for this long is a failure, and in `majority` a promise lasts this long (`--lease`); at least
+    /// four heartbeats.
+    pub failure_timeout: Duration,
+    /// How long an Election waits for an Answer, and a process that ranks lower for an announcement.
+    pub answer_timeout: Duration,
+    /// How long an answered process waits for a Coordinator; longer than the answer timeout.
+    pub coordinator_timeout: Duration,
+    /// At a start: how long the set of peers must not have changed before the first decision.
+    pub stable_margin: Duration,
+    /// At a start: how long to wait for the expected members, and for stability, at most.
+    pub start_timeout: Duration,
+    /// Members to wait for at a start, this process included; 0 or 1: none.
+    pub expect: usize,
+    /// How long a failed member may be missing from discovery before it is forgotten.
+    pub forget_after: Duration,
+}
+
+impl Settings {
+    /// The voters that this process was started with; none in `classic`.
+    pub fn voters(&self) -> BTreeSet<String> {
+        match &self.safety {
+            Safety::Majority { voters } => voters.clone(),
+            Safety::Classic => BTreeSet::new(),
+        }
+    }
+
+    /// Whether a process without a record may found the cluster with a list of this many voters, itself
+    /// included.
+    pub fn may_found(&self, voters: usize) -> bool {
+        match self.founding {
+            Founding::Auto => voters > 1,
+            Founding::Yes => true,
+            Founding::No => false,
+        }
+    }
+
+    /// The longest time between two turns that the driver gives the machine. In a turn the machine notices a
+    /// pause. Turns are frequent enough that no healthy driver looks paused.
+    pub fn turn_every(&self) -> Duration {
+        self.failure_timeout / 6
+    }
+}
+
+impl Default for Settings {
+    /// The defaults of the command line.
+    fn default() -> Settings {
+        Settings {
+            variant: Variant::Detector,
+            safety: Safety::Classic,
+            founding: Founding::Auto,
+            preempt: Preempt::After(Duration::from_secs(5)),
+            crash_evidence: CrashEvidence::Suspect,
+            heartbeat: Duration::from_millis(250),
+            failure_timeout: Duration::from_millis(1500),
+            answer_timeout: Duration::from_millis(300),
+            coordinator_timeout: Duration::from_millis(900),
+            stable_margin: Duration::from_secs(1),
+            start_timeout: Duration::from_secs(10),
+            expect: 0,
+            forget_after: Duration::from_secs(60),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_one_founds_only_where_the_operator_says_so() {
+        for (founding, alone, of_two, of_three) in [
+            (Founding::Auto, false, true, true),
+            (Founding::Yes, true, true, true),
+            (Founding::No, false, false, false),
+        ] {
+            let settings = Settings { founding, ..Settings::default() };
+            let allowed = [1, 2, 3].map(|voters| settings.may_found(voters));
+            assert_eq!(allowed, [alone, of_two, of_three], "{founding:?}");
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! What may enter a process: the same limits for messages of peers and for the record on disk.
+
+use crate::election::{
+    Ballot, CLUSTER_BYTES_MAX, ConfigVersion, Entry, Epoch, Flags, Incarnation, Incumbent, LEASE_MS_MAX,
+    MEMBERS_MAX, MembershipVersion, Message, NAME_BYTES_MAX, Peer, Priority, ProcessId, REVISION_BYTES_MAX,
+    RecoveredState, VOTERS_MAX, VoteOutcome, VoteRequest, VoterConfig,
+};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// Why a value may not enter a process: what was seen, and what is allowed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LimitError {
+    /// A text is too long.
+    TooLong {
+        /// Which text.
+        what: &'static str,
+        /// Its length.
+        bytes: usize,
+        /// The most allowed.
+        bytes_max: usize,
+    },
+    /// A text has a control character in it, which could forge a line of a log or a header.
+    ControlCharacter {
+        /// Which text.
+        what: &'static str,
+        /// The character.
+        character: char,
+        /// Where it stands, in bytes.
+        position: usize,
+    },
+    /// A priority is above [`Priority::MAX`].
+    Priority(Priority),
+    /// An epoch is above [`Epoch::MAX`].
+    Epoch(Epoch),
+    /// A list names more than [`MEMBERS_MAX`] members.
+    Members(u64),
+    /// A configuration has none, or more than [`VOTERS_MAX`] voters.
+    Voters(usize),
+    /// A configuration's lease is zero, or longer than its bound, or the bound is longer than
+    /// [`LEASE_MS_MAX`].
+    Lease {
+        /// The lease, in milliseconds.
+        lease_ms: u32,
+        /// The bound, in milliseconds.
+        bound_ms: u32,
+    },
+}
+
+impl fmt::Display for LimitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LimitError::TooLong { what, bytes, bytes_max } => {
+                write!(f, "{what} has {bytes} bytes; at most {bytes_max} are allowed")
+            }
+            LimitError::ControlCharacter { what, character, position } => {
+                let character = character.escape_unicode();
+                write!(f, "{what} has the control character {character} at byte {position}; none is allowed")
+            }
+            LimitError::Priority(seen) => {
+                write!(f, "the priority is {}; at most {} is allowed", seen.0, Priority::MAX.0)
+            }
+            LimitError::Epoch(seen) => write!(f, "the epoch is {seen}; at most {} is allowed", Epoch::MAX),
+            LimitError::Members(seen) => {
+                write!(f, "the list names {seen} members; at most {MEMBERS_MAX} are allowed")
+            }
+            LimitError::Voters(seen) => {
+                write!(f, "the configuration has {seen} voters; from 1 to {VOTERS_MAX} are allowed")
+            }
+            LimitError::Lease { lease_ms, bound_ms } => write!(
+                f,
+                "the configuration has a lease of {lease_ms} ms and a bound of {bound_ms} ms; allowed are a \
+                 lease from 1 ms to the bound, and a bound of at most {LEASE_MS_MAX} ms"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for LimitError {}
+
+/// Checks the length of a text for people, and that it has no control characters. `what` names it in the
+/// error.
+pub fn check_text(what: &'static str, text: &str, bytes_max: usize) -> Result<(), LimitError> {
+    if text.len() > bytes_max {
+        return Err(LimitError::TooLong { what, bytes: text.len(), bytes_max });
+    }
+    match text.char_indices().find(|(_, character)| character.is_control()) {
+        None => Ok(()),
+        Some((position, character)) => Err(LimitError::ControlCharacter { what, character, position }),
+    }
+}
+
+/// Checks the name of a cluster.
+pub fn check_cluster(cluster: &str) -> Result<(), LimitError> {
+    check_text("the cluster's name", cluster, CLUSTER_BYTES_MAX)
+}
+
+/// Checks a list of members: their number, and each of them.
+pub fn check_entries(entries: &[Entry]) -> Result<(), LimitError> {
+    if entries.len() > MEMBERS_MAX {
+        return Err(LimitError::Members(entries.len() as u64));
+    }
+    entries.iter().try_for_each(|entry| entry.peer.check())
+}
+
+/// Checks the names of voters: how many they are, and each of them.
+pub fn check_voters(voters: &BTreeSet<String>) -> Result<(), LimitError> {
+    if voters.is_empty() || voters.len() > VOTERS_MAX {
+        return Err(LimitError::Voters(voters.len()));
+    }
+    voters.iter().try_for_each(|name| check_text("a voter's name", name, NAME_BYTES_MAX))
+}
+
+impl Priority {
+    /// Whether it is at most [`Priority::MAX`].
+    pub fn check(self) -> Result<(), LimitError> {
+        if self > Priority::MAX {
+            return Err(LimitError::Priority(self));
+        }
+        Ok(())
+    }
+}
+
+impl Epoch {
+    /// Whether it is at most [`Epoch::MAX`].
+    pub fn check(self) -> Result<(), LimitError> {
+        if self > Epoch::MAX {
+            return Err(LimitError::Epoch(self));
+        }
+        Ok(())
+    }
+}
+
+impl Peer {
+    /// Whether its texts and its priority are within their limits.
+    pub fn check(&self) -> Result<(), LimitError> {
+        check_text("a process's name", &self.name, NAME_BYTES_MAX)?;
+        check_text("a process's revision", &self.revision, REVISION_BYTES_MAX)?;
+        self.priority.check()
+    }
+}
+
+impl VoterConfig {
+    /// Whether its voters, its lease and its bound are within their limits.
+    pub fn check(&self) -> Result<(), LimitError> {
+        self.version.epoch.check()?;
+        let VoterConfig { lease_ms, bound_ms, .. } = *self;
+        if lease_ms == 0 || lease_ms > bound_ms || bound_ms > LEASE_MS_MAX {
+            return Err(LimitError::Lease { lease_ms, bound_ms });
+        }
+        check_voters(&self.voters)
+    }
+}
+
+/// A field of a message, and what it may hold.
+pub(crate) trait Bounded {
+    /// Whether it is within its limits. What has none is right.
+    fn check(&self) -> Result<(), LimitError> {
+        Ok(())
+    }
+}
+
+/// Fields that have no limits beside those of their type.
+macro_rules! unbounded {
+    ($($field:ty),*) => { $(impl Bounded for $field {})* };
+}
+unbounded!(bool, u32, u64, Flags, Incarnation, ProcessId, VoteOutcome);
+
+/// Fields that have the limits of a part of them.
+macro_rules! bounded_by {
+    ($($field:ty: |$value:ident| $check:expr;)*) => {
+        $(impl Bounded for $field {
+            fn check(&self) -> Result<(), LimitError> {
+                let $value = self;
+                $check
+            }
+        })*
+    };
+}
+bounded_by! {
+    Epoch: |epoch| Epoch::check(*epoch);
+    MembershipVersion: |version| version.epoch.check();
+    ConfigVersion: |version| version.epoch.check();
+    Ballot: |ballot| ballot.epoch.check();
+    Entry: |entry| entry.peer.check();
+    Incumbent: |leader| leader.peer.check();
+    Vec<Entry>: |entries| check_entries(entries);
+    VoterConfig: |config| VoterConfig::check(config);
+    RecoveredState: |state| match state {
+        RecoveredState::Empty => Ok(()),
+        RecoveredState::Founding(config) | RecoveredState::Founded(config) => config.check(),
+    };
+    VoteRequest: |request| {
+        request.ballot.check()?;
+        Bounded::check(&request.transfer)?;
+        request.config.check()
+    };
+}
+
+impl<T: Bounded> Bounded for Option<T> {
+    fn check(&self) -> Result<(), LimitError> {
+        self.as_ref().map_or(Ok(()), T::check)
+    }
+}
+
+impl Message {
+    /// Whether everything in it is within its limits.
+    pub fn check(&self) -> Result<(), LimitError> {
+        self.epoch.check()?;
+        self.body.check()
+    }
+}

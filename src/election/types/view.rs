@@ -1,0 +1,130 @@
+//! What a process may be asked about, as one immutable snapshot.
+
+use crate::election::{Epoch, Incumbent, Moment, Peer, ProcessId, State, VoterConfig};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What this process is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// It asks its peers for the leader before it starts an election.
+    Asking,
+    /// It takes part in an election.
+    Contesting,
+    /// It was elected and has not heard otherwise. [`View::leads`] says whether it leads *now*.
+    Leading,
+    /// It follows a leader.
+    Following,
+    /// It has resigned and is about to end.
+    Leaving,
+}
+
+impl Role {
+    /// Its name in answers and logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Asking => "asking",
+            Role::Contesting => "contesting",
+            Role::Leading => "leading",
+            Role::Following => "following",
+            Role::Leaving => "leaving",
+        }
+    }
+}
+
+/// One line of `/members`.
+#[derive(Clone, Debug)]
+pub struct MemberView {
+    /// The member.
+    pub peer: Peer,
+    /// What the failure detector holds of it; this process holds itself alive.
+    pub state: State,
+    /// When a message of it last arrived here; none for this process itself.
+    pub last_heard: Option<Moment>,
+    /// The latest heartbeat's round trip, where this process leads.
+    pub round_trip: Option<Duration>,
+}
+
+/// What `majority` adds to a view.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Voting {
+    /// The configuration that this process votes by; none: it has no vote yet.
+    pub config: Option<VoterConfig>,
+    /// Why this voter does not vote yet; none: it does.
+    pub not_ready: Option<NotReady>,
+    /// The `--lease` of each member that is known, in milliseconds, this process included.
+    pub leases_ms: BTreeMap<ProcessId, u32>,
+}
+
+/// What a voter waits for before it votes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NotReady {
+    /// It has no record (clauses 10 and 22).
+    Recovery {
+        /// The voters that have not answered yet.
+        missing: Vec<String>,
+        /// The voters that were started with another list or lease: at a first start all have to agree.
+        differ: Vec<String>,
+    },
+    /// It takes part in a first start, and waits until the others do (clause 23).
+    Founding {
+        /// The voters that have not answered yet.
+        missing: Vec<String>,
+    },
+    /// It was restarted (clause 8).
+    Grace {
+        /// Until when, as far as the latest turn knows; a leader's round ends it earlier.
+        until: Moment,
+    },
+}
+
+/// A snapshot of the machine. It never says "I lead". The process computes that for each question, from the
+/// moment of asking and the driver's last turn. So a resumed process does not answer for the time before its
+/// pause.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// The cluster's name.
+    pub cluster: String,
+    /// This process.
+    pub me: Peer,
+    /// What it is doing.
+    pub role: Role,
+    /// Its epoch.
+    pub epoch: Epoch,
+    /// The leader that it follows, or itself.
+    pub leader: Option<Incumbent>,
+    /// All members, this process included, by rank, the highest first.
+    pub members: Vec<MemberView>,
+    /// `majority`: until when its answer holds: for the leader its lease, for a follower what it promised to
+    /// the leader. None where it knows no leader.
+    pub valid_until: Option<Moment>,
+    /// `majority`: the voters, and whether this process votes. None in `classic`.
+    pub voting: Option<Voting>,
+    /// How long an answer about leadership stands without a turn of the driver: the failure timeout.
+    pub answer_ttl: Duration,
+}
+
+impl View {
+    /// Whether the answers of this view still stand at `now`, when the driver last turned at `turned`.
+    /// `classic` has no lease, so a paused or starved process relies on this.
+    pub fn is_fresh(&self, now: Moment, turned: Moment) -> bool {
+        let leased = self.voting.is_none() || self.valid_until.is_some_and(|until| now < until);
+        now.since(turned) <= self.answer_ttl && leased
+    }
+
+    /// Whether this process leads at `now`. In `majority` its lease decides, which ends by itself.
+    pub fn leads(&self, now: Moment, turned: Moment) -> bool {
+        self.role == Role::Leading && self.is_fresh(now, turned)
+    }
+
+    /// The leader at `now`, as far as this process knows.
+    pub fn leader(&self, now: Moment, turned: Moment) -> Option<&Incumbent> {
+        self.leader.as_ref().filter(|_| self.is_fresh(now, turned))
+    }
+
+    /// Whether it takes part and knows a leader at `now` (`/readyz`).
+    pub fn ready(&self, now: Moment, turned: Moment) -> bool {
+        let votes = self.voting.as_ref().is_none_or(|voting| voting.not_ready.is_none());
+        self.role != Role::Leaving && votes && self.leader(now, turned).is_some()
+    }
+}

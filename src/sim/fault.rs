@@ -1,0 +1,82 @@
+//! A fault as data: what goes wrong, where, when and for how long.
+
+use super::clock::{MS, Ns};
+use super::disk::{CrashPoint, Leaves};
+use super::dns::DnsFault;
+use super::link_faults::{Classes, Effect, Places};
+use super::target::{Between, Cue, Who};
+use std::fmt;
+use std::time::Duration;
+
+/// One fault of a plan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Fault {
+    /// When it begins, or begins to wait for its cue.
+    pub(super) at: Ns,
+    /// What it waits for, and how long after that it begins.
+    pub(super) cue: Option<(Cue, Ns)>,
+    /// For how long: a window, a pause, or the time until a process is started again.
+    pub(super) lasts: Ns,
+    pub(super) kind: Kind,
+}
+
+/// What goes wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// A process ends with no word. A write under way is durable, or not.
+    Crash { who: Who, kept: bool, disk_lost: bool, moves: bool, host_gone: bool },
+    /// A process ends in the middle of the next batch that begins with a write.
+    CrashInWrite { who: Who, point: CrashPoint, disk_lost: bool },
+    /// The next write fails, and so the process stops itself.
+    FailedWrite { who: Who, leaves: Leaves },
+    /// Writes take so long.
+    SlowDisk { who: Who, takes: Ns },
+    /// The driver is held up in the middle of its next turn.
+    Stall { who: Who, before_view: bool },
+    /// A process is stopped and goes on later.
+    Pause { who: Who },
+    /// A process is told to stop, and is started again later: a rollout, or a pod that moves.
+    Leave { who: Who, moves: bool },
+    /// A further process, which leaves again.
+    Join { place: usize },
+    /// A process is started, or started again, with these places as its `--voters`, by bits.
+    Revote { place: usize, voters: Places },
+    /// A process has another `--lease` from its next start on. If it runs, it is started again. In error: no
+    /// other process gets that lease, which a first start does not have to survive.
+    ChangeLease { place: usize, lease: Duration, in_error: bool },
+    /// Nothing passes.
+    Cut { between: Between, shape: Shape, swallows: bool },
+    /// Something happens to messages of some kinds.
+    Disturb { between: Between, classes: Classes, effect: Effect },
+    /// A connection breaks.
+    Reset { a: Who, b: Who },
+    /// A connection breaks, and something on the path refuses a dial in the name of a live process.
+    Misjudge { who: Who, whom: Who },
+    /// A clock runs at another rate.
+    Rate { who: Who, ppm: i32 },
+    /// CLOCK_BOOTTIME is slewed by so much from now on.
+    Slew { who: Who, ppm: i32 },
+    /// The host is suspended.
+    Suspend { who: Who },
+    /// The wall clock jumps.
+    WallJump { who: Who, ahead_ms: i64 },
+    /// Look-ups go wrong.
+    Dns { who: Who, fault: DnsFault },
+}
+
+/// Which connections a cut is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Shape {
+    /// Two sides.
+    Split,
+    /// Some pairs.
+    Partial,
+    /// One direction of a pair.
+    OneWay,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} for {} ms", self.kind, self.lasts / MS)
+    }
+}

@@ -1,0 +1,100 @@
+//! Messages to bytes and back, made from the one table of messages.
+
+use super::reader::{DecodeError, Reader};
+use super::writer::{begin, put};
+use super::{Frame, Stamp};
+use crate::election::{
+    Ballot, Body, ConfigVersion, Entry, Epoch, Flags, Incarnation, Incumbent, MembershipVersion, Message,
+    ProcessId, RecoveredState, VoteOutcome, VoteRequest, VoterConfig, message_table,
+};
+
+macro_rules! codec {
+    ($($(#[$doc:meta])* $protocol:ident $number:literal $name:literal $variant:ident
+        $({ $($(#[$field_doc:meta])* $field:ident: $type:ty,)* })?;)*) => {
+        /// A message's frame, which is not sealed yet. Its fields stand one after the other.
+        pub(super) fn frame(stamp: &Stamp, message: &Message) -> Vec<u8> {
+            match &message.body {
+                $(Body::$variant { $($($field,)*)? } => {
+                    let frame = put(begin($number), &(stamp, message.epoch));
+                    $($(let frame = put(frame, $field);)*)?
+                    frame
+                })*
+            }
+        }
+
+        /// Reads the message of this number; none: this version has no such message.
+        pub(super) fn read(number: u16, payload: &[u8]) -> Result<Option<Frame>, DecodeError> {
+            match number {
+                $($number => Reader::new($name, payload).message(|_fields| {
+                    Ok(Body::$variant { $($($field: <$type as Field>::read(_fields)?,)*)? })
+                }).map(Some),)*
+                _ => Ok(None),
+            }
+        }
+    };
+}
+message_table!(codec);
+
+/// How a field is read. A list is not trusted in its length.
+trait Field: Sized {
+    fn read(fields: &mut Reader<'_>) -> Result<Self, DecodeError>;
+}
+
+/// Fields whose size their type bounds.
+macro_rules! plain {
+    ($($field:ty),* $(,)?) => {
+        $(impl Field for $field {
+            fn read(fields: &mut Reader<'_>) -> Result<$field, DecodeError> {
+                fields.take()
+            }
+        })*
+    };
+}
+plain!(
+    bool,
+    u32,
+    u64,
+    Ballot,
+    ConfigVersion,
+    Entry,
+    Flags,
+    Incarnation,
+    MembershipVersion,
+    Option<Epoch>,
+    Option<Incumbent>,
+    Option<MembershipVersion>,
+    Option<ProcessId>,
+    ProcessId,
+    VoteOutcome,
+);
+
+impl Field for Vec<Entry> {
+    fn read(fields: &mut Reader<'_>) -> Result<Vec<Entry>, DecodeError> {
+        fields.entries()
+    }
+}
+
+impl Field for VoterConfig {
+    fn read(fields: &mut Reader<'_>) -> Result<VoterConfig, DecodeError> {
+        fields.config()
+    }
+}
+
+impl Field for Option<VoterConfig> {
+    fn read(fields: &mut Reader<'_>) -> Result<Option<VoterConfig>, DecodeError> {
+        Ok(if fields.take()? { Some(fields.config()?) } else { None })
+    }
+}
+
+impl Field for RecoveredState {
+    fn read(fields: &mut Reader<'_>) -> Result<RecoveredState, DecodeError> {
+        fields.recovered_state()
+    }
+}
+
+impl Field for VoteRequest {
+    fn read(fields: &mut Reader<'_>) -> Result<VoteRequest, DecodeError> {
+        let (ballot, contender, transfer) = (fields.take()?, fields.take()?, fields.take()?);
+        Ok(VoteRequest { ballot, contender, transfer, config: fields.config()? })
+    }
+}
