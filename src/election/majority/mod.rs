@@ -35,7 +35,7 @@ use crate::election::message::Protocols;
 use crate::election::types::voters::{duration, fingerprint, milliseconds};
 use crate::election::{
     Body, Epoch, Flags, Incumbent, Instance, Member, Moment, Notification, Now, Peer, ProcessId, Record,
-    RecoveredState, Settings, Timer, VoteRecord, VoterConfig, Voting,
+    RecoveredState, Settings, Timer, VoteRecord, VoteRequest, VoterConfig, Voting,
 };
 use campaign::Campaign;
 use contenders::Contenders;
@@ -57,6 +57,8 @@ pub(super) struct Majority {
     promise: Option<Promise>,
     /// The latest vote of this incarnation, which it repeats to the same process (clause 3).
     voted: Option<(Epoch, Instance)>,
+    /// The latest request for a vote that a promise stood in the way of, its sender, and when it came.
+    postponed: Option<(Instance, VoteRequest, Moment)>,
     /// Until when it votes for no process, since it may have forgotten a promise (clause 8). On the slow
     /// clock.
     grace_until: Option<Moment>,
@@ -175,7 +177,7 @@ impl Protocol for Majority {
     }
 
     fn on_link_lost(core: &mut Core<Majority>, now: Now, crashed: Option<Instance>) {
-        crashed.into_iter().for_each(|instance| core.release(instance));
+        crashed.into_iter().for_each(|instance| core.release(now, instance));
         core.check_connections(now);
     }
 
@@ -226,7 +228,7 @@ impl Protocol for Majority {
     }
 
     fn on_resign(core: &mut Core<Majority>, by: Heard) {
-        core.free_resigned(by.from, by.epoch);
+        core.free_resigned(by);
     }
 
     fn succeed(core: &mut Core<Majority>, now: Now) {

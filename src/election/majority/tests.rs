@@ -109,6 +109,14 @@ fn requests(actions: &[Action]) -> Vec<(Stage, u64)> {
     requests
 }
 
+/// What it answers to a request.
+fn outcome(actions: &[Action]) -> Option<VoteOutcome> {
+    bodies(actions).find_map(|body| match body {
+        Body::Vote { outcome, .. } => Some(*outcome),
+        _ => None,
+    })
+}
+
 /// After how long a timer is due that was armed last.
 fn armed(actions: &[Action], timer: Timer) -> Option<Duration> {
     let after = |action: &Action| match action {
@@ -119,6 +127,7 @@ fn armed(actions: &[Action], timer: Timer) -> Option<Duration> {
 }
 
 /// One machine, p1. The test feeds it by hand: no timer fires by itself.
+#[derive(Clone)]
 struct Voter {
     machine: Core<Majority>,
     now: Duration,
@@ -201,11 +210,7 @@ impl Voter {
 
     /// What it answers to a request.
     fn outcome_for(&mut self, from: u8, request: VoteRequest) -> Option<VoteOutcome> {
-        let sent = self.hear(from, 4, Body::VoteRequest { request });
-        bodies(&sent).find_map(|body| match body {
-            Body::Vote { outcome, .. } => Some(*outcome),
-            _ => None,
-        })
+        outcome(&self.hear(from, 4, Body::VoteRequest { request }))
     }
 
     /// What it answers to a request for a vote.

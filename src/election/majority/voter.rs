@@ -5,8 +5,8 @@ use crate::election::clauses::Clauses;
 use crate::election::core::{Core, Heard, Phase};
 use crate::election::types::voters::{duration, milliseconds};
 use crate::election::{
-    Action, Body, ConfigVersion, CrashEvidence, Denial, Epoch, Instance, Moment, Notification, Now,
-    ProcessId, Reason, Stage, Timer, VoteRequest,
+    Action, Body, ConfigVersion, CrashEvidence, Denial, Instance, Moment, Notification, Now, ProcessId,
+    Reason, Stage, Timer, VoteRequest,
 };
 use std::time::Duration;
 
@@ -35,8 +35,15 @@ impl Core<Majority> {
         }
         self.learn_contender(now, from, request);
         let denial = self.denial(now, candidate, request);
-        if ballot.stage == Stage::Vote && denial.is_none() {
-            self.vote(now, candidate, request);
+        if ballot.stage == Stage::Vote {
+            self.protocol.postponed = match denial {
+                None => {
+                    self.vote(now, candidate, request);
+                    None
+                }
+                Some(Denial::Promised { .. }) => Some((candidate, request.clone(), now.at)),
+                Some(_) => None,
+            };
         }
         let own = self.protocol.config().filter(|own| own.version > config.version).cloned();
         self.send(from, Body::Vote { ballot: *ballot, outcome: denial.into(), config: own });
@@ -143,19 +150,34 @@ impl Core<Majority> {
 
     /// A resignation in an epoch at or above its own frees the promise to its sender, and nothing else
     /// (clause 9).
-    pub(super) fn free_resigned(&mut self, from: ProcessId, epoch: Epoch) {
+    pub(super) fn free_resigned(&mut self, by: Heard) {
+        let Heard { now, from, epoch } = by;
         let (sender, own, clauses) = (self.instance(from), self.epoch, self.clauses);
         self.free(|promise| clauses.resignation_frees(promise.to, sender, epoch, own));
         if clauses.resignation_ends_grace() {
             self.end_grace();
         }
+        self.answer_postponed(now);
+    }
+
+    /// A freed voter answers the request that its promise stood in the way of. The successor's request may
+    /// overtake the resignation, which another process sends.
+    fn answer_postponed(&mut self, now: Now) {
+        if self.protocol.promise.is_some() {
+            return;
+        }
+        let Some((candidate, request, heard)) = self.protocol.postponed.take() else { return };
+        if now.at.since(heard) < self.settings.answer_timeout {
+            self.on_vote_request(now, candidate.id, &request);
+        }
     }
 
     /// Crash evidence about one incarnation of a member frees the promise to it. This needs the operator's
     /// word that refused dials prove a death (`--crash-evidence release`).
-    pub(super) fn release(&mut self, instance: Instance) {
+    pub(super) fn release(&mut self, now: Now, instance: Instance) {
         if self.settings.crash_evidence == CrashEvidence::Release {
             self.free(|promise| promise.to == instance);
+            self.answer_postponed(now);
         }
     }
 

@@ -192,3 +192,40 @@ fn a_leader_that_has_handed_over_votes_for_its_successor_at_once() {
     let asked = VoteRequest { config: config(5, &[1, 2, 3]), ..request(3, Stage::Vote, 6) };
     assert_eq!(voter.outcome_for(3, asked), Some(GRANTED));
 }
+
+/// p1 follows p2, which leaves. The request of the successor, p3, overtakes the resignation.
+#[test]
+fn a_freed_voter_answers_the_request_that_its_promise_stood_in_the_way_of() {
+    let leaves = || Body::Resign { successor: Some(peer(3).id), leaving: true };
+    let mut voter = follower();
+    assert_eq!(voter.vote_for(3, 6), Some(promised(1500)));
+    voter.resigns(2, 4);
+    assert_eq!(voter.machine.phase, Phase::Following, "a late resignation frees nothing");
+    assert_eq!(outcome(&voter.hear(2, 5, leaves())), Some(GRANTED));
+    assert_eq!(voter.machine.phase, Phase::Waiting(peer(3).id));
+    assert_eq!(outcome(&voter.hear(2, 5, leaves())), None, "it answers once");
+    // A pre-vote binds its voter to nothing, and its candidate asks again by itself.
+    let mut voter = follower();
+    assert_eq!(voter.pre_vote_for(3, 6), Some(promised(1500)));
+    assert_eq!(outcome(&voter.hear(2, 5, leaves())), None);
+    // The candidate has asked again by then.
+    let mut voter = follower();
+    voter.vote_for(3, 6);
+    voter.pass(299);
+    assert_eq!(outcome(&voter.clone().hear(2, 5, leaves())), Some(GRANTED));
+    voter.pass(1);
+    assert_eq!(outcome(&voter.hear(2, 5, leaves())), None);
+}
+
+#[test]
+fn crash_evidence_that_frees_a_promise_lets_its_voter_answer_too() {
+    let settings = Settings { crash_evidence: CrashEvidence::Release, ..given(&[1, 2, 3], 1500) };
+    let record = record(1, config(4, &[1, 2, 3]));
+    let mut voter = Voter::start(peer(1), settings, Some(&record), &[2, 3], None);
+    voter.wait_for_grace();
+    voter.acknowledges(2, 5, 1500, version(4, 0));
+    assert_eq!(voter.vote_for(3, 6), Some(promised(1500)));
+    let crashed = Event::Crashed { id: peer(2).id, incarnation: peer(2).incarnation };
+    assert_eq!(outcome(&voter.feed(crashed)), Some(GRANTED));
+    assert_eq!(voter.machine.phase, Phase::Waiting(peer(3).id));
+}
