@@ -16,7 +16,7 @@ mod usage;
 #[path = "../tests/support/wait.rs"]
 mod wait;
 
-use bellwether::demo::process_cluster::{Agreement, Plan, ProcessCluster};
+use bellwether::demo::process_cluster::{Agreement, ClusterPlan, ProcessCluster};
 use bellwether::election::{Epoch, ProcessId, Record};
 use bellwether::store::Store;
 use rounds::{ANSWER_TIMEOUT, Cause, FAILURE_TIMEOUT, PATIENCE};
@@ -205,7 +205,7 @@ fn saving(folder: &Path) -> Result<Duration, String> {
 
 /// `states`: where voters keep their records; none: `classic`.
 fn processes(n: usize, flags: &[&str], states: Option<&Path>, logs: &Path) -> Result<ProcessCluster, String> {
-    let plan = Plan {
+    let plan = ClusterPlan {
         binary: PathBuf::from(env!("CARGO_BIN_EXE_bellwether")),
         n,
         base_port: None,

@@ -7,7 +7,7 @@
 //! The refresh, the Service's name (`-` for none) and peers as `HOST:PORT`. Peers of the Service are given
 //! port 4041. `tests/dns.rs` runs it against a real name server.
 
-use bellwether::discovery::{Lookup, LookupResult, Settings, spawn};
+use bellwether::discovery::{DiscoverySettings, Lookup, LookupResult, spawn};
 use std::error::Error;
 use std::io::{Read, stdin};
 
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (host, port) = peer.rsplit_once(':').ok_or(USAGE)?;
         peers.push((host.to_owned(), port.parse()?));
     }
-    let settings = Settings { service, peers, peer_port: 4041, refresh, refresh_alone: refresh };
+    let settings = DiscoverySettings { service, peers, peer_port: 4041, refresh, refresh_alone: refresh };
     let discovery = spawn(settings, |lookup| println!("{}", line(&lookup)))?;
     stdin().read_to_end(&mut Vec::new())?;
     discovery.stop();

@@ -4,6 +4,7 @@
 //! blocking TCP, and tells the application over local HTTP who leads. ARCHITECTURE.md is the map of this
 //! crate.
 
+pub mod base;
 pub mod config;
 pub mod demo;
 pub mod discovery;

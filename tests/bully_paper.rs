@@ -166,11 +166,11 @@ fn assumption_3_failure_detector() {
     // Nothing closes, nothing refuses: only silence.
     world.vanish(1);
     world.run(settings().failure_timeout + settings().heartbeat * 2);
-    let of = |w: &World, k: usize| w.view(3).members.iter().find(|m| m.peer.id == id(k)).unwrap().state;
+    let of = |w: &World, k: usize| w.status(3).members.iter().find(|m| m.peer.id == id(k)).unwrap().state;
     assert_eq!((of(&world, 1), of(&world, 2)), (State::Failed, State::Alive));
     world.vanish(3);
     world.run(settings().failure_timeout + settings().heartbeat + ms(10));
-    assert_eq!(world.view(2).members.iter().filter(|m| m.state == State::Failed).count(), 2);
+    assert_eq!(world.status(2).members.iter().filter(|m| m.state == State::Failed).count(), 2);
 }
 
 /// > 4. A process fails by stopping and returns from failure by restarting.
@@ -186,7 +186,7 @@ fn assumption_4_returns_by_restarting() {
     world.start(2, true);
     world.run(ms(1500));
     assert_eq!(world.agreed(), Some((3, Epoch(1))), "it is back, and its being away has changed nothing");
-    let known = world.view(3).members.into_iter().find(|m| m.peer.id == id(2)).unwrap();
+    let known = world.status(3).members.into_iter().find(|m| m.peer.id == id(2)).unwrap();
     assert_eq!((known.state, known.peer.incarnation), (State::Alive, Incarnation(2)));
 }
 
@@ -219,9 +219,9 @@ fn assumption_6_everybody_knows_everybody() {
     quote("6. Each process knows its own process id and address, and that of every other process.");
     let world = cluster(5);
     for k in 1..=5 {
-        let view = world.view(k);
-        assert_eq!((view.me.id, view.me.address), (id(k), address(k)));
-        let mut known: Vec<_> = view.members.iter().map(|m| (m.peer.id, m.peer.address)).collect();
+        let status = world.status(k);
+        assert_eq!((status.me.id, status.me.address), (id(k), address(k)));
+        let mut known: Vec<_> = status.members.iter().map(|m| (m.peer.id, m.peer.address)).collect();
         known.sort();
         assert_eq!(known, (1..=5).map(|k| (id(k), address(k))).collect::<Vec<_>>());
     }
@@ -237,8 +237,8 @@ fn message_1_election() {
     world.crash(3);
     world.run(ms(100));
     assert!(sent(&world, "election").contains(&"p1 -> p2".to_string()));
-    assert_eq!(world.view(1).role, Role::Contesting);
-    assert_eq!(world.view(2).role, Role::Contesting, "it has heard of it");
+    assert_eq!(world.status(1).role, Role::Electing);
+    assert_eq!(world.status(2).role, Role::Electing, "it has heard of it");
 }
 
 /// > 2. Answer (Alive) Message: Responds to the Election message
@@ -298,7 +298,7 @@ fn rule_1() {
     let mut highest = Alone::new(5);
     let said = highest.time_out(Timer::Margin);
     assert_eq!(said, coordinators(&[1, 2, 3, 4], 1));
-    assert_eq!(highest.machine.view().role, Role::Leading);
+    assert_eq!(highest.machine.status().role, Role::Leading);
     for k in 1..=4 {
         let mut other = Alone::new(k);
         let higher: Vec<usize> = (k + 1..=5).collect();
@@ -334,7 +334,7 @@ fn rule_2() {
     alone.now += settings().answer_timeout;
     // To the processes, that is: not to those that have just been found to be none.
     assert_eq!(alone.time_out(Timer::Answer), coordinators(&[1, 2], 2));
-    assert_eq!(alone.machine.view().role, Role::Leading);
+    assert_eq!(alone.machine.status().role, Role::Leading);
 }
 
 /// > 3. If P receives an Answer from a process with a higher ID, it sends no further messages for this
@@ -396,9 +396,9 @@ fn rule_5() {
     quote("5. If P receives a Coordinator message, it treats the sender as the coordinator.");
     let mut alone = Alone::new(2);
     assert_eq!(alone.hear(4, 2, Body::Coordinator { elected_at_ms: 7 }), []);
-    let view = alone.machine.view();
-    assert_eq!((view.role, view.epoch), (Role::Following, Epoch(2)));
-    assert_eq!(view.leader.unwrap().peer, peer(4));
+    let status = alone.machine.status();
+    assert_eq!((status.role, status.epoch), (Role::Following, Epoch(2)));
+    assert_eq!(status.leader.unwrap().peer, peer(4));
     // But for a stale one, which is told who leads,
     let said = alone.hear(3, 1, Body::Coordinator { elected_at_ms: 7 });
     assert!(
@@ -429,10 +429,10 @@ fn note_2_the_id_does_not_change() {
     world.crash(3);
     for _ in 0..100 {
         world.run(ms(20));
-        assert_eq!((world.view(1).me.id, world.view(2).me.id), (id(1), id(2)));
+        assert_eq!((world.status(1).me.id, world.status(2).me.id), (id(1), id(2)));
     }
     world.start(3, true);
-    assert_eq!(world.view(3).me.id, id(3));
+    assert_eq!(world.status(3).me.id, id(3));
     assert_eq!(world.node(3).stored.as_ref().unwrap().id, id(3), "nor, with a record, over restarts");
 }
 
@@ -447,7 +447,7 @@ fn note_3_the_epoch_is_stamped_on_all_members() {
     world.crash(4);
     agree_within(&mut world, ms(1000));
     world.run(ms(1000));
-    assert!((1..=3).all(|k| world.view(k).epoch == Epoch(2)));
+    assert!((1..=3).all(|k| world.status(k).epoch == Epoch(2)));
     let mut messages = world.trace.lines.iter().filter(|line| line.contains(" -> ")).peekable();
     assert!(messages.peek().is_some());
     assert!(messages.all(|line| line.ends_with(", epoch 1") || line.ends_with(", epoch 2")));
@@ -527,7 +527,7 @@ fn note_7_membership_is_broadcast() {
          processes participating in leader election.",
     );
     let mut world = cluster(4);
-    // Nobody but the leader and the new process itself looks it up.
+    // Only the leader and the new process itself look it up.
     let listed = world.listed.clone();
     world.place(9, address(9), &settings());
     world.node_mut(9).priority = bellwether::election::Priority(50);
@@ -535,14 +535,14 @@ fn note_7_membership_is_broadcast() {
     world.start(9, false);
     world.run(ms(200));
     for k in 1..=4 {
-        assert!(world.view(k).members.iter().any(|m| m.peer.id == id(9)), "p{k} knows p9");
+        assert!(world.status(k).members.iter().any(|m| m.peer.id == id(9)), "p{k} knows p9");
     }
     assert!((1..=3).all(|k| world.trace.lines.iter().any(|l| l.contains(&format!("p4 -> p{k}  join")))));
     world.listed = listed;
     world.stop(9);
     world.run(ms(200));
     for k in 1..=4 {
-        assert!(!world.view(k).members.iter().any(|m| m.peer.id == id(9)), "p{k} knows no p9 any more");
+        assert!(!world.status(k).members.iter().any(|m| m.peer.id == id(9)), "p{k} knows no p9 any more");
     }
     assert!((1..=3).all(|k| world.trace.lines.iter().any(|l| l.contains(&format!("p4 -> p{k}  leave")))));
 }
@@ -558,7 +558,7 @@ fn note_8_heartbeats() {
     world.pause(3);
     world.run(settings().failure_timeout - settings().heartbeat - ms(10));
     assert_eq!(world.agreed_among(&[1, 2]), None, "p3 is none of them, but");
-    assert_eq!(world.view(1).leader.unwrap().peer.id, id(3), "no silence is too long yet");
+    assert_eq!(world.status(1).leader.unwrap().peer.id, id(3), "no silence is too long yet");
     world.run(settings().heartbeat + settings().answer_timeout + ms(20));
     assert_eq!(world.agreed(), Some((2, Epoch(2))));
 }

@@ -27,11 +27,11 @@ mod topologies;
 #[path = "support/wait.rs"]
 mod wait;
 
-use cluster::{Cluster, Plan, Safety, name};
+use cluster::{ChaosPlan, Cluster, Safety, name};
 use history::{Observer, Seconds};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
-use storm::{Outcome, Storm};
+use storm::{Storm, StormOutcome};
 
 /// For how long a cluster may lack a leader while a majority is connected. It takes a few seconds: a lease,
 /// the wait of restarted voters for another, and elections among processes that reach each other in part.
@@ -66,7 +66,7 @@ fn chaos(n: usize, safety: Safety, length: Duration) -> Vec<Observer> {
     let seed = seed();
     // Two ranks, so that there are transfers to a better one too.
     let priorities = (0..n).map(|place| if place == 0 { 110 } else { 100 }).collect();
-    let mut cluster = Cluster::started(Plan { n, safety, priorities, flags: vec![] }, seed);
+    let mut cluster = Cluster::started(ChaosPlan { n, safety, priorities, flags: vec![] }, seed);
     let outcome = Storm::new(&mut cluster, seed).rage(length);
     let observers = cluster.observers();
     let leaderless = summary(&cluster, &observers, &outcome, safety);
@@ -78,7 +78,7 @@ fn chaos(n: usize, safety: Safety, length: Duration) -> Vec<Observer> {
 }
 
 /// Prints what was seen. Returns the longest time without a leader while a majority could have elected one.
-fn summary(cluster: &Cluster, observers: &[Observer], outcome: &Outcome, safety: Safety) -> Duration {
+fn summary(cluster: &Cluster, observers: &[Observer], outcome: &StormOutcome, safety: Safety) -> Duration {
     let sum = |count: fn(&Observer) -> u64| observers.iter().map(count).sum::<u64>();
     println!("n = {}, {safety:?}, {:.0} s", cluster.n(), cluster.now() as f64 / 1e9);
     println!("boot clocks of their own: {}", if cluster.own_clocks() { "yes" } else { "not possible here" });

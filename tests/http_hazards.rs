@@ -8,7 +8,7 @@
 #![allow(clippy::unwrap_used)]
 
 use bellwether::election::{
-    Epoch, Incarnation, Incumbent, MemberView, Peer, Priority, ProcessId, Role, State, View,
+    Epoch, Incarnation, Incumbent, MemberStatus, Peer, Priority, ProcessId, Role, State, Status,
 };
 use bellwether::http::{self, HEAD_BYTES_MAX, LIMITS, Server, Snapshot, Source};
 use bellwether::net::{self, Limits};
@@ -46,19 +46,19 @@ impl Source for Leads {
             priority: Priority::DEFAULT,
             revision: String::new(),
         };
-        let now = net::boottime();
-        let view = View {
+        let now = bellwether::base::boottime();
+        let status = Status {
             cluster: "test".to_owned(),
             me: me.clone(),
             role: Role::Leading,
             epoch: Epoch(1),
             leader: Some(Incumbent { peer: me.clone(), elected_at_ms: 0 }),
-            members: vec![MemberView { peer: me, state: State::Alive, last_heard: None, round_trip: None }],
+            members: vec![MemberStatus { peer: me, state: State::Alive, last_heard: None, round_trip: None }],
             valid_until: None,
             voting: None,
             answer_ttl: Duration::from_millis(1500),
         };
-        Snapshot { view: Arc::new(view), now, turned: now, health: Ok(()) }
+        Snapshot { status: Arc::new(status), now, turned: now, health: Ok(()) }
     }
 
     fn metrics(&self) -> String {
@@ -186,7 +186,7 @@ fn serve_as_child() {
     server.stop();
 }
 
-struct Process {
+struct Sidecar {
     child: Child,
     address: SocketAddr,
 }
@@ -199,9 +199,9 @@ struct Usage {
     descriptors: usize,
 }
 
-impl Process {
+impl Sidecar {
     /// A server that may have `spare` descriptors open beyond those that it needs, or as many as it likes.
-    fn spawn(spare: Option<usize>) -> Process {
+    fn spawn(spare: Option<usize>) -> Sidecar {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "serve_as_child", "--ignored", "--nocapture", "--test-threads=1"])
             .env(CHILD, spare.map_or(String::new(), |spare| spare.to_string()))
@@ -219,7 +219,7 @@ impl Process {
         };
         // What it says later has a place to go.
         thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
-        Process { child, address }
+        Sidecar { child, address }
     }
 
     fn usage(&self) -> Usage {
@@ -296,7 +296,7 @@ fn a_body_that_does_come_does_not_cost_the_client_its_reply() {
 #[test]
 fn thousands_of_idle_connections_cost_neither_threads_nor_descriptors() {
     raise_descriptor_limit();
-    let process = Process::spawn(None);
+    let process = Sidecar::spawn(None);
     well_behaved(process.address);
     let before = process.usage();
     let mut idle = Vec::new();
@@ -318,7 +318,7 @@ fn thousands_of_idle_connections_cost_neither_threads_nor_descriptors() {
 
 #[test]
 fn a_flood_costs_no_well_behaved_client_its_answer() {
-    let process = Process::spawn(None);
+    let process = Sidecar::spawn(None);
     well_behaved(process.address);
     let before = process.usage();
     let (address, over) = (process.address, Arc::new(AtomicBool::new(false)));
@@ -378,7 +378,7 @@ fn a_flood_costs_no_well_behaved_client_its_answer() {
 
 #[test]
 fn other_versions_of_http_are_refused_and_hold_nothing() {
-    let process = Process::spawn(None);
+    let process = Sidecar::spawn(None);
     well_behaved(process.address);
     let before = process.usage();
     let preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
@@ -403,7 +403,7 @@ fn other_versions_of_http_are_refused_and_hold_nothing() {
 
 #[test]
 fn too_many_open_files_close_the_oldest_connections_and_not_the_port() {
-    let process = Process::spawn(Some(10));
+    let process = Sidecar::spawn(Some(10));
     let idle: Vec<TcpStream> = (0..200).map(|_| connect(process.address)).collect();
     for _ in 0..30 {
         well_behaved(process.address);
@@ -415,7 +415,7 @@ fn too_many_open_files_close_the_oldest_connections_and_not_the_port() {
 
 #[test]
 fn with_no_descriptor_at_all_the_port_comes_back_once_there_is_one() {
-    let process = Process::spawn(Some(0));
+    let process = Sidecar::spawn(Some(0));
     let mut stream = connect(process.address);
     stream.write_all(b"GET /leader HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
     stream.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
@@ -457,7 +457,7 @@ fn timeouts_of_the_listening_socket_do_not_end_it() {
 
 #[test]
 fn an_endless_head_is_refused() {
-    let process = Process::spawn(None);
+    let process = Sidecar::spawn(None);
     well_behaved(process.address);
     let before = process.usage();
     for (status, begin) in [

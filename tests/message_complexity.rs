@@ -58,7 +58,7 @@ impl Flock {
                 flock.hear(k, n, 1, Body::Coordinator { elected_at_ms: 0 });
                 let version = MembershipVersion { epoch: Epoch(1), version: 1 };
                 flock.hear(k, n, 1, Body::Membership { version, entries: others });
-                assert_eq!(flock.machines[&k].view().members.len(), n);
+                assert_eq!(flock.machines[&k].status().members.len(), n);
             }
         }
         flock.queue.clear();
@@ -121,9 +121,9 @@ impl Flock {
     /// All live processes follow process `leader`.
     fn assert_led_by(&self, leader: usize) {
         for (k, machine) in &self.machines {
-            let view = machine.view();
+            let status = machine.status();
             let role = if *k == leader { Role::Leading } else { Role::Following };
-            assert_eq!((view.role, view.leader.map(|l| l.peer)), (role, Some(peer(leader))), "p{k}");
+            assert_eq!((status.role, status.leader.map(|l| l.peer)), (role, Some(peer(leader))), "p{k}");
         }
     }
 }

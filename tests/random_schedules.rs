@@ -147,10 +147,10 @@ impl Schedule {
             }
             19 => self.world.heal(),
             20 | 21 => {
-                if let (Some(who), Some(whom)) = (self.any(&awake), self.any(&live))
-                    && who != whom
+                if let (Some(one), Some(other)) = (self.any(&awake), self.any(&live))
+                    && one != other
                 {
-                    self.world.misjudge(who, whom);
+                    self.world.misjudge(one, other);
                 }
             }
             _ => {
@@ -257,7 +257,7 @@ impl Schedule {
         } = self.settings;
         // A connection to a host that is gone stands in the way until it times out; a dead leader is noticed.
         let noticed = self.world.options.link_timeout + failure_timeout;
-        // Who has just started, or was paused, asks first.
+        // A process that has just started, or was paused, asks first.
         let asked = start_timeout + stable_margin;
         // A contest, and one that had to be repeated.
         let contests = (answer_timeout * 2 + coordinator_timeout) * 2;
@@ -270,7 +270,7 @@ impl Schedule {
 
     fn check(&mut self) -> Duration {
         self.run();
-        // Who was told to stop is gone after this.
+        // A process that was told to stop is gone after this.
         self.world.run(self.settings.answer_timeout * 2);
         if self.world.live().is_empty() {
             return Duration::ZERO;
@@ -283,7 +283,7 @@ impl Schedule {
             // It may take a silence until a leader that does not live any more is given up.
             self.world.run(self.bound());
             assert!(self.world.leading().is_empty(), "priority 0 never leads");
-            assert!(live.iter().all(|k| self.world.view(*k).leader.is_none()), "nobody is followed");
+            assert!(live.iter().all(|k| self.world.status(*k).leader.is_none()), "no process is followed");
             return Duration::ZERO;
         }
         let mut agreed = None;
@@ -314,7 +314,7 @@ impl Schedule {
         assert!(before.is_some(), "they agree still: {}", self.states());
         self.world.run(STABLE);
         assert_eq!(self.agreed(), before, "stable: {}", self.states());
-        assert_eq!(self.world.leader_changes, changes, "nobody was elected meanwhile: {}", self.states());
+        assert_eq!(self.world.leader_changes, changes, "no process was elected meanwhile: {}", self.states());
         if self.settings.preempt == Preempt::Always {
             let ranks = |k: &&usize| (self.world.node(**k).priority, **k);
             assert_eq!(before.map(|b| b.0), may_lead.iter().max_by_key(ranks).copied(), "the highest leads");
@@ -324,9 +324,9 @@ impl Schedule {
 
     fn states(&self) -> String {
         let each = self.world.live().into_iter().map(|k| {
-            let view = self.world.view(k);
-            let leader = view.leader.map_or_else(String::new, |l| l.peer.name);
-            format!("p{k} {} {leader} {}", view.role.name(), view.epoch)
+            let status = self.world.status(k);
+            let leader = status.leader.map_or_else(String::new, |l| l.peer.name);
+            format!("p{k} {} {leader} {}", status.role.name(), status.epoch)
         });
         each.collect::<Vec<_>>().join(", ")
     }

@@ -75,7 +75,7 @@ impl Alone {
         let mut alone = Alone::new(k);
         alone.feed(Event::Candidates { addresses: BTreeSet::new(), complete: true });
         alone.pass(ms(5_000));
-        assert_eq!((alone.machine.view().role, alone.machine.epoch()), (Role::Leading, Epoch(1)));
+        assert_eq!((alone.machine.status().role, alone.machine.epoch()), (Role::Leading, Epoch(1)));
         alone
     }
 
@@ -126,7 +126,8 @@ impl Alone {
     }
 
     fn members(&self) -> Vec<usize> {
-        let mut members: Vec<usize> = self.machine.view().members.iter().map(|m| number(m.peer.id)).collect();
+        let mut members: Vec<usize> =
+            self.machine.status().members.iter().map(|m| number(m.peer.id)).collect();
         members.sort_unstable();
         members
     }
@@ -145,7 +146,7 @@ fn members_come_and_go_without_a_write_of_the_record() {
     let mut leader = Alone::started(Machine::new(settings, "test".to_string(), peer(1), None));
     leader.feed(Event::Candidates { addresses: BTreeSet::new(), complete: true });
     leader.pass(ms(10_000));
-    assert_eq!(leader.machine.view().role, Role::Leading);
+    assert_eq!(leader.machine.status().role, Role::Leading);
     let known = |alone: &Alone| -> Vec<usize> {
         let known = alone.known.as_ref().unwrap();
         known.members.iter().map(|member| number(member.peer.id)).collect()
@@ -157,7 +158,7 @@ fn members_come_and_go_without_a_write_of_the_record() {
     leader.hear(2, 1, Body::Leave { version: None, id: id(2) });
     assert_eq!(known(&leader), [3]);
     leader.pass(ms(10_000));
-    assert_eq!(leader.machine.view().role, Role::Leading);
+    assert_eq!(leader.machine.status().role, Role::Leading);
     assert_eq!(leader.records, records);
     assert_eq!(leader.known.unwrap().leader, Some(peer(1)));
 
@@ -183,7 +184,7 @@ fn known_peers_are_sought_while_it_asks() {
     });
     let actions = machine.handle(Now::at(Moment(ms(0))), Event::Start);
     assert!(actions.contains(&Action::Seek([address(2), address(3)].into())), "{actions:?}");
-    let members: Vec<usize> = machine.view().members.iter().map(|m| number(m.peer.id)).collect();
+    let members: Vec<usize> = machine.status().members.iter().map(|m| number(m.peer.id)).collect();
     assert_eq!(members, [1], "they are not believed to be there");
 }
 
@@ -213,7 +214,7 @@ fn only_a_process_that_knows_it_is_alone_leads_after_the_margin() {
         }
         alone.now += alone.armed(Timer::Margin).unwrap();
         alone.feed(Event::Timer(Timer::Margin));
-        assert_eq!(alone.machine.view().role, role);
+        assert_eq!(alone.machine.status().role, role);
     }
 }
 
@@ -226,7 +227,7 @@ fn an_empty_answer_removes_no_member() {
     alone.feed(Event::LinkUp(peer(1)));
     alone.hear(1, 0, Body::LeaderInfo { leader: None, entries: Vec::new() });
     alone.feed(Event::Timer(Timer::Margin));
-    assert_eq!(alone.machine.view().role, Role::Leading);
+    assert_eq!(alone.machine.status().role, Role::Leading);
     alone.feed(no_peers());
     for _ in 0..2 * Settings::default().forget_after.as_secs() {
         alone.now += ms(1000);
@@ -234,7 +235,7 @@ fn an_empty_answer_removes_no_member() {
     }
     alone.feed(Event::Crashed { id: id(1), incarnation: Incarnation(1) });
     alone.feed(no_peers());
-    assert_eq!((alone.machine.view().role, alone.members()), (Role::Leading, vec![1, 2]));
+    assert_eq!((alone.machine.status().role, alone.members()), (Role::Leading, vec![1, 2]));
 }
 
 /// A leader may not know yet that an address is another's now. Its list does not make a process forget a
@@ -308,7 +309,7 @@ fn a_dead_process_does_not_displace_the_one_that_has_its_address() {
 fn a_failed_member_lives_again_when_the_leader_says_so() {
     let (mut alone, newcomer) = follower_with_a_newcomer(State::Failed);
     alone.list(5, &[(newcomer, State::Alive)]);
-    let member = alone.machine.view().members.into_iter().find(|m| m.peer.id == id(7)).unwrap();
+    let member = alone.machine.status().members.into_iter().find(|m| m.peer.id == id(7)).unwrap();
     assert_eq!(member.state, State::Alive);
 }
 
@@ -439,7 +440,7 @@ fn a_leader_that_is_told_of_a_later_term_of_its_own_leads_above_it() {
     leader.feed(Event::LinkUp(peer(1)));
     let incumbent = Incumbent { peer: peer(3), elected_at_ms: 0 };
     leader.hear(1, 7, Body::LeaderInfo { leader: Some(incumbent), entries: Vec::new() });
-    assert_eq!((leader.machine.view().role, leader.machine.epoch()), (Role::Leading, Epoch(8)));
+    assert_eq!((leader.machine.status().role, leader.machine.epoch()), (Role::Leading, Epoch(8)));
 }
 
 /// Two leaders have met: the lower one asks the higher one, and the higher one goes on above the newer epoch.
@@ -450,7 +451,7 @@ fn of_two_leaders_the_higher_one_goes_on() {
         leader.feed(Event::LinkUp(peer(1)));
         let incumbent = Incumbent { peer: peer(other), elected_at_ms: 0 };
         let sent = leader.hear(1, 7, Body::LeaderInfo { leader: Some(incumbent), entries: Vec::new() });
-        assert_eq!(leader.machine.view().role, role);
+        assert_eq!(leader.machine.status().role, role);
         assert_eq!(sent.contains(&(other, Body::LeaderQuery)), role == Role::Asking, "{sent:?}");
     }
 }
@@ -458,7 +459,7 @@ fn of_two_leaders_the_higher_one_goes_on() {
 /// Only a lease ends by itself.
 #[test]
 fn a_leader_of_classic_has_no_last_moment() {
-    assert_eq!(Alone::following().machine.view().valid_until, None);
+    assert_eq!(Alone::following().machine.status().valid_until, None);
 }
 
 /// A member that acknowledges from a later epoch may follow another leader: the leader asks it. One that
@@ -469,7 +470,7 @@ fn a_leader_answers_an_acknowledgement_of_another_epoch() {
     leader.feed(Event::LinkUp(peer(1)));
     leader.hear(1, 1, Body::LeaderInfo { leader: None, entries: Vec::new() });
     leader.feed(Event::Timer(Timer::Margin));
-    assert_eq!((leader.machine.view().role, leader.machine.epoch()), (Role::Leading, Epoch(2)));
+    assert_eq!((leader.machine.status().role, leader.machine.epoch()), (Role::Leading, Epoch(2)));
     let acknowledge = || Body::HeartbeatAck { sequence: 0, membership: MembershipVersion::default() };
     assert_eq!(leader.hear(1, 3, acknowledge()), [(1, Body::LeaderQuery)]);
     assert_eq!(leader.hear(1, 1, acknowledge()), [(1, Body::Coordinator { elected_at_ms: 0 })]);
@@ -507,9 +508,9 @@ fn a_leader_with_a_successor_in_its_place_is_lost() {
         let mut alone = Alone::new(2);
         alone.feed(Event::LinkUp(former.clone()));
         alone.hear(3, 1, Body::Coordinator { elected_at_ms: 0 });
-        assert!(alone.machine.view().leader.is_some());
+        assert!(alone.machine.status().leader.is_some());
         alone.feed(Event::LinkUp(successor.clone()));
-        assert!(alone.machine.view().leader.is_none(), "after {successor:?}");
+        assert!(alone.machine.status().leader.is_none(), "after {successor:?}");
     }
 }
 
@@ -548,7 +549,7 @@ fn a_transfer_that_ends_in_another_election_has_failed() {
     alone.hear(1, 2, Body::Election);
     alone.now = ms(5400);
     alone.feed(Event::Timer(Timer::Answer));
-    assert_eq!(alone.machine.view().role, Role::Leading);
+    assert_eq!(alone.machine.status().role, Role::Leading);
     alone.hear(3, 2, Body::LeaderQuery);
     assert_eq!(alone.armed(Timer::Preempt), Some(ms(10_000)));
 }

@@ -1,5 +1,5 @@
 //! Readable scenarios: each file of tests/scenarios/ is a script and, below `-- trace`, what happens in
-//! virtual time.
+//! virtual time. `cargo test --test scenarios late_answer` plays one, by its file's name.
 //!
 //! A difference fails, and shows it. `BELLWETHER_REWRITE=1 cargo test --test scenarios` writes the traces
 //! anew; read the difference that `git diff` shows then: a trace is right only if it is what one wants to see
@@ -19,7 +19,7 @@
 //! | `partition p1 \| p2 p3`, `heal` | |
 //! | `drop next coordinator p3 -> p1`, `duplicate next …`, `delay next … by 1s` | one message each |
 //! | `inject p3 -> p1 coordinator epoch 1` | as if p3 had sent it |
-//! | `list p1 p2`, `list nobody` | what discovery finds from now on |
+//! | `list p1 p2`, `list none` | what discovery finds from now on |
 //! | `trace on`, `trace off`, `trace heartbeats` | off at first |
 //! | `run 5s`, `run until settled`, `run until settled within 2s` | settled: all agree on a leader that lives |
 //! | `expect leader p2 everywhere epoch 2`, `expect leader p1 at p1 p3 [epoch 2]` | |
@@ -33,6 +33,7 @@ mod support;
 use bellwether::election::{
     Body, CrashEvidence, Epoch, Event, Message, Preempt, Priority, Role, Safety, Settings, State, Variant,
 };
+use libtest_mimic::{Arguments, Trial};
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;
@@ -43,6 +44,8 @@ use support::trace::Detail;
 use support::world::{Options, World, address, id, number};
 
 const MARK: &str = "-- trace";
+/// Fewer files would mean that some are not found.
+const SCENARIOS_MIN: usize = 22;
 /// "Until settled" never waits longer.
 const SETTLED_WITHIN: Duration = Duration::from_secs(30);
 
@@ -181,7 +184,7 @@ impl Script {
                 self.world.trace.line(self.world.now, &format!("+ {line}"));
                 self.world.tell(process(to)?, Event::Received { from: id(process(from)?), message });
             }
-            ["list", "nobody"] => self.world.listed.clear(),
+            ["list", "none"] => self.world.listed.clear(),
             ["list", list @ ..] => {
                 let listed = self.list(list)?.into_iter().map(|k| self.world.node(k).address).collect();
                 self.world.listed = listed;
@@ -249,14 +252,14 @@ impl Script {
             ["members", list @ .., "at", p] => {
                 let mut expected = self.list(list)?;
                 expected.sort_unstable();
-                let members = self.world.view(process(p)?).members;
+                let members = self.world.status(process(p)?).members;
                 let mut found: Vec<usize> = members.iter().map(|m| number(m.peer.id)).collect();
                 found.sort_unstable();
                 if found == expected { Ok(()) } else { Err(format!("the members are {found:?}")) }
             }
             ["failed", p, "at", other] => {
                 let member = id(process(p)?);
-                let members = self.world.view(process(other)?).members;
+                let members = self.world.status(process(other)?).members;
                 let failed = members.iter().any(|m| m.peer.id == member && m.state == State::Failed);
                 if failed { Ok(()) } else { Err(format!("{p} is not held failed")) }
             }
@@ -277,19 +280,19 @@ impl Script {
 
     fn expect_leader(&self, leader: usize, at: &[&str], epoch: Option<u64>) -> Verdict {
         for k in self.list(at)? {
-            let view = self.world.view(k);
+            let status = self.world.status(k);
             let role = if k == leader { Role::Leading } else { Role::Following };
-            let known = view.leader.as_ref().map(|l| number(l.peer.id));
-            let epoch_is = epoch.is_none_or(|e| view.epoch == Epoch(e));
-            if known != Some(leader) || view.role != role || !epoch_is {
-                return Err(format!("p{k} has {known:?}, is {}, epoch {}", view.role.name(), view.epoch));
+            let known = status.leader.as_ref().map(|l| number(l.peer.id));
+            let epoch_is = epoch.is_none_or(|e| status.epoch == Epoch(e));
+            if known != Some(leader) || status.role != role || !epoch_is {
+                return Err(format!("p{k} has {known:?}, is {}, epoch {}", status.role.name(), status.epoch));
             }
         }
         Ok(())
     }
 
     fn expect_none(&self, at: &[usize]) -> Verdict {
-        match at.iter().find(|k| self.world.view(**k).leader.is_some()) {
+        match at.iter().find(|k| self.world.status(**k).leader.is_some()) {
             None => Ok(()),
             Some(k) => Err(format!("p{k} has a leader")),
         }
@@ -355,21 +358,31 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
-#[test]
-fn scenarios() {
+/// One test for each file, by the file's name, and the two tests of this harness itself.
+fn main() {
     let rewrite = std::env::var_os("BELLWETHER_REWRITE").is_some();
-    let files = files();
-    assert!(files.len() >= 22, "{} scenarios", files.len());
-    let mut failed = String::new();
-    for file in files {
-        if let Err(why) = check(&file, rewrite) {
-            failed += &format!("{}: {why}\n", file.display());
-        }
-    }
-    assert!(failed.is_empty(), "\n{failed}BELLWETHER_REWRITE=1 writes the traces anew\n");
+    let scenario = |file: PathBuf| {
+        let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        Trial::test(name, move || {
+            check(&file, rewrite)
+                .map_err(|why| format!("{why}\nBELLWETHER_REWRITE=1 writes the trace anew").into())
+        })
+    };
+    let mut tests: Vec<Trial> = files().into_iter().map(scenario).collect();
+    assert!(tests.len() >= SCENARIOS_MIN, "{} scenarios", tests.len());
+    let own: [(&str, fn()); 2] = [
+        ("a_difference_is_found", a_difference_is_found),
+        ("a_broken_expectation_is_found", a_broken_expectation_is_found),
+    ];
+    tests.extend(own.map(|(name, test)| {
+        Trial::test(name, move || {
+            test();
+            Ok(())
+        })
+    }));
+    libtest_mimic::run(&Arguments::from_args(), tests).exit();
 }
 
-#[test]
 fn a_difference_is_found() {
     let found = play("cluster 1\ntrace on\nstart all\nrun 2s").unwrap();
     assert!(found.iter().any(|l| l.contains("LEADS epoch 1")));
@@ -377,7 +390,6 @@ fn a_difference_is_found() {
     assert!(text.contains("- something else") && text.contains("+ ") && text.contains("start p1"), "{text}");
 }
 
-#[test]
 fn a_broken_expectation_is_found() {
     for (expectation, why) in [
         ("expect leader p2 everywhere", "agreed is Some((3, Epoch(1)))"),

@@ -376,7 +376,7 @@ fn a_folder_that_is_none_is_refused() {
     }
 }
 
-/// Nobody may create a file there, root neither.
+/// No process may create a file there, not even root's.
 #[test]
 fn a_folder_that_cannot_be_written_to_is_refused() {
     let error = Store::open(Path::new("/sys/kernel")).unwrap_err();
@@ -483,8 +483,8 @@ fn a_crash_at_any_step_leaves_a_whole_record() {
             let (mut store, found) = Store::open(dir.path()).unwrap();
             assert_eq!(found, former.map(|_| record(7)), "{step}");
             assert!(!temporary_file(&dir).exists(), "{step}");
-            // A file left by a crash while this store is open cannot be, but one that is there is in nobody's
-            // way.
+            // A file left by a crash while this store is open cannot be, but one that is there is in no
+            // process's way.
             fs::write(temporary_file(&dir), "in the way").unwrap();
             store.save(&record(8)).unwrap();
             drop(store);
@@ -544,7 +544,7 @@ fn a_killed_process_leaves_what_it_had_saved() {
     if let Some(dir) = std::env::var_os("STORE_TEST_FOLDER") {
         let (mut store, found) = Store::open(Path::new(&dir)).unwrap();
         let mut out = std::io::stdout().lock();
-        // Bounded, in case nobody kills it.
+        // Bounded, in case no test kills it.
         for epoch in (found.map_or(0, |record| record.epoch.0) + 1..).take(100_000) {
             store.save(&record(epoch)).unwrap();
             if writeln!(out, "saved {epoch}").is_err() {
@@ -689,7 +689,7 @@ fn a_full_disk_keeps_the_former_record() {
     assert!(matches!(store.save(&record(9)), Err(SaveError::AfterFailure { .. })));
     drop(store);
     fs::remove_file(&filler).unwrap();
-    // What the failed one had written is in the way of nobody.
+    // What the failed one had written is in no process's way.
     let (store, found) = Store::open(dir.path()).unwrap();
     assert_eq!(found, Some(record(7)));
     assert_eq!(files(dir), ["bellwether.record"]);

@@ -11,7 +11,7 @@ use bellwether::election::{
     Priority, ProcessId, RecoveredState, Stage, State, VOTERS_MAX, VoteOutcome, VoteRequest, VoterConfig,
 };
 use bellwether::wire::{
-    DecodeError, FRAME_BYTES_MAX, Frame, HELLO_BYTES_MAX, Hello, Level, REFUSE_TEXT_BYTES_MAX, Refusal,
+    DecodeError, FRAME_BYTES_MAX, Frame, HELLO_BYTES_MAX, Hello, REFUSE_TEXT_BYTES_MAX, Refusal, SafetyCode,
     Stamp, VERSION, VERSION_MIN, decode, encode_bye, encode_hello, encode_message, encode_refuse,
 };
 use proptest::collection::vec;
@@ -29,7 +29,7 @@ fn stamp() -> impl Strategy<Value = Stamp> {
 fn hello() -> impl Strategy<Value = Hello> {
     (any::<u16>(), any::<u16>(), strategies::cluster(), strategies::peer(), any::<u8>()).prop_map(
         |(version_min, version_max, cluster, peer, safety)| {
-            let safety = Level::from(safety);
+            let safety = SafetyCode::from(safety);
             Hello { version_min, version_max, cluster, peer, safety }
         },
     )
@@ -248,7 +248,7 @@ fn the_largest_handshake_fits() {
         version_max: u16::MAX,
         cluster: "c".repeat(CLUSTER_BYTES_MAX),
         peer: strategies::largest_peer(),
-        safety: Level::Other(u8::MAX),
+        safety: SafetyCode::Other(u8::MAX),
     };
     let hello = encode_hello(&hello).unwrap();
     assert!(hello.len() * 2 < HELLO_BYTES_MAX, "{}", hello.len());
@@ -355,7 +355,7 @@ fn what_is_beyond_its_limit_neither_leaves_nor_enters() {
 #[test]
 fn a_handshake_beyond_a_limit_neither_leaves_nor_enters() {
     for (peer, error) in peers_beyond_limits() {
-        let safety = Level::Classic;
+        let safety = SafetyCode::Classic;
         let hello = Hello { version_min: 1, version_max: 1, cluster: "web".to_owned(), peer, safety };
         assert_eq!(encode_hello(&hello), Err(error.clone()));
         let bytes = framed(1, &postcard::to_stdvec(&hello).unwrap());
@@ -668,8 +668,8 @@ fn the_reasons_of_a_refusal_have_their_numbers() {
 fn a_hello_without_a_safety_level_is_classic() {
     let payload = postcard::to_stdvec(&(1_u16, 1_u16, "web", small_peer())).unwrap();
     let Frame::Hello(hello) = decoded(&framed(1, &payload)) else { panic!("no Hello") };
-    assert_eq!((hello.safety, hello.peer), (Level::Classic, small_peer()));
-    for (number, level) in [(0, Level::Classic), (1, Level::Majority), (2, Level::Other(2))] {
+    assert_eq!((hello.safety, hello.peer), (SafetyCode::Classic, small_peer()));
+    for (number, level) in [(0, SafetyCode::Classic), (1, SafetyCode::Majority), (2, SafetyCode::Other(2))] {
         let payload = [&payload[..], &[number]].concat();
         let Frame::Hello(hello) = decoded(&framed(1, &payload)) else { panic!("no Hello") };
         assert_eq!(hello.safety, level);
@@ -683,7 +683,7 @@ fn our_own_versions_agree() {
         version_max: VERSION,
         cluster: "web".to_owned(),
         peer: small_peer(),
-        safety: Level::Classic,
+        safety: SafetyCode::Classic,
     };
     assert_eq!(hello.negotiate((VERSION_MIN, VERSION)), Some(VERSION));
 }

@@ -5,7 +5,7 @@ use super::duration::{parse, parse_positive};
 use super::host_port::{HostPort, host_name};
 #[cfg(feature = "inject")]
 use super::inject::{INJECT_EXAMPLES, INJECT_LONG, InjectArgs};
-use super::level::Level;
+use super::level::SafetyLevel;
 #[cfg(feature = "sim")]
 use super::sim::{SIM_EXAMPLES, SimFlags};
 use super::values::{crash_evidence, founding, peer_port, preempt, socket_address, whole};
@@ -218,7 +218,7 @@ pub struct RunArgs {
         long, env = "BELLWETHER_SAFETY", value_name = "LEVEL", help_heading = ELECTION, value_enum,
         default_value = "classic"
     )]
-    pub safety: Level,
+    pub safety: SafetyLevel,
 
     /// The voters of --safety majority: a number, or names separated by commas
     ///
@@ -393,7 +393,7 @@ pub struct DemoArgs {
     /// Their safety level; with `majority` all are voters, and their records are in the folder for temporary
     /// files
     #[arg(long, value_name = "LEVEL", default_value = "classic", value_enum)]
-    pub safety: Level,
+    pub safety: SafetyLevel,
 
     /// Use the ports from this one on, two for each sidecar, instead of free ones
     #[arg(long, value_name = "PORT", value_parser = |text: &str| whole::<u16>(text, 1..=65_500))]

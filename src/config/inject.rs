@@ -1,6 +1,6 @@
 //! The flags of `bellwether inject`.
 
-use super::level::Level;
+use super::level::SafetyLevel;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -67,7 +67,7 @@ pub struct InjectArgs {
     /// pods that run already are stopped before it is put in. --voters and --state-dir are set here. Scale by
     /// injecting anew with the new number of replicas.
     #[arg(long, value_name = "LEVEL", default_value = "classic", value_enum)]
-    pub safety: Level,
+    pub safety: SafetyLevel,
 
     /// With majority: keep the voters' records on the volume claim of this name instead of in an emptyDir
     ///
@@ -137,7 +137,9 @@ impl InjectArgs {
     /// Checks the flags against each other.
     pub(super) fn checked(self) -> Result<InjectArgs, InjectRefusal> {
         match &self.state_claim {
-            Some(claim) if self.safety == Level::Classic => Err(InjectRefusal::ClaimInClassic(claim.clone())),
+            Some(claim) if self.safety == SafetyLevel::Classic => {
+                Err(InjectRefusal::ClaimInClassic(claim.clone()))
+            }
             _ => Ok(self),
         }
     }

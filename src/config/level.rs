@@ -2,7 +2,7 @@
 
 /// What `--safety` promises.
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Level {
+pub enum SafetyLevel {
     /// The published algorithm: while messages arrive in bounded time and processes crash cleanly, there is
     /// one leader. A network partition gives one leader per side. When it heals, one of them wins with a new
     /// epoch

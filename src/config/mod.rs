@@ -24,7 +24,7 @@ pub use flags::{DemoArgs, Output, StatusArgs};
 pub use host_port::{HostError, HostPort};
 #[cfg(feature = "inject")]
 pub use inject::{InjectArgs, Only, Workload};
-pub use level::Level;
+pub use level::SafetyLevel;
 #[cfg(feature = "sim")]
 pub use sim::{SimArgs, SimTask};
 

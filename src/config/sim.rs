@@ -1,8 +1,8 @@
 //! The flags of `bellwether sim`.
 
-use super::level::Level;
+use super::level::SafetyLevel;
 use super::values::{crash_evidence, whole};
-use super::voters::Refusal;
+use super::voters::SafetyError;
 use crate::election::{CrashEvidence, VOTERS_MAX};
 
 pub const SIM_EXAMPLES: &str = "\
@@ -38,7 +38,7 @@ pub struct SimFlags {
 
     /// What is promised, and so what is looked at
     #[arg(long, value_name = "LEVEL", default_value = "majority", value_enum)]
-    pub safety: Level,
+    pub safety: SafetyLevel,
 
     /// Each seed draws its own mix of faults, half of the kinds
     #[arg(long)]
@@ -97,12 +97,12 @@ impl SimArgs {
 }
 
 impl TryFrom<SimFlags> for SimArgs {
-    type Error = Refusal;
+    type Error = SafetyError;
 
-    fn try_from(flags: SimFlags) -> Result<SimArgs, Refusal> {
-        let majority = flags.safety == Level::Majority;
+    fn try_from(flags: SimFlags) -> Result<SimArgs, SafetyError> {
+        let majority = flags.safety == SafetyLevel::Majority;
         if !majority && flags.crash_evidence == Some(CrashEvidence::Release) {
-            return Err(Refusal::ReleaseInClassic);
+            return Err(SafetyError::ReleaseInClassic);
         }
         let task = match (flags.replay, flags.minimise) {
             (Some(seed), _) => SimTask::Replay(seed),
@@ -137,8 +137,8 @@ mod tests {
             swarm: false,
             crash_evidence: Some(CrashEvidence::Release),
         };
-        assert_eq!(SimArgs::try_from(flags(Level::Classic)), Err(Refusal::ReleaseInClassic));
-        assert!(SimArgs::try_from(flags(Level::Majority)).is_ok_and(|args| args.majority));
+        assert_eq!(SimArgs::try_from(flags(SafetyLevel::Classic)), Err(SafetyError::ReleaseInClassic));
+        assert!(SimArgs::try_from(flags(SafetyLevel::Majority)).is_ok_and(|args| args.majority));
     }
 
     #[test]

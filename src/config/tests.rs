@@ -1,7 +1,7 @@
 //! What the command line and the environment become, and what is refused.
 
 use super::flags::{Cli, Command, RunArgs};
-use super::validate::{Refusal, Surroundings, check};
+use super::validate::{ConfigError, Surroundings, check};
 use super::*;
 use crate::election::{CrashEvidence, Founding, Preempt, Safety, Variant};
 use clap::Parser;
@@ -19,7 +19,7 @@ fn surroundings() -> Surroundings {
     Surroundings { pod_name: None, pod_ip: None, host_name: Some("host-1".to_owned()) }
 }
 
-fn config(flags: &[&str]) -> Result<Config, Refusal> {
+fn config(flags: &[&str]) -> Result<Config, ConfigError> {
     check(args(flags).unwrap(), surroundings())
 }
 
@@ -117,10 +117,10 @@ fn the_pod_names_itself() {
     assert_eq!(config.advertise, None);
     let config = pod(&["--listen=127.0.0.1:4041"], Some("web-0"), Some("10.0.0.7")).unwrap();
     assert_eq!(config.advertise, None, "peers could not reach it there");
-    assert_eq!(pod(&[], Some("web-0"), Some("web")).unwrap_err(), Refusal::BadPodIp("web".to_owned()));
+    assert_eq!(pod(&[], Some("web-0"), Some("web")).unwrap_err(), ConfigError::BadPodIp("web".to_owned()));
     let refusal = pod(&[], Some("web-0"), Some("0.0.0.0")).unwrap_err();
     assert!(refusal.to_string().starts_with("POD_IP 0.0.0.0 "), "{refusal}");
-    assert_eq!(pod(&[], None, None).unwrap_err(), Refusal::NoName);
+    assert_eq!(pod(&[], None, None).unwrap_err(), ConfigError::NoName);
 }
 
 #[test]
@@ -167,11 +167,11 @@ fn limits_hold_at_their_edges() {
     }
     let peers = |n: usize| (0..n).map(|i| format!("p{i}:1")).collect::<Vec<_>>().join(",");
     assert!(config(&["--peers", &peers(256)]).is_ok());
-    assert_eq!(config(&["--peers", &peers(257)]).unwrap_err(), Refusal::TooManyPeers(257));
+    assert_eq!(config(&["--peers", &peers(257)]).unwrap_err(), ConfigError::TooManyPeers(257));
 }
 
 /// The names of the voters that these flags make of `--safety majority`.
-fn voters(flags: &[&str]) -> Result<Vec<String>, Refusal> {
+fn voters(flags: &[&str]) -> Result<Vec<String>, ConfigError> {
     let mut all = vec!["--safety=majority", "--state-dir=/state"];
     all.extend(flags);
     match config(&all)?.settings.safety {

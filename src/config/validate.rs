@@ -35,7 +35,7 @@ pub struct Surroundings {
 
 /// Why a configuration is refused. Nothing has been started; the process ends with exit code 2.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Refusal {
+pub enum ConfigError {
     #[error(
         "--heartbeat {} is too short: below {} a busy machine's own delays look like silence; write \
          --heartbeat {} or more",
@@ -54,9 +54,9 @@ pub enum Refusal {
     )]
     LeaseTooShort { lease: Duration, heartbeat: Duration },
     #[error(
-        "--coordinator-timeout {} is not longer than --answer-timeout {}: who has answered first waits for \
-         answers itself before it can announce; write a longer --coordinator-timeout, such as {}, or a \
-         shorter --answer-timeout",
+        "--coordinator-timeout {} is not longer than --answer-timeout {}: the process that has answered \
+         first waits for answers itself before it can announce; write a longer --coordinator-timeout, such \
+         as {}, or a shorter --answer-timeout",
         show(*.coordinator), show(*.answer), show(*.answer * 3)
     )]
     CoordinatorTooShort { coordinator: Duration, answer: Duration },
@@ -91,7 +91,7 @@ pub enum Refusal {
     SameAddress { listen: SocketAddr, http: SocketAddr },
     #[error("{source_} {address} is no address that peers can dial; write one of this machine's addresses")]
     UnspecifiedAdvertise { source_: &'static str, address: String },
-    #[error("--advertise {0} has port 0, which nobody can dial; write the port where --listen is reached")]
+    #[error("--advertise {0} has port 0, which no peer can dial; write the port where --listen is reached")]
     AdvertisePortZero(SocketAddr),
     #[error("POD_IP {0:?} is not an IP address; take it from status.podIP, or give --advertise")]
     BadPodIp(String),
@@ -106,11 +106,11 @@ pub enum Refusal {
     #[error("this machine's host name cannot be read, and POD_NAME is not set; give --name")]
     NoName,
     #[error(transparent)]
-    Safety(#[from] voters::Refusal),
+    Safety(#[from] voters::SafetyError),
 }
 
 /// Makes a configuration of the flags, or says what about them cannot be.
-pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Refusal> {
+pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, ConfigError> {
     check_timing(&args)?;
     check_addresses(&args)?;
 
@@ -125,7 +125,7 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Refusa
     let (what, name) = match (args.name.clone(), surroundings.pod_name) {
         (Some(name), _) => ("--name", name),
         (None, Some(name)) => ("POD_NAME", name),
-        (None, None) => ("the host name", surroundings.host_name.ok_or(Refusal::NoName)?),
+        (None, None) => ("the host name", surroundings.host_name.ok_or(ConfigError::NoName)?),
     };
     check_text(what, &name, NAME_BYTES_MAX)?;
     let cluster = args.cluster.clone().unwrap_or_else(|| {
@@ -137,7 +137,7 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Refusa
         check_text("--revision", revision, REVISION_BYTES_MAX)?;
     }
     if args.state_dir.as_ref().is_some_and(|folder| folder.as_os_str().is_empty()) {
-        return Err(Refusal::Empty("--state-dir"));
+        return Err(ConfigError::Empty("--state-dir"));
     }
 
     let safety = safety(&args, &name)?;
@@ -177,46 +177,46 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Refusa
 }
 
 /// How the durations must stand to each other.
-fn check_timing(args: &RunArgs) -> Result<(), Refusal> {
+fn check_timing(args: &RunArgs) -> Result<(), ConfigError> {
     let (heartbeat, lease, answer) = (args.heartbeat, args.lease, args.answer_timeout);
     if heartbeat < HEARTBEAT_SHORTEST {
-        return Err(Refusal::HeartbeatTooShort(heartbeat));
+        return Err(ConfigError::HeartbeatTooShort(heartbeat));
     }
     if lease < heartbeat * HEARTBEATS_A_LEASE {
-        return Err(Refusal::LeaseTooShort { lease, heartbeat });
+        return Err(ConfigError::LeaseTooShort { lease, heartbeat });
     }
     if answer < args.dial_timeout {
-        return Err(Refusal::AnswerTooShort { answer, dial: args.dial_timeout });
+        return Err(ConfigError::AnswerTooShort { answer, dial: args.dial_timeout });
     }
     if args.coordinator_timeout <= answer {
-        return Err(Refusal::CoordinatorTooShort { coordinator: args.coordinator_timeout, answer });
+        return Err(ConfigError::CoordinatorTooShort { coordinator: args.coordinator_timeout, answer });
     }
     if args.start_timeout < args.stable_margin {
-        return Err(Refusal::StartTooShort { start: args.start_timeout, margin: args.stable_margin });
+        return Err(ConfigError::StartTooShort { start: args.start_timeout, margin: args.stable_margin });
     }
     if let Preempt::After(delay) = args.preempt
         && delay < heartbeat
     {
-        return Err(Refusal::PreemptTooShort { delay, heartbeat });
+        return Err(ConfigError::PreemptTooShort { delay, heartbeat });
     }
     if args.forget_after < lease {
-        return Err(Refusal::ForgetTooShort { forget: args.forget_after, lease });
+        return Err(ConfigError::ForgetTooShort { forget: args.forget_after, lease });
     }
     if args.refresh < REFRESH_SHORTEST {
-        return Err(Refusal::RefreshTooShort(args.refresh));
+        return Err(ConfigError::RefreshTooShort(args.refresh));
     }
     Ok(())
 }
 
-fn check_addresses(args: &RunArgs) -> Result<(), Refusal> {
+fn check_addresses(args: &RunArgs) -> Result<(), ConfigError> {
     if overlap(args.listen, args.http) {
-        return Err(Refusal::SameAddress { listen: args.listen, http: args.http });
+        return Err(ConfigError::SameAddress { listen: args.listen, http: args.http });
     }
     match args.advertise {
         Some(address) if undialable(address.ip()) => {
-            Err(Refusal::UnspecifiedAdvertise { source_: "--advertise", address: address.to_string() })
+            Err(ConfigError::UnspecifiedAdvertise { source_: "--advertise", address: address.to_string() })
         }
-        Some(address) if address.port() == 0 => Err(Refusal::AdvertisePortZero(address)),
+        Some(address) if address.port() == 0 => Err(ConfigError::AdvertisePortZero(address)),
         _ => Ok(()),
     }
 }
@@ -234,33 +234,33 @@ fn undialable(address: IpAddr) -> bool {
 }
 
 /// The pod's address with the peer port; none where that port is still to be chosen by the system.
-fn advertise_from_pod_ip(text: &str, port: u16) -> Result<Option<SocketAddr>, Refusal> {
-    let address: IpAddr = text.parse().map_err(|_| Refusal::BadPodIp(text.to_owned()))?;
+fn advertise_from_pod_ip(text: &str, port: u16) -> Result<Option<SocketAddr>, ConfigError> {
+    let address: IpAddr = text.parse().map_err(|_| ConfigError::BadPodIp(text.to_owned()))?;
     if undialable(address) {
-        return Err(Refusal::UnspecifiedAdvertise { source_: "POD_IP", address: text.to_owned() });
+        return Err(ConfigError::UnspecifiedAdvertise { source_: "POD_IP", address: text.to_owned() });
     }
     Ok((port != 0).then_some(SocketAddr::new(address, port)))
 }
 
 /// A text that peers, people and logs will see.
-fn check_text(what: &'static str, text: &str, longest: usize) -> Result<(), Refusal> {
+fn check_text(what: &'static str, text: &str, longest: usize) -> Result<(), ConfigError> {
     if text.trim().is_empty() {
-        Err(Refusal::Empty(what))
+        Err(ConfigError::Empty(what))
     } else if text.len() > longest {
-        Err(Refusal::TooLong { what, text: text.to_owned(), longest })
+        Err(ConfigError::TooLong { what, text: text.to_owned(), longest })
     } else if text.chars().any(char::is_control) {
-        Err(Refusal::ControlCharacters { what, text: text.to_owned() })
+        Err(ConfigError::ControlCharacters { what, text: text.to_owned() })
     } else {
         Ok(())
     }
 }
 
 /// Each peer once, in the order given.
-fn merged(peers: Vec<HostPort>) -> Result<Vec<HostPort>, Refusal> {
+fn merged(peers: Vec<HostPort>) -> Result<Vec<HostPort>, ConfigError> {
     let mut seen = HashSet::new();
     let merged: Vec<HostPort> = peers.into_iter().filter(|peer| seen.insert(peer.clone())).collect();
     if merged.len() > MEMBERS_MAX {
-        return Err(Refusal::TooManyPeers(merged.len()));
+        return Err(ConfigError::TooManyPeers(merged.len()));
     }
     Ok(merged)
 }

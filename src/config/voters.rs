@@ -52,7 +52,7 @@ pub fn voters(text: &str) -> Result<Voters, String> {
 
 /// Why a choice of `--safety` is refused.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Refusal {
+pub enum SafetyError {
     #[error(
         "--voters {0} is given with --safety classic, which counts no votes; write --safety majority, or \
          leave --voters out"
@@ -117,12 +117,12 @@ fn shortest(needed: Duration) -> Duration {
 }
 
 /// The names of the voters, this process's among them.
-pub fn resolved(given: &Voters, name: &str) -> Result<BTreeSet<String>, Refusal> {
+pub fn resolved(given: &Voters, name: &str) -> Result<BTreeSet<String>, SafetyError> {
     let voters: BTreeSet<String> = match given {
         Voters::Names(names) => names.iter().cloned().collect(),
         Voters::Ordinals(count) => {
             let base = statefulset(name)
-                .ok_or_else(|| Refusal::NoOrdinal { name: name.to_owned(), count: *count })?;
+                .ok_or_else(|| SafetyError::NoOrdinal { name: name.to_owned(), count: *count })?;
             (0..*count).map(|ordinal| format!("{base}-{ordinal}")).collect()
         }
     };
@@ -137,7 +137,7 @@ pub fn resolved(given: &Voters, name: &str) -> Result<BTreeSet<String>, Refusal>
         }
         _ => Vec::from_iter(voters).join(", "),
     };
-    Err(Refusal::OtherName { name: name.to_owned(), voters: shown, given: given.clone() })
+    Err(SafetyError::OtherName { name: name.to_owned(), voters: shown, given: given.clone() })
 }
 
 /// The name of the StatefulSet that gave a pod this name; none: no StatefulSet did.
@@ -152,7 +152,7 @@ pub fn warning(safety: &Safety) -> Option<String> {
     let Safety::Majority { voters } = safety else { return None };
     match voters.len() {
         1 => Some(
-            "--voters names this process alone: nobody takes over when it is down; three voters are the \
+            "--voters names this process alone: no process takes over when it is down; three voters are the \
              fewest of which one may be down"
                 .to_owned(),
         ),

@@ -11,7 +11,7 @@ pub(super) const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 
 /// What a process answered at `/leader`.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
-pub struct Answer {
+pub struct LeaderAnswer {
     /// The process that it holds to be the leader.
     pub leader: Option<Leader>,
     /// Whether that is itself.
@@ -33,7 +33,7 @@ pub struct Leader {
 #[derive(Clone, Debug, Default)]
 pub struct Sighting {
     /// Its answer; none: it does not answer.
-    pub answer: Option<Answer>,
+    pub answer: Option<LeaderAnswer>,
     /// Since when it says so.
     pub since: Option<Instant>,
     /// How many answers there have been.
@@ -97,7 +97,7 @@ pub(super) fn describe(place: usize, sighting: &Sighting) -> String {
     match &sighting.answer {
         None => format!("{}: nothing", place + 1),
         Some(a) => {
-            let leader = a.leader.as_ref().map_or("nobody", |l| &l.name);
+            let leader = a.leader.as_ref().map_or("none", |l| &l.name);
             let own = if a.is_leader { " (itself)" } else { "" };
             format!("{}: {leader}{own} leads in epoch {}", place + 1, a.epoch)
         }
@@ -143,7 +143,7 @@ pub(super) fn watch(shared: &Shared, place: usize, port: u16) {
     }
 }
 
-fn ask(agent: &ureq::Agent, url: &str) -> Option<Answer> {
+fn ask(agent: &ureq::Agent, url: &str) -> Option<LeaderAnswer> {
     let mut response = agent.get(url).call().ok()?;
     let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec().ok()?;
     serde_json::from_slice(&body).ok()

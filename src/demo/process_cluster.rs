@@ -7,7 +7,7 @@
 
 use super::parent_death;
 use super::poller::{ANSWER_BYTES_MAX, Observed, Shared, agent, agreement, describe, watch};
-pub use super::poller::{Agreement, Answer, Leader, Sighting};
+pub use super::poller::{Agreement, Leader, LeaderAnswer, Sighting};
 use super::ports::{self, Ports, Reservation};
 use crate::config;
 use rustix::process::{Pid, Signal, kill_process};
@@ -26,7 +26,7 @@ pub const GET_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How the processes of a cluster are started.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct ClusterPlan {
     /// The program.
     pub binary: PathBuf,
     /// How many.
@@ -89,7 +89,7 @@ struct Slot {
 /// Processes, their ports, and the threads that watch them. Dropping it kills what still runs.
 #[derive(Debug)]
 pub struct ProcessCluster {
-    plan: Plan,
+    plan: ClusterPlan,
     cluster: String,
     slots: Vec<Slot>,
     shared: Arc<Shared>,
@@ -101,7 +101,7 @@ impl ProcessCluster {
     ///
     /// # Errors
     /// [`ClusterError::Port`] and [`ClusterError::Start`].
-    pub fn new(plan: Plan) -> Result<ProcessCluster, ClusterError> {
+    pub fn new(plan: ClusterPlan) -> Result<ProcessCluster, ClusterError> {
         let start = |what: &str| {
             let what = what.to_owned();
             move |source| ClusterError::Start { what, source }

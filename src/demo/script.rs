@@ -1,7 +1,7 @@
 //! What the demo shows.
 
-use super::process_cluster::{Agreement, ClusterError, Plan, ProcessCluster};
-use crate::config::{DemoArgs, Level};
+use super::process_cluster::{Agreement, ClusterError, ClusterPlan, ProcessCluster};
+use crate::config::{DemoArgs, SafetyLevel};
 use rustix::process::Signal;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fs::DirBuilder;
@@ -84,13 +84,13 @@ impl Demo {
         let binary = std::env::current_exe()
             .map_err(|source| ClusterError::Start { what: "this program again".to_owned(), source })?;
         let states = match args.safety {
-            Level::Classic => None,
-            Level::Majority => Some(States::new().map_err(|source| ClusterError::Start {
+            SafetyLevel::Classic => None,
+            SafetyLevel::Majority => Some(States::new().map_err(|source| ClusterError::Start {
                 what: "with state folders in the folder for temporary files (TMPDIR)".to_owned(),
                 source,
             })?),
         };
-        let plan = Plan {
+        let plan = ClusterPlan {
             binary,
             n: args.n,
             base_port: args.base_port,
@@ -117,11 +117,7 @@ impl Demo {
 
     fn play(&mut self, once: bool) -> Result<(), Ended> {
         let mut now = self.agree(0)?;
-        self.line(&format!(
-            "{} leads in epoch {}, says everybody",
-            self.processes.name(now.leader),
-            now.epoch
-        ));
+        self.line(&format!("{} leads in epoch {}, all say", self.processes.name(now.leader), now.epoch));
         loop {
             now = self.take_down(&now, Signal::KILL, "crash (SIGKILL)")?;
             if !once {

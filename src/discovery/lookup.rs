@@ -1,6 +1,6 @@
 //! A look-up: every name asked once, and what came of it together with what was known before.
 
-use super::{Answer, Family, Settings};
+use super::{DiscoverySettings, Family, Resolution};
 use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -61,24 +61,24 @@ pub struct NameAnswer {
     /// The name as it was asked for.
     pub name: String,
     /// To the question for A records.
-    pub v4: Answer,
+    pub v4: Resolution,
     /// To the question for AAAA records.
-    pub v6: Answer,
+    pub v6: Resolution,
 }
 
 impl NameAnswer {
     /// The first reason why a question could not be answered, with the record type asked for.
     pub fn unknown(&self) -> Option<(Family, &str)> {
         match (&self.v4, &self.v6) {
-            (Answer::Unknown(reason), _) => Some((Family::V4, reason)),
-            (_, Answer::Unknown(reason)) => Some((Family::V6, reason)),
+            (Resolution::Unknown(reason), _) => Some((Family::V4, reason)),
+            (_, Resolution::Unknown(reason)) => Some((Family::V6, reason)),
             _ => None,
         }
     }
 
     /// Whether it stands for an address at all.
     pub fn found(&self) -> bool {
-        matches!(self.v4, Answer::Found(_)) || matches!(self.v6, Answer::Found(_))
+        matches!(self.v4, Resolution::Found(_)) || matches!(self.v6, Resolution::Found(_))
     }
 }
 
@@ -99,7 +99,7 @@ struct Name {
 }
 
 impl Sources {
-    pub(super) fn new(settings: &Settings) -> Sources {
+    pub(super) fn new(settings: &DiscoverySettings) -> Sources {
         let mut sources = Sources { literals: BTreeSet::new(), names: BTreeMap::new() };
         let service = settings.service.iter().map(|name| (name, settings.peer_port));
         let peers = settings.peers.iter().map(|(host, port)| (host, *port));
@@ -124,7 +124,7 @@ impl Sources {
     }
 
     /// Asks for every name once.
-    pub(super) fn look_up(&mut self, resolve: &mut impl FnMut(&str, Family) -> Answer) -> Lookup {
+    pub(super) fn look_up(&mut self, resolve: &mut impl FnMut(&str, Family) -> Resolution) -> Lookup {
         let began = Instant::now();
         let mut complete = true;
         let mut answers = Vec::with_capacity(self.names.len());
@@ -177,12 +177,12 @@ impl Name {
         let mut complete = answer.found();
         for (fresh, known) in [(&answer.v4, &mut self.v4), (&answer.v6, &mut self.v6)] {
             match fresh {
-                Answer::Found(addresses) => {
+                Resolution::Found(addresses) => {
                     *known = addresses.iter().take(CANDIDATES_MAX).copied().collect();
                 }
-                Answer::Empty if answer.found() => known.clear(),
-                Answer::Empty => {}
-                Answer::Unknown(_) => complete = false,
+                Resolution::Empty if answer.found() => known.clear(),
+                Resolution::Empty => {}
+                Resolution::Unknown(_) => complete = false,
             }
         }
         complete
@@ -214,7 +214,7 @@ mod tests {
     const SERVICE: &str = "app.ns.svc.";
 
     fn sources(service: Option<&str>, peers: &[(&str, u16)]) -> Sources {
-        Sources::new(&Settings {
+        Sources::new(&DiscoverySettings {
             service: service.map(str::to_owned),
             peers: peers.iter().map(|(host, port)| (host.to_string(), *port)).collect(),
             peer_port: 4041,
@@ -223,12 +223,12 @@ mod tests {
         })
     }
 
-    fn found(ips: &[&str]) -> Answer {
-        Answer::Found(ips.iter().map(|ip| SocketAddr::new(ip.parse().unwrap(), 0)).collect())
+    fn found(ips: &[&str]) -> Resolution {
+        Resolution::Found(ips.iter().map(|ip| SocketAddr::new(ip.parse().unwrap(), 0)).collect())
     }
 
-    fn again() -> Answer {
-        Answer::Unknown("try again".into())
+    fn again() -> Resolution {
+        Resolution::Unknown("try again".into())
     }
 
     fn set(addresses: &[&str]) -> LookupResult {
@@ -236,7 +236,7 @@ mod tests {
     }
 
     /// Looks up with the same two answers for every name.
-    fn look(sources: &mut Sources, v4: &Answer, v6: &Answer) -> Lookup {
+    fn look(sources: &mut Sources, v4: &Resolution, v6: &Resolution) -> Lookup {
         sources.look_up(&mut |_: &str, family| match family {
             Family::V4 => v4.clone(),
             Family::V6 => v6.clone(),
@@ -254,10 +254,10 @@ mod tests {
     #[test]
     fn one_family_alone_is_a_complete_answer() {
         let mut sources = sources(Some(SERVICE), &[]);
-        let lookup = look(&mut sources, &found(&["198.18.0.1"]), &Answer::Empty);
+        let lookup = look(&mut sources, &found(&["198.18.0.1"]), &Resolution::Empty);
         assert_eq!(lookup.result, set(&["198.18.0.1:4041"]));
         assert!(lookup.complete);
-        let lookup = look(&mut sources, &Answer::Empty, &found(&["fd00::1"]));
+        let lookup = look(&mut sources, &Resolution::Empty, &found(&["fd00::1"]));
         assert_eq!(lookup.result, set(&["[fd00::1]:4041"]), "A records are gone, and that was said");
         assert!(lookup.complete);
     }
@@ -265,10 +265,10 @@ mod tests {
     #[test]
     fn keeps_empty_and_unknown_apart() {
         let mut sources = sources(Some(SERVICE), &[]);
-        let lookup = look(&mut sources, &Answer::Empty, &Answer::Empty);
+        let lookup = look(&mut sources, &Resolution::Empty, &Resolution::Empty);
         assert_eq!((lookup.result, lookup.complete), (LookupResult::Empty, false));
         for (v4, v6, record) in
-            [(again(), again(), "A"), (again(), Answer::Empty, "A"), (Answer::Empty, again(), "AAAA")]
+            [(again(), again(), "A"), (again(), Resolution::Empty, "A"), (Resolution::Empty, again(), "AAAA")]
         {
             let lookup = look(&mut sources, &v4, &v6);
             let reason = format!("{SERVICE} ({record}): try again");
@@ -295,15 +295,15 @@ mod tests {
         look(&mut sources, &found(&["198.18.0.1"]), &found(&["fd00::1"]));
         let all = set(&["198.18.0.1:4041", "[fd00::1]:4041", "198.18.9.9:7000"]);
         for (v4, v6) in [
-            (Answer::Empty, Answer::Empty),
-            (again(), Answer::Empty),
-            (Answer::Empty, again()),
+            (Resolution::Empty, Resolution::Empty),
+            (again(), Resolution::Empty),
+            (Resolution::Empty, again()),
             (again(), again()),
         ] {
             let lookup = look(&mut sources, &v4, &v6);
             assert_eq!((lookup.result, lookup.complete), (all.clone(), false), "{v4:?} {v6:?}");
         }
-        let lookup = look(&mut sources, &found(&["198.18.0.2"]), &Answer::Empty);
+        let lookup = look(&mut sources, &found(&["198.18.0.2"]), &Resolution::Empty);
         let fresh = set(&["198.18.0.2:4041", "198.18.9.9:7000"]);
         assert_eq!((lookup.result, lookup.complete), (fresh, true));
     }
@@ -335,7 +335,7 @@ mod tests {
             match (name, family) {
                 ("b", Family::V4) => found(&["198.18.0.1"]),
                 ("b.", Family::V4) => found(&["198.18.0.2"]),
-                _ => Answer::Empty,
+                _ => Resolution::Empty,
             }
         });
         let wanted =
@@ -350,7 +350,7 @@ mod tests {
         let mut sources = sources(None, &[("a", 1), ("b", 1), ("c", 1)]);
         let lookup = sources.look_up(&mut |name: &str, _| match name {
             "a" => again(),
-            "b" => Answer::Empty,
+            "b" => Resolution::Empty,
             _ => found(&["198.18.0.1"]),
         });
         assert_eq!((lookup.result, lookup.complete), (set(&["198.18.0.1:1"]), false));
@@ -361,7 +361,7 @@ mod tests {
         let many: BTreeSet<SocketAddr> =
             (0..3000u16).map(|n| SocketAddr::from(([198, 18, (n >> 8) as u8, n as u8], 0))).collect();
         let mut sources = sources(Some(SERVICE), &[("198.19.255.255", 1)]);
-        let lookup = look(&mut sources, &Answer::Found(many.clone()), &found(&["fd00::1"]));
+        let lookup = look(&mut sources, &Resolution::Found(many.clone()), &found(&["fd00::1"]));
         let LookupResult::Found(kept) = lookup.result else {
             panic!("{lookup:?}");
         };

@@ -111,24 +111,24 @@ fn trouble(name: &NameAnswer) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::discovery::Answer;
+    use crate::discovery::Resolution;
     use core::net::SocketAddr;
 
-    fn found(count: u8) -> Answer {
-        Answer::Found((0..count).map(|n| SocketAddr::from(([198, 18, 0, n], 0))).collect())
+    fn found(count: u8) -> Resolution {
+        Resolution::Found((0..count).map(|n| SocketAddr::from(([198, 18, 0, n], 0))).collect())
     }
 
-    fn lookup(answer: Answer) -> Lookup {
+    fn lookup(answer: Resolution) -> Lookup {
         let result = match &answer {
-            Answer::Found(addresses) => LookupResult::Found(addresses.clone()),
-            Answer::Empty => LookupResult::Empty,
-            Answer::Unknown(reason) => LookupResult::Unknown { reason: reason.clone() },
+            Resolution::Found(addresses) => LookupResult::Found(addresses.clone()),
+            Resolution::Empty => LookupResult::Empty,
+            Resolution::Unknown(reason) => LookupResult::Unknown { reason: reason.clone() },
         };
         Lookup {
             complete: matches!(result, LookupResult::Found(_)),
             result,
             left_out: 0,
-            names: vec![NameAnswer { name: "app.".into(), v4: answer, v6: Answer::Empty }],
+            names: vec![NameAnswer { name: "app.".into(), v4: answer, v6: Resolution::Empty }],
             took: Duration::ZERO,
         }
     }
@@ -137,7 +137,7 @@ mod tests {
     fn says_each_change_once() {
         let mut log = LookupLog::new();
         let now = Instant::now();
-        let again = || Answer::Unknown("try again".into());
+        let again = || Resolution::Unknown("try again".into());
         let steps = [
             (found(3), Some("discovery: 3 addresses where peers may be")),
             (found(3), None),
@@ -150,13 +150,13 @@ mod tests {
             ),
             (again(), None),
             (
-                Answer::Empty,
+                Resolution::Empty,
                 Some(
                     "discovery: no peers are published; kept what was known of app. \
                      (no address is published)",
                 ),
             ),
-            (Answer::Empty, None),
+            (Resolution::Empty, None),
             (found(1), Some("discovery: 1 address where peers may be")),
             (found(2), Some("discovery: 2 addresses where peers may be")),
         ];
@@ -169,9 +169,12 @@ mod tests {
     fn says_what_is_left_out_and_which_names_had_no_answer() {
         let mut partial = lookup(found(2));
         partial.left_out = 7;
-        partial.names[0].v6 = Answer::Unknown("refused".into());
-        let names =
-            (0..5).map(|n| NameAnswer { name: format!("n{n}"), v4: Answer::Empty, v6: Answer::Empty });
+        partial.names[0].v6 = Resolution::Unknown("refused".into());
+        let names = (0..5).map(|n| NameAnswer {
+            name: format!("n{n}"),
+            v4: Resolution::Empty,
+            v6: Resolution::Empty,
+        });
         partial.names.extend(names);
         assert_eq!(
             LookupLog::new().line(&partial, Instant::now()).unwrap(),

@@ -19,7 +19,7 @@ mod lookup_log;
 mod resolver;
 
 pub use lookup::{CANDIDATES_MAX, Lookup, LookupResult, NameAnswer};
-pub use resolver::{Answer, Family};
+pub use resolver::{Family, Resolution};
 
 use lookup::Sources;
 use lookup_log::LookupLog;
@@ -28,18 +28,18 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How far the time between two look-ups is drawn away from the configured one, as a part of it. So pods that
-/// start together do not ask in step for ever.
+/// start together do not go on asking in step.
 const JITTER: f64 = 0.1;
 
 /// Where to look, and how often.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct DiscoverySettings {
     /// The headless Service's name, exactly as it is asked for.
     pub service: Option<String>,
     /// Peers given one by one: a host name or an IP address (IPv6 with or without brackets), and the port.
     /// May include this process.
     pub peers: Vec<(String, u16)>,
-    /// The port of peers found through [`service`](Settings::service).
+    /// The port of peers found through [`service`](DiscoverySettings::service).
     pub peer_port: u16,
     /// From the end of a look-up to the start of the next one, ±10 %.
     pub refresh: Duration,
@@ -75,13 +75,13 @@ struct Orders {
 ///
 /// # Errors
 /// When the operating system refuses another thread; nothing was started then.
-pub fn spawn(settings: Settings, sink: impl Fn(Lookup) + Send + 'static) -> io::Result<Discovery> {
+pub fn spawn(settings: DiscoverySettings, sink: impl Fn(Lookup) + Send + 'static) -> io::Result<Discovery> {
     spawn_with(settings, resolver::system, sink)
 }
 
 fn spawn_with(
-    settings: Settings,
-    mut resolve: impl FnMut(&str, Family) -> Answer + Send + 'static,
+    settings: DiscoverySettings,
+    mut resolve: impl FnMut(&str, Family) -> Resolution + Send + 'static,
     sink: impl Fn(Lookup) + Send + 'static,
 ) -> io::Result<Discovery> {
     let control = Arc::new(Control {
@@ -115,8 +115,8 @@ fn spawn_with(
 
 impl Discovery {
     /// Says whether this process knows no live peer. While it is alone it looks every
-    /// [`refresh_alone`](Settings::refresh_alone), counted from the end of the last look-up. Saying the same
-    /// again changes nothing.
+    /// [`refresh_alone`](DiscoverySettings::refresh_alone), counted from the end of the last look-up. Saying
+    /// the same again changes nothing.
     pub fn alone(&self, alone: bool) {
         let mut orders = self.control.orders();
         if orders.alone != alone {
@@ -145,7 +145,7 @@ impl Control {
 
     /// Waits until the next look-up is due, with `alone` being free to change meanwhile. Returns whether to
     /// stop.
-    fn wait_for_next(&self, settings: &Settings, ended: Instant) -> bool {
+    fn wait_for_next(&self, settings: &DiscoverySettings, ended: Instant) -> bool {
         let factor = jitter();
         let refresh = settings.refresh.mul_f64(factor);
         let refresh_alone = settings.refresh_alone.min(settings.refresh).mul_f64(factor);

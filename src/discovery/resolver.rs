@@ -36,7 +36,7 @@ impl Family {
 
 /// What came of one question.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Answer {
+pub enum Resolution {
     /// These addresses, at least one; their port is 0.
     Found(BTreeSet<SocketAddr>),
     /// The name server says that there is none.
@@ -46,7 +46,7 @@ pub enum Answer {
 }
 
 /// Asks getaddrinfo. Blocks for as long as that does.
-pub fn system(name: &str, family: Family) -> Answer {
+pub fn system(name: &str, family: Family) -> Resolution {
     let hints = AddrInfoHints {
         address: match family {
             Family::V4 => AddrFamily::Inet,
@@ -63,17 +63,17 @@ pub fn system(name: &str, family: Family) -> Answer {
     };
     // An entry that is no IP address is nothing that a peer could be dialled at.
     let found: BTreeSet<SocketAddr> = entries.flatten().map(|entry| entry.sockaddr).collect();
-    if found.is_empty() { Answer::Empty } else { Answer::Found(found) }
+    if found.is_empty() { Resolution::Empty } else { Resolution::Found(found) }
 }
 
 /// "There is none" only where a name server said so; everything else means that none gave an answer.
-fn failed(error: LookupError) -> Answer {
+fn failed(error: LookupError) -> Resolution {
     match error.kind() {
-        LookupErrorKind::NoName | LookupErrorKind::NoData => Answer::Empty,
-        _ if error.error_num() == EAI_ADDRFAMILY => Answer::Empty,
+        LookupErrorKind::NoName | LookupErrorKind::NoData => Resolution::Empty,
+        _ if error.error_num() == EAI_ADDRFAMILY => Resolution::Empty,
         _ => {
             let text = error.to_string();
-            Answer::Unknown(text.strip_prefix(REASON_PREFIX).unwrap_or(&text).to_owned())
+            Resolution::Unknown(text.strip_prefix(REASON_PREFIX).unwrap_or(&text).to_owned())
         }
     }
 }
@@ -82,7 +82,7 @@ fn failed(error: LookupError) -> Answer {
 mod tests {
     use super::*;
 
-    fn failed_with(number: i32) -> Answer {
+    fn failed_with(number: i32) -> Resolution {
         failed(LookupError::new(number))
     }
 
@@ -91,28 +91,28 @@ mod tests {
         const EAI_NONAME: i32 = -2;
         const EAI_NODATA: i32 = -5;
         for number in [EAI_NONAME, EAI_NODATA, EAI_ADDRFAMILY] {
-            assert_eq!(failed_with(number), Answer::Empty, "{number}");
+            assert_eq!(failed_with(number), Resolution::Empty, "{number}");
         }
         const EAI_AGAIN: i32 = -3;
         const EAI_FAIL: i32 = -4;
         const EAI_MEMORY: i32 = -10;
         const EAI_SYSTEM: i32 = -11;
         for number in [EAI_AGAIN, EAI_FAIL, EAI_MEMORY, EAI_SYSTEM] {
-            assert!(matches!(failed_with(number), Answer::Unknown(_)), "{number}");
+            assert!(matches!(failed_with(number), Resolution::Unknown(_)), "{number}");
         }
-        let again = Answer::Unknown("Temporary failure in name resolution".into());
+        let again = Resolution::Unknown("Temporary failure in name resolution".into());
         assert_eq!(failed_with(EAI_AGAIN), again);
     }
 
     #[test]
     fn a_name_that_cannot_be_asked_for_is_unknown() {
-        assert!(matches!(system("a\0b", Family::V4), Answer::Unknown(_)));
+        assert!(matches!(system("a\0b", Family::V4), Resolution::Unknown(_)));
     }
 
     #[test]
     fn asks_for_one_family_at_a_time() {
         let here: BTreeSet<SocketAddr> = [SocketAddr::from(([127, 0, 0, 1], 0))].into();
-        assert_eq!(system("127.0.0.1", Family::V4), Answer::Found(here));
-        assert_eq!(system("127.0.0.1", Family::V6), Answer::Empty);
+        assert_eq!(system("127.0.0.1", Family::V4), Resolution::Found(here));
+        assert_eq!(system("127.0.0.1", Family::V6), Resolution::Empty);
     }
 }

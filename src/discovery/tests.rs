@@ -9,23 +9,30 @@ const DEADLINE: Duration = Duration::from_secs(10);
 /// Longer than any test runs.
 const NEVER: Duration = Duration::from_secs(3600);
 
-fn settings(refresh: Duration, refresh_alone: Duration) -> Settings {
-    Settings { service: Some("app.".into()), peers: Vec::new(), peer_port: 4041, refresh, refresh_alone }
+fn settings(refresh: Duration, refresh_alone: Duration) -> DiscoverySettings {
+    DiscoverySettings {
+        service: Some("app.".into()),
+        peers: Vec::new(),
+        peer_port: 4041,
+        refresh,
+        refresh_alone,
+    }
 }
 
 /// A resolver in which each question waits for the test to answer it.
-fn questioned() -> (impl FnMut(&str, Family) -> Answer + Send + 'static, Receiver<Family>, Sender<Answer>) {
+fn questioned()
+-> (impl FnMut(&str, Family) -> Resolution + Send + 'static, Receiver<Family>, Sender<Resolution>) {
     let (ask, questions) = channel();
     let (answers, answer) = channel();
     let resolve = move |_: &str, family| {
         ask.send(family).ok();
-        answer.recv().unwrap_or(Answer::Unknown("the test is over".into()))
+        answer.recv().unwrap_or(Resolution::Unknown("the test is over".into()))
     };
     (resolve, questions, answers)
 }
 
-fn found(last: u8) -> Answer {
-    Answer::Found([SocketAddr::from(([198, 18, 0, last], 0))].into())
+fn found(last: u8) -> Resolution {
+    Resolution::Found([SocketAddr::from(([198, 18, 0, last], 0))].into())
 }
 
 fn reports() -> (impl Fn(Lookup) + Send + 'static, Receiver<Lookup>) {
@@ -39,7 +46,7 @@ fn reports_every_look_up() {
     let mut last = 0;
     let resolve = move |_: &str, family| {
         last += 1;
-        if family == Family::V4 { found(last) } else { Answer::Empty }
+        if family == Family::V4 { found(last) } else { Resolution::Empty }
     };
     let brief = Duration::from_millis(1);
     let _discovery = spawn_with(settings(NEVER, brief), resolve, sink).unwrap();
@@ -54,7 +61,7 @@ fn reports_every_look_up() {
 fn looks_again_soon_only_while_alone() {
     let (sink, reports) = reports();
     let brief = Duration::from_millis(1);
-    let resolve = |_: &str, _| Answer::Empty;
+    let resolve = |_: &str, _| Resolution::Empty;
     let discovery = spawn_with(settings(NEVER, brief), resolve, sink).unwrap();
     reports.recv_timeout(DEADLINE).unwrap();
     reports.recv_timeout(DEADLINE).unwrap();
@@ -74,7 +81,7 @@ fn looks_again_soon_only_while_alone() {
 fn a_longer_refresh_while_alone_counts_as_the_ordinary_one() {
     let (sink, reports) = reports();
     let brief = Duration::from_millis(1);
-    let _discovery = spawn_with(settings(brief, NEVER), |_: &str, _| Answer::Empty, sink).unwrap();
+    let _discovery = spawn_with(settings(brief, NEVER), |_: &str, _| Resolution::Empty, sink).unwrap();
     for _ in 0..3 {
         reports.recv_timeout(DEADLINE).unwrap();
     }
@@ -102,7 +109,7 @@ fn asks_one_question_at_a_time_and_is_stopped_while_one_blocks() {
 #[test]
 fn is_stopped_while_it_waits_and_when_dropped() {
     let (sink, reports) = reports();
-    let discovery = spawn_with(settings(NEVER, NEVER), |_: &str, _| Answer::Empty, sink).unwrap();
+    let discovery = spawn_with(settings(NEVER, NEVER), |_: &str, _| Resolution::Empty, sink).unwrap();
     reports.recv_timeout(DEADLINE).unwrap();
     // Nothing shows from outside that it waits now. Without the pause the test would pass as well, and see
     // less.
@@ -123,7 +130,7 @@ fn addresses_are_reported_while_the_name_server_is_silent() {
     let lookup = reports.recv_timeout(DEADLINE).unwrap();
     assert_eq!(lookup.result, LookupResult::Found([given].into()));
     answers.send(found(1)).unwrap();
-    answers.send(Answer::Empty).unwrap();
+    answers.send(Resolution::Empty).unwrap();
     let lookup = reports.recv_timeout(DEADLINE).unwrap();
     let both = [SocketAddr::from(([198, 18, 0, 1], 4041)), given];
     assert_eq!(lookup.result, LookupResult::Found(both.into()));
@@ -133,7 +140,8 @@ fn addresses_are_reported_while_the_name_server_is_silent() {
 fn addresses_alone_are_reported_every_refresh() {
     let (sink, reports) = reports();
     let brief = Duration::from_millis(1);
-    let settings = Settings { service: None, peers: vec![("::1".into(), 1)], ..settings(brief, brief) };
+    let settings =
+        DiscoverySettings { service: None, peers: vec![("::1".into(), 1)], ..settings(brief, brief) };
     let _discovery = spawn_with(settings, |_: &str, _| panic!("asked"), sink).unwrap();
     for _ in 0..3 {
         let lookup = reports.recv_timeout(DEADLINE).unwrap();

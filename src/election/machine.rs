@@ -1,15 +1,15 @@
 //! The machine: one process of the election, under the protocol that its settings name. All dispatch is here.
 //!
 //! Call [`Machine::new`] once, then [`Machine::handle`] with [`Event::Start`], and after that with each
-//! event. Carry out the actions of each call, in order, before the next. [`Machine::view`] is what the driver
-//! may publish in between.
+//! event. Carry out the actions of each call, in order, before the next. [`Machine::status`] is what the
+//! driver may publish in between.
 
 #[cfg(any(test, feature = "mutations"))]
 use super::Mutation;
 use super::classic::Classic;
 use super::core::Core;
 use super::majority::Majority;
-use super::{Action, Epoch, Event, KnownPeers, Now, Peer, ProcessId, Record, Safety, Settings, View};
+use super::{Action, Epoch, Event, KnownPeers, Now, Peer, ProcessId, Record, Safety, Settings, Status};
 use std::time::Duration;
 
 /// One process of the algorithm: events in, actions out. See the module for the order of calls.
@@ -66,8 +66,8 @@ impl Machine {
     }
 
     /// What may be told of it.
-    pub fn view(&self) -> View {
-        core!(&self.0, core => core.view())
+    pub fn status(&self) -> Status {
+        core!(&self.0, core => core.status())
     }
 
     /// What is to be durable now.

@@ -7,6 +7,7 @@
 mod classic;
 mod clauses;
 mod core;
+pub mod describe;
 mod machine;
 mod majority;
 mod message;
@@ -21,7 +22,7 @@ pub use message::{Body, Incumbent, Message, VoteRequest};
 #[cfg(any(test, feature = "mutations"))]
 #[doc(hidden)]
 pub use mutations::Mutation;
-pub use types::action::{Action, KnownPeers, Notification, Outcome, Reason, Record};
+pub use types::action::{Action, ElectionOutcome, KnownPeers, Notification, Reason, Record};
 pub use types::epoch::Epoch;
 pub use types::event::Event;
 pub use types::identity::{Incarnation, Priority, ProcessId, Rank};
@@ -30,10 +31,10 @@ pub use types::member::{
     REVISION_BYTES_MAX, State,
 };
 pub use types::settings::{CrashEvidence, DRIFT, Founding, Preempt, Safety, Settings, Variant, counted};
+pub use types::status::{MemberStatus, NotReady, Role, Status, Voting};
 pub use types::time::{Moment, Now};
 pub use types::timer::Timer;
 pub use types::validate::{LimitError, check_cluster, check_entries, check_text, check_voters};
-pub use types::view::{MemberView, NotReady, Role, View, Voting};
 pub use types::voters::{
     Ballot, ConfigVersion, Denial, Flags, Instance, LEASE_MS_MAX, RecoveredState, Stage, VOTERS_MAX,
     VoteOutcome, VoteRecord, VoterConfig,

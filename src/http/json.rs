@@ -1,7 +1,7 @@
 //! The bodies of answers: what each path's JSON is made of.
 
 use super::Snapshot;
-use crate::election::{Incumbent, MemberView, Peer, ProcessId, State, VoterConfig};
+use crate::election::{Incumbent, MemberStatus, Peer, ProcessId, State, VoterConfig};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::time::{Duration, UNIX_EPOCH};
@@ -12,7 +12,7 @@ const WALL_MS_END: u64 = 253_402_300_800_000;
 /// `/leader`.
 #[derive(Serialize)]
 pub(super) struct LeaderBody<'a> {
-    leader: Option<Process<'a>>,
+    leader: Option<ProcessJson<'a>>,
     is_leader: bool,
     epoch: u64,
     valid_for_ms: Option<u64>,
@@ -21,16 +21,16 @@ pub(super) struct LeaderBody<'a> {
 }
 
 #[derive(Serialize)]
-struct Process<'a> {
+struct ProcessJson<'a> {
     id: String,
     name: &'a str,
     address: String,
     priority: u16,
 }
 
-impl<'a> Process<'a> {
-    fn new(peer: &'a Peer) -> Process<'a> {
-        Process {
+impl<'a> ProcessJson<'a> {
+    fn new(peer: &'a Peer) -> ProcessJson<'a> {
+        ProcessJson {
             id: peer.id.to_string(),
             name: &peer.name,
             address: peer.address.to_string(),
@@ -43,12 +43,12 @@ impl<'a> LeaderBody<'a> {
     pub(super) fn new(snapshot: &'a Snapshot) -> LeaderBody<'a> {
         let leader = leader(snapshot);
         LeaderBody {
-            leader: leader.map(|leader| Process::new(&leader.peer)),
+            leader: leader.map(|leader| ProcessJson::new(&leader.peer)),
             is_leader: leads(snapshot),
-            epoch: snapshot.view.epoch.0,
+            epoch: snapshot.status.epoch.0,
             valid_for_ms: leader.and(valid_for_ms(snapshot)),
             elected_at: leader.and_then(|leader| wall_time(leader.elected_at_ms)),
-            safety: if snapshot.view.voting.is_some() { "majority" } else { "classic" },
+            safety: if snapshot.status.voting.is_some() { "majority" } else { "classic" },
         }
     }
 }
@@ -63,7 +63,7 @@ pub(super) struct EpochBody {
 impl EpochBody {
     pub(super) fn new(snapshot: &Snapshot) -> EpochBody {
         EpochBody {
-            epoch: snapshot.view.epoch.0,
+            epoch: snapshot.status.epoch.0,
             leader_id: leader(snapshot).map(|leader| leader.peer.id.to_string()),
         }
     }
@@ -103,7 +103,7 @@ pub(super) struct ErrorDetail<'a> {
 #[derive(Serialize)]
 struct MemberBody<'a> {
     #[serde(flatten)]
-    process: Process<'a>,
+    process: ProcessJson<'a>,
     state: &'static str,
     leader: bool,
     me: bool,
@@ -123,20 +123,20 @@ struct VotingBody {
 }
 
 impl<'a> MemberBody<'a> {
-    fn new(member: &'a MemberView, snapshot: &Snapshot, leader: Option<ProcessId>) -> MemberBody<'a> {
+    fn new(member: &'a MemberStatus, snapshot: &Snapshot, leader: Option<ProcessId>) -> MemberBody<'a> {
         let id = member.peer.id;
         MemberBody {
-            process: Process::new(&member.peer),
+            process: ProcessJson::new(&member.peer),
             state: match member.state {
                 State::Alive => "alive",
                 State::Failed => "failed",
             },
             leader: leader == Some(id),
-            me: snapshot.view.me.id == id,
+            me: snapshot.status.me.id == id,
             last_heard_ms: member.last_heard.map(|heard| whole_ms(snapshot.now.since(heard))),
             // Whole microseconds: more digits would be noise.
             round_trip_ms: member.round_trip.map(|duration| f64::from(whole_us(duration)) / 1000.0),
-            voting: snapshot.view.voting.as_ref().map(|voting| VotingBody {
+            voting: snapshot.status.voting.as_ref().map(|voting| VotingBody {
                 voter: voting.config.as_ref().map(|config| config.voters.contains(&member.peer.name)),
                 lease_ms: voting.leases_ms.get(&id).copied(),
             }),
@@ -179,9 +179,9 @@ impl<'a> MembersBody<'a> {
             lease_ms: config.lease_ms,
             bound_ms: config.bound_ms,
         };
-        let voting = snapshot.view.voting.as_ref();
+        let voting = snapshot.status.voting.as_ref();
         MembersBody {
-            members: snapshot.view.members.iter().map(body).collect(),
+            members: snapshot.status.members.iter().map(body).collect(),
             voters: voting.map(|voting| VotersBody { voters: voting.config.as_ref().map(voters) }),
         }
     }
@@ -189,19 +189,19 @@ impl<'a> MembersBody<'a> {
 
 /// The process that this one holds to be the leader at the moment of asking. All answers go by this.
 pub(super) fn leader(snapshot: &Snapshot) -> Option<&Incumbent> {
-    snapshot.view.leader(snapshot.now, snapshot.turned)
+    snapshot.status.leader(snapshot.now, snapshot.turned)
 }
 
 /// Whether this process leads at the moment of asking. All answers go by this.
 pub(super) fn leads(snapshot: &Snapshot) -> bool {
-    snapshot.view.leads(snapshot.now, snapshot.turned)
+    snapshot.status.leads(snapshot.now, snapshot.turned)
 }
 
 /// What is left of the lease that the answer goes by: this process's own where it leads, else what it
 /// promised. Rounded down: a client must not count on a part of a millisecond that is not there. None in
 /// `classic`, which has no lease.
 fn valid_for_ms(snapshot: &Snapshot) -> Option<u64> {
-    snapshot.view.valid_until.map(|until| whole_ms(until.since(snapshot.now)))
+    snapshot.status.valid_until.map(|until| whole_ms(until.since(snapshot.now)))
 }
 
 /// At most an hour, so that it is exact as a floating-point number.

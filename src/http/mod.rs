@@ -11,7 +11,7 @@ pub mod request;
 mod response;
 pub mod routes;
 
-use crate::election::{Moment, View};
+use crate::election::{Moment, Status};
 use crate::net::{Limits, Listener, Service, Step};
 use std::convert::Infallible;
 use std::io;
@@ -44,7 +44,7 @@ pub trait Source: Send + 'static {
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// What the machine last made known.
-    pub view: Arc<View>,
+    pub status: Arc<Status>,
     /// The moment of asking.
     pub now: Moment,
     /// When the driver last turned; long ago, if the host was suspended since.

@@ -1,34 +1,34 @@
 //! Why a process is not ready: a line for an operator whose pod does not become ready.
 
 use super::Snapshot;
-use crate::election::{NotReady, Role, State, View, Voting};
+use crate::election::{NotReady, Role, State, Status, Voting};
 
 /// What is missing, and in `majority` which voters this process waits for.
 pub(super) fn why_not_ready(snapshot: &Snapshot) -> String {
-    let view = &snapshot.view;
+    let status = &snapshot.status;
     let silent = snapshot.now.since(snapshot.turned);
-    if silent > view.answer_ttl {
+    if silent > status.answer_ttl {
         return format!(
             "the driver has not turned for {} ms (at most {} ms): this process was paused or gets no CPU \
              time, and asks its peers before it answers",
             silent.as_millis(),
-            view.answer_ttl.as_millis(),
+            status.answer_ttl.as_millis(),
         );
     }
-    if view.role == Role::Leaving {
+    if status.role == Role::Leaving {
         return "it has resigned and is about to end".to_owned();
     }
-    if let Some(not_ready) = view.voting.as_ref().and_then(|voting| voting.not_ready.as_ref()) {
+    if let Some(not_ready) = status.voting.as_ref().and_then(|voting| voting.not_ready.as_ref()) {
         return no_vote_yet(not_ready, snapshot);
     }
-    let what = match view.role {
+    let what = match status.role {
         Role::Asking => "it is asking its peers who leads, or waiting for them",
-        Role::Contesting => "an election is under way and nobody leads yet",
-        Role::Leading if view.voting.is_some() => "no majority of the voters has renewed its lease in time",
-        Role::Following if view.voting.is_some() => "it has not heard from the leader for a lease",
+        Role::Electing => "an election is under way and no process leads yet",
+        Role::Leading if status.voting.is_some() => "no majority of the voters has renewed its lease in time",
+        Role::Following if status.voting.is_some() => "it has not heard from the leader for a lease",
         Role::Leading | Role::Following | Role::Leaving => "it knows no leader",
     };
-    match view.voting.as_ref().and_then(|voting| majority_missing(view, voting)) {
+    match status.voting.as_ref().and_then(|voting| majority_missing(status, voting)) {
         Some(missing) => format!("{what}; {missing}"),
         None => what.to_owned(),
     }
@@ -64,9 +64,9 @@ fn no_vote_yet(not_ready: &NotReady, snapshot: &Snapshot) -> String {
 }
 
 /// Which voters are not there, where those that are make no majority.
-fn majority_missing(view: &View, voting: &Voting) -> Option<String> {
+fn majority_missing(status: &Status, voting: &Voting) -> Option<String> {
     let known = voting.config.as_ref()?;
-    let alive = || view.members.iter().filter(|m| m.state == State::Alive).map(|m| m.peer.name.as_str());
+    let alive = || status.members.iter().filter(|m| m.state == State::Alive).map(|m| m.peer.name.as_str());
     if known.has_majority(alive()) {
         return None;
     }

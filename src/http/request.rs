@@ -25,19 +25,19 @@ pub struct Request<'a> {
 /// Why a request is refused before it is looked at. The connection ends with it: where the next request would
 /// begin is not known.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Refusal {
+pub struct BadRequest {
     /// The reply's status.
     pub status: u16,
     /// What was wrong, and what is expected.
     pub message: String,
 }
 
-fn refusal<T>(status: u16, message: impl Into<String>) -> Result<T, Refusal> {
-    Err(Refusal { status, message: message.into() })
+fn refusal<T>(status: u16, message: impl Into<String>) -> Result<T, BadRequest> {
+    Err(BadRequest { status, message: message.into() })
 }
 
 /// The request at the beginning of `received` and how many bytes it takes; none when it is not complete.
-pub fn parse(received: &[u8]) -> Result<Option<(Request<'_>, usize)>, Refusal> {
+pub fn parse(received: &[u8]) -> Result<Option<(Request<'_>, usize)>, BadRequest> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut head = httparse::Request::new(&mut headers);
     let consumed = match head.parse(received) {
@@ -73,7 +73,7 @@ struct Connection {
 }
 
 /// Checks the headers that matter.
-fn read_headers(headers: &[httparse::Header<'_>], minor: u8) -> Result<Connection, Refusal> {
+fn read_headers(headers: &[httparse::Header<'_>], minor: u8) -> Result<Connection, BadRequest> {
     let mut connection = Connection::default();
     let mut hosts = 0;
     for header in headers {
@@ -129,7 +129,7 @@ fn split_target<'a>(target: &'a str, method: &Method) -> Option<(&'a str, Option
     })
 }
 
-fn malformed(error: httparse::Error, received: &[u8]) -> Refusal {
+fn malformed(error: httparse::Error, received: &[u8]) -> BadRequest {
     let (status, message) = match error {
         httparse::Error::TooManyHeaders => {
             (431, format!("the request has more than {HEADERS_MAX} headers; send fewer"))
@@ -139,7 +139,7 @@ fn malformed(error: httparse::Error, received: &[u8]) -> Refusal {
         }
         _ => (400, format!("the request's head is malformed: {error}; expected a request of HTTP/1.1")),
     };
-    Refusal { status, message }
+    BadRequest { status, message }
 }
 
 /// Whether the request line, malformed or not, has a version of HTTP where its version belongs.
@@ -150,11 +150,11 @@ fn names_http(received: &[u8]) -> bool {
 }
 
 /// The refusal of a head that is longer than [`HEAD_BYTES_MAX`].
-pub fn too_large(received: &[u8]) -> Refusal {
+pub fn too_large(received: &[u8]) -> BadRequest {
     let (status, what) =
         if received.trim_ascii_start().contains(&b'\n') { (431, "head") } else { (414, "request line") };
     let message = format!("the request's {what} is longer than {HEAD_BYTES_MAX} bytes; send a shorter one");
-    Refusal { status, message }
+    BadRequest { status, message }
 }
 
 #[cfg(test)]

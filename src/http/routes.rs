@@ -1,7 +1,7 @@
 //! The paths of the status API: a request and a source in, a response out.
 //!
-//! Each answer computes anew whether there is a leader, from the snapshot's view, its moment and the driver's
-//! last turn.
+//! Each answer computes anew whether there is a leader, from the snapshot's status, its moment and the
+//! driver's last turn.
 
 use super::Source;
 use super::json::{
@@ -114,7 +114,7 @@ fn get_health(_: &Request<'_>, source: &dyn Source) -> Response {
 
 fn get_readiness(_: &Request<'_>, source: &dyn Source) -> Response {
     let snapshot = source.snapshot();
-    if snapshot.view.ready(snapshot.now, snapshot.turned) {
+    if snapshot.status.ready(snapshot.now, snapshot.turned) {
         return json(200, &StatusBody { status: "ready" });
     }
     error(503, &why_not_ready(&snapshot))

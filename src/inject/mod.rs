@@ -15,7 +15,7 @@ mod tree;
 
 use crate::config::InjectArgs;
 use crate::telemetry::escape::escaped;
-use plan::{Change, Place, Plan, Remark};
+use plan::{Change, InjectPlan, Place, Remark};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -70,7 +70,7 @@ enum Trouble {
 
 /// What became of an input.
 #[derive(Debug)]
-struct Outcome {
+struct Injected {
     /// All of what is to be written.
     text: String,
     /// What there is to say, a line each.
@@ -95,7 +95,7 @@ pub fn run(args: &InjectArgs) -> ExitCode {
     }
 }
 
-fn write(outcome: Outcome, args: &InjectArgs) -> Result<(), Trouble> {
+fn write(outcome: Injected, args: &InjectArgs) -> Result<(), Trouble> {
     for remark in &outcome.remarks {
         eprintln!("{}", escaped(remark));
     }
@@ -130,9 +130,9 @@ fn read(file: &Path) -> Result<String, Trouble> {
 }
 
 /// Injects, or takes out again, what the arguments say. The text is at most [`INPUT_BYTES_MAX`] long.
-fn transform(text: &str, args: &InjectArgs) -> Result<Outcome, Trouble> {
+fn transform(text: &str, args: &InjectArgs) -> Result<Injected, Trouble> {
     let documents = documents(text)?;
-    let Plan { changes, remarks } = plan::plan(&documents, args);
+    let InjectPlan { changes, remarks } = plan::plan(&documents, args);
     let (mut out, mut meant, mut copied) = (String::new(), Vec::new(), 0);
     for (number, document) in documents.iter().enumerate() {
         let parts = parts(number, document, &changes);
@@ -171,7 +171,7 @@ fn transform(text: &str, args: &InjectArgs) -> Result<Outcome, Trouble> {
         return Err(Trouble::Unfaithful);
     }
     let refused = remarks.iter().any(|remark| !matches!(remark, Remark::Note(_)));
-    Ok(Outcome { text: out, remarks: remarks.iter().map(said).collect(), refused })
+    Ok(Injected { text: out, remarks: remarks.iter().map(said).collect(), refused })
 }
 
 /// A part of what becomes of a document.

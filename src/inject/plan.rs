@@ -1,6 +1,6 @@
 //! Decides what becomes of each object of a stream, before anything is written.
 
-use super::rules::{self, Refusal};
+use super::rules::{self, WorkloadError};
 use super::sidecar::{self, Facts};
 use super::stream::Document;
 use super::tree::Node;
@@ -29,7 +29,7 @@ pub enum Remark {
         /// Where it is, in words.
         what: String,
         /// Why.
-        why: Refusal,
+        why: WorkloadError,
     },
     /// `--only` names something that is not there.
     Missing(String),
@@ -39,7 +39,7 @@ pub enum Remark {
 
 /// What becomes of a stream.
 #[derive(Debug, Default)]
-pub struct Plan {
+pub struct InjectPlan {
     pub changes: BTreeMap<Place, Change>,
     pub remarks: Vec<Remark>,
 }
@@ -54,18 +54,19 @@ struct Planner<'a> {
     services: BTreeMap<Key, (Place, &'a Node)>,
     /// The Services that are needed, each with the workload that needs it.
     needed: BTreeMap<Key, String>,
-    plan: Plan,
+    plan: InjectPlan,
 }
 
 /// Looks at everything.
-pub fn plan(documents: &[Document], args: &InjectArgs) -> Plan {
+pub fn plan(documents: &[Document], args: &InjectArgs) -> InjectPlan {
     let objects =
         || documents.iter().enumerate().flat_map(|(number, document)| objects(number, &document.root));
     let services = objects()
         .filter(|(_, object)| object.text_at(&["kind"]) == Some("Service"))
         .map(|(place, object)| (key(object), (place, object)))
         .collect();
-    let mut planner = Planner { documents, args, services, needed: BTreeMap::new(), plan: Plan::default() };
+    let mut planner =
+        Planner { documents, args, services, needed: BTreeMap::new(), plan: InjectPlan::default() };
     for (place, object) in objects() {
         if let Err(why) = planner.object(place, object) {
             let what = planner.name(place, object);
@@ -100,7 +101,7 @@ fn key(object: &Node) -> Key {
 }
 
 impl Planner<'_> {
-    fn object(&mut self, place: Place, object: &Node) -> Result<(), Refusal> {
+    fn object(&mut self, place: Place, object: &Node) -> Result<(), WorkloadError> {
         if !rules::is_selected(object, self.args) {
             return Ok(());
         }
@@ -112,7 +113,7 @@ impl Planner<'_> {
         }
     }
 
-    fn inject(&mut self, place: Place, object: &Node, kind: Workload) -> Result<(), Refusal> {
+    fn inject(&mut self, place: Place, object: &Node, kind: Workload) -> Result<(), WorkloadError> {
         let mut bare = object.clone();
         sidecar::take_out(&mut bare);
         let facts = rules::facts(&bare, kind, self.args)?;
@@ -132,16 +133,16 @@ impl Planner<'_> {
     }
 
     /// Sees to the workload's headless Service: it is there, or is corrected, or follows the workload.
-    fn service(&mut self, place: Place, facts: &Facts) -> Result<(), Refusal> {
+    fn service(&mut self, place: Place, facts: &Facts) -> Result<(), WorkloadError> {
         let (name, owner) = (facts.service_name(), facts.owner());
         let key = (facts.namespace.clone().unwrap_or_default(), name.clone());
         if self.needed.contains_key(&key) {
-            return Err(Refusal::ServiceTaken(name));
+            return Err(WorkloadError::ServiceTaken(name));
         }
         let wanted = sidecar::service(facts);
         match self.services.get(&key) {
             Some((_, found)) if sidecar::injected_for(found) != Some(&owner) => {
-                return Err(Refusal::ServiceTaken(name));
+                return Err(WorkloadError::ServiceTaken(name));
             }
             Some((_, found)) if **found == wanted => {}
             Some((there, _)) => {
@@ -161,7 +162,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    fn uninject(&mut self, place: Place, object: &Node) -> Result<(), Refusal> {
+    fn uninject(&mut self, place: Place, object: &Node) -> Result<(), WorkloadError> {
         if !sidecar::is_injected(object) {
             return Ok(());
         }
@@ -220,9 +221,9 @@ impl Planner<'_> {
     }
 
     /// Whether the document of this object can be written anew.
-    fn writable(&self, (document, _): Place) -> Result<(), Refusal> {
+    fn writable(&self, (document, _): Place) -> Result<(), WorkloadError> {
         let unwritable = self.documents.get(document).and_then(|document| document.unwritable);
-        unwritable.map_or(Ok(()), |what| Err(Refusal::Unwritable(what)))
+        unwritable.map_or(Ok(()), |what| Err(WorkloadError::Unwritable(what)))
     }
 
     /// Where an object is and what it is, for people.

@@ -5,7 +5,7 @@ use super::sidecar::{
     CONTAINER, CONTAINERS, Facts, INIT_CONTAINERS, POD, PORTS, SERVICE_SUFFIX, VOLUME, VOLUMES, is_injected,
 };
 use super::tree::{Node, Scalar};
-use crate::config::{InjectArgs, Level, Workload};
+use crate::config::{InjectArgs, SafetyLevel, Workload};
 use crate::election::VOTERS_MAX;
 
 /// How long the name of a Service may be.
@@ -13,7 +13,7 @@ const SERVICE_BYTES_MAX: usize = 63;
 
 /// Why a workload is left as it is.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Refusal {
+pub enum WorkloadError {
     #[error("{0}")]
     Kind(&'static str),
     #[error("its apiVersion is {0:?}, and only apps/v1 is known; write apps/v1")]
@@ -43,7 +43,7 @@ pub enum Refusal {
     Expressions,
     #[error(
         "its pods are in the node's network (hostNetwork), where two of them on one node would want the same \
-         port, and everybody reaches the peer port; take hostNetwork out, or add the sidecar by hand with \
+         port, and every host reaches the peer port; take hostNetwork out, or add the sidecar by hand with \
          ports of your choice"
     )]
     HostNetwork,
@@ -91,7 +91,7 @@ pub enum Refusal {
 }
 
 /// Why objects of this kind are never injected; none: it can be, or no user would expect it.
-pub fn never(kind: &str) -> Option<Refusal> {
+pub fn never(kind: &str) -> Option<WorkloadError> {
     let why = match kind {
         "CronJob" | "Job" => {
             "its pods end when their work is done, and an election is among processes that stay; run what \
@@ -110,7 +110,7 @@ pub fn never(kind: &str) -> Option<Refusal> {
         }
         _ => return None,
     };
-    Some(Refusal::Kind(why))
+    Some(WorkloadError::Kind(why))
 }
 
 /// The kind of a workload that can be injected.
@@ -123,97 +123,97 @@ pub fn workload(object: &Node) -> Option<Workload> {
 }
 
 /// Looks at a workload out of which all of ours has been taken.
-pub fn facts(object: &Node, kind: Workload, args: &InjectArgs) -> Result<Facts, Refusal> {
+pub fn facts(object: &Node, kind: Workload, args: &InjectArgs) -> Result<Facts, WorkloadError> {
     let version = object.text_at(&["apiVersion"]).unwrap_or_default();
     if version != "apps/v1" {
-        return Err(Refusal::Version(version.to_owned()));
+        return Err(WorkloadError::Version(version.to_owned()));
     }
-    let name = object.text_at(&["metadata", "name"]).ok_or(Refusal::NoName)?.to_owned();
+    let name = object.text_at(&["metadata", "name"]).ok_or(WorkloadError::NoName)?.to_owned();
     let service = format!("{name}{SERVICE_SUFFIX}");
     let label = service.starts_with(|c: char| c.is_ascii_lowercase())
         && service.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
     if !label || service.len() > SERVICE_BYTES_MAX {
-        return Err(Refusal::BadName { name: service });
+        return Err(WorkloadError::BadName { name: service });
     }
     shape(object)?;
     let labels = match object.at(&["spec", "selector", "matchLabels"]) {
         Some(Node::Map(labels)) if !labels.is_empty() => Node::Map(labels.clone()),
-        _ => return Err(Refusal::NoSelector),
+        _ => return Err(WorkloadError::NoSelector),
     };
     if !object.items(&["spec", "selector", "matchExpressions"]).is_empty() {
-        return Err(Refusal::Expressions);
+        return Err(WorkloadError::Expressions);
     }
     pod(object)?;
     let voters = match args.safety {
-        Level::Classic => None,
-        Level::Majority => Some(voters(object, kind, &name, args)?),
+        SafetyLevel::Classic => None,
+        SafetyLevel::Majority => Some(voters(object, kind, &name, args)?),
     };
     let namespace = object.text_at(&["metadata", "namespace"]).map(str::to_owned);
     Ok(Facts { kind, name, namespace, labels, voters })
 }
 
 /// Whether what is added to is a list or a mapping, or not there.
-fn shape(object: &Node) -> Result<(), Refusal> {
+fn shape(object: &Node) -> Result<(), WorkloadError> {
     if object.items(&CONTAINERS).is_empty() {
-        return Err(Refusal::NoContainers);
+        return Err(WorkloadError::NoContainers);
     }
     for (path, what) in
         [(&INIT_CONTAINERS, "spec.template.spec.initContainers"), (&VOLUMES, "spec.template.spec.volumes")]
     {
         if !object.is_absent(path) && !matches!(object.at(path), Some(Node::List(_))) {
-            return Err(Refusal::Malformed(what));
+            return Err(WorkloadError::Malformed(what));
         }
     }
     let annotations = ["metadata", "annotations"];
     match object.at(&annotations) {
         Some(Node::Map(_)) => Ok(()),
         _ if object.is_absent(&annotations) => Ok(()),
-        _ => Err(Refusal::Malformed("metadata.annotations")),
+        _ => Err(WorkloadError::Malformed("metadata.annotations")),
     }
 }
 
 /// What its pods have that the sidecar cannot be beside.
-fn pod(object: &Node) -> Result<(), Refusal> {
+fn pod(object: &Node) -> Result<(), WorkloadError> {
     if object.at(&POD).and_then(|pod| pod.get("hostNetwork")).is_some_and(is_true) {
-        return Err(Refusal::HostNetwork);
+        return Err(WorkloadError::HostNetwork);
     }
     let containers = || object.items(&CONTAINERS).iter().chain(object.items(&INIT_CONTAINERS));
     // What is left of that name is not ours, or was there twice.
     if containers().any(|container| container.text_at(&["name"]) == Some(CONTAINER)) {
-        return Err(Refusal::Container);
+        return Err(WorkloadError::Container);
     }
     for container in containers() {
         for port in container.items(&["ports"]) {
             let taken = PORTS.iter().find(|(_, ours)| port.text_at(&["containerPort"]) == Some(ours));
             if let Some((_, port)) = taken {
                 let container = container.text_at(&["name"]).unwrap_or_default().to_owned();
-                return Err(Refusal::Port { container, port });
+                return Err(WorkloadError::Port { container, port });
             }
         }
     }
     if object.items(&VOLUMES).iter().any(|volume| volume.text_at(&["name"]) == Some(VOLUME)) {
-        return Err(Refusal::Volume);
+        return Err(WorkloadError::Volume);
     }
     Ok(())
 }
 
 /// What majority needs; how many vote.
-fn voters(object: &Node, kind: Workload, name: &str, args: &InjectArgs) -> Result<usize, Refusal> {
+fn voters(object: &Node, kind: Workload, name: &str, args: &InjectArgs) -> Result<usize, WorkloadError> {
     if kind != Workload::StatefulSet {
-        return Err(Refusal::MajorityOfDeployment);
+        return Err(WorkloadError::MajorityOfDeployment);
     }
     let replicas = object.text_at(&["spec", "replicas"]).unwrap_or("1 (it is not given)");
     let voters = replicas.parse().ok().filter(|n: &usize| n % 2 == 1 && (3..=VOTERS_MAX).contains(n));
-    let voters = voters.ok_or_else(|| Refusal::Replicas(replicas.to_owned()))?;
+    let voters = voters.ok_or_else(|| WorkloadError::Replicas(replicas.to_owned()))?;
     if object.text_at(&["spec", "podManagementPolicy"]) != Some("Parallel") {
-        return Err(Refusal::OrderedReady(name.to_owned()));
+        return Err(WorkloadError::OrderedReady(name.to_owned()));
     }
     if let Some(claim) = &args.state_claim {
         let templates = object.items(&["spec", "volumeClaimTemplates"]).iter();
         let known: Vec<&str> = templates.filter_map(|claim| claim.text_at(&["metadata", "name"])).collect();
         if !known.contains(&claim.as_str()) {
             let known = if known.is_empty() { "it has none".to_owned() } else { known.join(", ") };
-            return Err(Refusal::NoClaim { claim: claim.clone(), known });
+            return Err(WorkloadError::NoClaim { claim: claim.clone(), known });
         }
     }
     Ok(voters)

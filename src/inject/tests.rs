@@ -3,7 +3,7 @@
 use super::stream::{Unreadable, documents};
 use super::tree::{Node, Scalar};
 use super::*;
-use crate::config::{Level, Only, Workload};
+use crate::config::{Only, SafetyLevel, Workload};
 use proptest::prelude::*;
 
 mod chart;
@@ -15,7 +15,7 @@ fn args() -> InjectArgs {
         only: Vec::new(),
         annotated: false,
         image: "bellwether:1".to_owned(),
-        safety: Level::Classic,
+        safety: SafetyLevel::Classic,
         state_claim: None,
         ordinary_container: false,
         strict: false,
@@ -23,7 +23,7 @@ fn args() -> InjectArgs {
 }
 
 fn majority() -> InjectArgs {
-    InjectArgs { safety: Level::Majority, ..args() }
+    InjectArgs { safety: SafetyLevel::Majority, ..args() }
 }
 
 /// A StatefulSet that can be injected at every level.
@@ -53,7 +53,7 @@ spec:
       name: data
 ";
 
-fn done(text: &str, args: &InjectArgs) -> Outcome {
+fn done(text: &str, args: &InjectArgs) -> Injected {
     transform(text, args).unwrap_or_else(|trouble| panic!("{trouble}\n{text}"))
 }
 
@@ -98,8 +98,8 @@ fn a_sidecar_and_a_service_are_put_in_and_taken_out() {
         let mount = container.items(&["volumeMounts"]).first().and_then(|mount| mount.text_at(&["name"]));
         let volume = match (&args.state_claim, args.safety) {
             (Some(_), _) => Some("data"),
-            (None, Level::Majority) => Some("bellwether-state"),
-            (None, Level::Classic) => None,
+            (None, SafetyLevel::Majority) => Some("bellwether-state"),
+            (None, SafetyLevel::Classic) => None,
         };
         assert_eq!(mount, volume);
         let again = done(&injected, &args);

@@ -1,8 +1,8 @@
 //! One connection of a [`Listener`](super::Listener): what has been received of it, what is still to be sent,
 //! and until when.
 
-use super::boottime;
 use super::service::{Limits, Service, Step};
+use crate::base::boottime;
 use crate::election::Moment;
 use rustix::event::PollFlags;
 use std::io::{ErrorKind, Read, Write};

@@ -13,7 +13,9 @@ pub const BACKLOG: i32 = 1024;
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
     /// Another socket has the port.
-    #[error("cannot listen on {address}: the port is in use; stop whoever has it, or choose another port")]
+    #[error(
+        "cannot listen on {address}: the port is in use; stop the process that has it, or choose another port"
+    )]
     InUse {
         /// What was asked for.
         address: SocketAddr,

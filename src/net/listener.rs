@@ -2,7 +2,7 @@
 
 use super::connection::{Connection, Fate};
 use super::service::{Limits, Service};
-use super::{LineLimit, boottime};
+use crate::base::{RateLimit, boottime};
 use crate::election::Moment;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -78,7 +78,7 @@ impl Listener {
             events: Vec::new(),
             scratch: vec![0; SCRATCH_BYTES],
             accept_after: Moment::default(),
-            log: LineLimit::new(LOG_LINES, LOG_LINE_EVERY),
+            log: RateLimit::new(LOG_LINES, LOG_LINE_EVERY),
         };
         let thread = thread::Builder::new()
             .name(name.to_owned())
@@ -137,7 +137,7 @@ struct Loop<S> {
     scratch: Vec<u8>,
     /// Nothing is accepted before.
     accept_after: Moment,
-    log: LineLimit,
+    log: RateLimit,
 }
 
 impl<S: Service> Loop<S> {

@@ -61,7 +61,7 @@ pub enum Step<A> {
         /// What to send.
         bytes: Vec<u8>,
         /// How many of the received bytes this answers; the rest is looked at once the reply is sent. None at
-        /// all closes the connection, or the same bytes would be answered for ever.
+        /// all closes the connection, or the same bytes would be answered again and again.
         consumed: usize,
         /// Whether the connection ends with this reply.
         close: bool,

@@ -2,6 +2,7 @@
 
 use super::connection::{Connection, Fate};
 use super::*;
+use crate::base::boottime;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};

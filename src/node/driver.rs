@@ -3,9 +3,9 @@
 use super::peers_writer::PeersWriter;
 use super::published_state::{PublishedState, wall_ms};
 use super::timers::{Patience, Timers};
+use crate::base::{Clock, Reading};
 use crate::discovery::Discovery;
 use crate::election::{Action, Body, Event, Machine, Message, Moment, Now, Record, Settings, Timer};
-use crate::net::{Clock, Reading};
 use crate::store::{SaveError, Store};
 use crate::telemetry::EventLog;
 use crate::transport::{Connections, Report, Transport};
@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-/// A view in which only a last-heard time is new is not published more often than this. Where an eighth of
-/// the failure timeout is shorter, that is the limit: what the view says must not look older than it is.
+/// A status in which only a last-heard time is new is not published more often than this. Where an eighth of
+/// the failure timeout is shorter, that is the limit: what the status says must not look older than it is.
 const PUBLISH_EVERY: Duration = Duration::from_millis(200);
 
 /// What the driver is told.
@@ -38,7 +38,7 @@ pub(super) enum Input {
 
 /// Why the driver stopped itself.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Failure {
+pub(super) enum DriverError {
     #[error(
         "the durable record could not be written, so this process stops (fail-stop): {0}; make room in the \
          state folder, or make it writable, and start it again"
@@ -105,7 +105,7 @@ impl Driver {
     ///
     /// # Errors
     /// When the process has to stop itself; nothing that depended on the failed step was sent.
-    pub(super) fn run(mut self, inputs: &Receiver<Input>) -> Result<(), Failure> {
+    pub(super) fn run(mut self, inputs: &Receiver<Input>) -> Result<(), DriverError> {
         let mut done = self.turn(Event::Start)?;
         let mut patience = Patience::default();
         while !done {
@@ -165,7 +165,7 @@ impl Driver {
     }
 
     /// One event and all that follows from it; true when the machine is done.
-    fn turn(&mut self, event: Event) -> Result<bool, Failure> {
+    fn turn(&mut self, event: Event) -> Result<bool, DriverError> {
         self.clock.turn(Reading::take());
         let now = Now {
             at: self.clock.fast(),
@@ -194,11 +194,11 @@ impl Driver {
         let rest: Vec<Action> = actions.collect();
         let told =
             |a: &Action| matches!(a, Action::Notification(_) | Action::Arm { timer: Timer::Lease, .. });
-        let view = (changes || rest.iter().any(told)).then(|| self.machine.view());
-        if view.is_some() {
+        let status = (changes || rest.iter().any(told)).then(|| self.machine.status());
+        if status.is_some() {
             self.published = now.at;
         }
-        self.published_state.turned(self.clock, view, self.transport.listening());
+        self.published_state.turned(self.clock, status, self.transport.listening());
         let mut done = false;
         for action in rest {
             done |= self.carry_out(now.at, action)?;
@@ -211,14 +211,14 @@ impl Driver {
     }
 
     /// Makes a record durable, where there is a state folder.
-    fn persist(&mut self, record: &Record) -> Result<(), Failure> {
+    fn persist(&mut self, record: &Record) -> Result<(), DriverError> {
         if let Some(State { store, .. }) = &mut self.state {
             store.save(record)?;
         }
         Ok(())
     }
 
-    fn carry_out(&mut self, now: Moment, action: Action) -> Result<bool, Failure> {
+    fn carry_out(&mut self, now: Moment, action: Action) -> Result<bool, DriverError> {
         match action {
             Action::Persist(record) => self.persist(&record)?,
             Action::Remember(known) => {

@@ -11,10 +11,10 @@ mod published_state;
 mod signals;
 mod timers;
 
+use crate::base::{Clock, Reading};
 use crate::config::Config;
 use crate::discovery::{self, Discovery, LookupResult};
 use crate::election::{Incarnation, KnownPeers, Machine, Peer, ProcessId, Record, Safety};
-use crate::net::{Clock, Reading};
 use crate::store::{PeersFile, Store};
 use crate::telemetry::{self, Direction, Metrics};
 use crate::transport::{self, Transport};
@@ -41,12 +41,12 @@ const LAST_LINE_LONGEST: Duration = Duration::from_secs(3);
 /// How many files are open besides connections: the ports, the record and its lock, pipes, a look-up's
 /// sockets.
 const DESCRIPTORS_BESIDES: usize = 64;
-/// How often discovery looks while this process knows nobody alive.
+/// How often discovery looks while this process knows no live peer.
 const REFRESH_ALONE: Duration = Duration::from_millis(500);
 
 /// Why the sidecar cannot start, or ended.
 #[derive(Debug, thiserror::Error)]
-enum Failure {
+enum RunError {
     #[error("{0}")]
     Open(#[from] crate::store::OpenError),
     #[error("cannot listen for {what} ({flag}): {source}")]
@@ -54,15 +54,15 @@ enum Failure {
     #[error("the operating system refused a thread or a socket: {0}")]
     System(#[from] std::io::Error),
     #[error("{0}")]
-    Driver(#[from] driver::Failure),
+    Driver(#[from] driver::DriverError),
 }
 
-impl Failure {
+impl RunError {
     /// 2 for what the operator has to mend before another start makes sense, 1 for fail-stop.
     fn exit_code(&self) -> u8 {
         match self {
-            Failure::Open(_) | Failure::Listen { .. } => 2,
-            Failure::System(_) | Failure::Driver(_) => 1,
+            RunError::Open(_) | RunError::Listen { .. } => 2,
+            RunError::System(_) | RunError::Driver(_) => 1,
         }
     }
 }
@@ -91,7 +91,7 @@ pub fn run(config: Config) -> ExitCode {
 }
 
 /// A panic on any thread is logged and ends the process. Nothing is written to stderr but through the log: a
-/// stream that nobody reads would hold up the end, while other threads go on.
+/// stream without a reader would hold up the end, while other threads go on.
 fn abort_on_panic() {
     std::panic::set_hook(Box::new(|info| {
         let thread = std::thread::current();
@@ -125,7 +125,7 @@ fn allow_descriptors() {
     }
 }
 
-fn sidecar(config: Config) -> Result<(), Failure> {
+fn sidecar(config: Config) -> Result<(), RunError> {
     let (sender, inputs) = sync_channel(INPUTS_MAX);
     // First of all: see `signals`. It also ends a start that hangs.
     let stop = Arc::new(AtomicBool::new(false));
@@ -153,7 +153,7 @@ fn sidecar(config: Config) -> Result<(), Failure> {
         machine.ask_first(known);
     }
     let published_state =
-        Arc::new(PublishedState::new(machine.view(), Clock::new(Reading::take()), metrics.clone()));
+        Arc::new(PublishedState::new(machine.status(), Clock::new(Reading::take()), metrics.clone()));
 
     let transport = start_transport(&config, me, peer_port, sender.clone(), metrics.clone())?;
     let server = http::start(http_port, published_state::Answers(Arc::clone(&published_state)))?;
@@ -174,18 +174,18 @@ fn start_transport(
     metrics: Metrics,
 ) -> io::Result<Transport> {
     Transport::start(
-        transport::Settings {
+        transport::TransportSettings {
             cluster: config.cluster.clone(),
             safety: match config.settings.safety {
-                Safety::Classic => wire::Level::Classic,
-                Safety::Majority { .. } => wire::Level::Majority,
+                Safety::Classic => wire::SafetyCode::Classic,
+                Safety::Majority { .. } => wire::SafetyCode::Majority,
             },
             me,
             dial_timeout: config.dial_timeout,
             unacknowledged_max: 2 * config.settings.failure_timeout,
         },
         listener,
-        // The driver outlives the transport; once it is gone nobody has to know any more.
+        // The driver outlives the transport; once it is gone no part has to know any more.
         Arc::new(move |report| drop(reports.send(Input::Report(report)))),
         Arc::new(Counted(metrics)),
     )
@@ -194,7 +194,7 @@ fn start_transport(
 /// Starts discovery, which tells the driver of every answer that says where peers are.
 fn start_discovery(config: &Config, inputs: SyncSender<Input>, metrics: Metrics) -> io::Result<Discovery> {
     discovery::spawn(
-        discovery::Settings {
+        discovery::DiscoverySettings {
             service: config.service.clone(),
             peers: config.peers.iter().map(|p| (p.host.clone(), p.port)).collect(),
             peer_port: config.peer_port,
@@ -222,7 +222,7 @@ struct Kept {
 }
 
 /// Opens the state folder, if there is one, and reads what this process kept.
-fn open(config: &Config) -> Result<(Option<State>, Kept), Failure> {
+fn open(config: &Config) -> Result<(Option<State>, Kept), RunError> {
     let Some(folder) = &config.state_dir else { return Ok((None, Kept::default())) };
     let (store, record) = Store::open(folder)?;
     if let Some(record) = &record {
@@ -249,11 +249,11 @@ fn known_peers(file: &PeersFile, cluster: &str) -> Option<KnownPeers> {
     None
 }
 
-fn listen(address: SocketAddr, what: &'static str, flag: &'static str) -> Result<TcpListener, Failure> {
-    net::listen(address).map_err(|source| Failure::Listen { what, flag, source })
+fn listen(address: SocketAddr, what: &'static str, flag: &'static str) -> Result<TcpListener, RunError> {
+    net::listen(address).map_err(|source| RunError::Listen { what, flag, source })
 }
 
-/// Who this process is: the id of its record, or a new one.
+/// This process's id: the one of its record, or a new one.
 fn identity(config: &Config, record: Option<&Record>, listening: SocketAddr) -> Peer {
     let id = record.map_or_else(|| ProcessId(Uuid::new_v4()), |r| r.id);
     Peer {

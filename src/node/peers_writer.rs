@@ -1,8 +1,8 @@
 //! Writes where peers were, on a thread of its own. A disk that stalls must not hold up the driver, which has
 //! a lease to renew.
 
+use crate::base::{RateLimit, boottime};
 use crate::election::KnownPeers;
-use crate::net::{LineLimit, boottime};
 use crate::store::PeersError;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -45,7 +45,7 @@ impl PeersWriter {
         let theirs = Arc::clone(&mailbox);
         let thread = std::thread::Builder::new().name("known-peers".to_owned()).stack_size(STACK_BYTES);
         thread.spawn(move || {
-            let mut limit = LineLimit::new(LOG_LINES, LOG_LINE_EVERY);
+            let mut limit = RateLimit::new(LOG_LINES, LOG_LINE_EVERY);
             while let Some(latest) = theirs.take() {
                 let Err(error) = write(&latest) else { continue };
                 if let Some(left_out) = limit.allow(boottime()) {

@@ -1,8 +1,8 @@
-//! What the driver publishes and the HTTP thread reads: the latest view, and when the driver last turned.
+//! What the driver publishes and the HTTP thread reads: the latest status, and when the driver last turned.
 
-use crate::election::{Moment, View};
+use crate::base::{Clock, Reading};
+use crate::election::{Moment, Status};
 use crate::http::{Snapshot, Source};
-use crate::net::{Clock, Reading};
 use crate::telemetry::Metrics;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,11 +14,11 @@ const STUCK_AFTER: Duration = Duration::from_secs(5);
 
 /// The place between the driver and the HTTP thread.
 ///
-/// The view is swapped as a whole, with role, epoch, leader and the lease's deadline in it. So no answer ever
-/// has the deadline of one epoch and the role of another, as a deadline in an atomic of its own could show.
-/// The lock is held for the swap of a pointer and a clock. If the driver is held up just there, the HTTP
-/// thread waits with it and reads the time only afterwards: the answer can come late, but never for a time
-/// that is over.
+/// The status is swapped as a whole, with role, epoch, leader and the lease's deadline in it. So no answer
+/// ever has the deadline of one epoch and the role of another, as a deadline in an atomic of its own could
+/// show. The lock is held for the swap of a pointer and a clock. If the driver is held up just there, the
+/// HTTP thread waits with it and reads the time only afterwards: the answer can come late, but never for a
+/// time that is over.
 pub(super) struct PublishedState {
     turn: Mutex<Turn>,
     listening: AtomicBool,
@@ -28,15 +28,15 @@ pub(super) struct PublishedState {
 /// The driver's last turn.
 struct Turn {
     /// What holds since then.
-    view: Arc<View>,
+    status: Arc<Status>,
     /// The driver's clock at the turn's beginning: the fast clock goes on from there.
     begun: Clock,
 }
 
 impl PublishedState {
-    pub(super) fn new(view: View, begun: Clock, metrics: Metrics) -> PublishedState {
+    pub(super) fn new(status: Status, begun: Clock, metrics: Metrics) -> PublishedState {
         PublishedState {
-            turn: Mutex::new(Turn { view: Arc::new(view), begun }),
+            turn: Mutex::new(Turn { status: Arc::new(status), begun }),
             listening: AtomicBool::new(true),
             metrics,
         }
@@ -47,17 +47,17 @@ impl PublishedState {
         &self.metrics
     }
 
-    /// The driver has turned, and this view holds, or still the one before. The clock is that of the turn's
+    /// The driver has turned, and this status holds, or still the one before. The clock is that of the turn's
     /// beginning, so that a pause in the middle of the turn counts as one.
-    pub(super) fn turned(&self, begun: Clock, view: Option<View>, listening: bool) {
+    pub(super) fn turned(&self, begun: Clock, status: Option<Status>, listening: bool) {
         self.listening.store(listening, Ordering::Relaxed);
-        let mut view = view.map(Arc::new);
+        let mut status = status.map(Arc::new);
         let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         turn.begun = begun;
-        if let Some(view) = &mut view {
-            std::mem::swap(&mut turn.view, view);
+        if let Some(status) = &mut status {
+            std::mem::swap(&mut turn.status, status);
         }
-        // The lock is free again before the former view is.
+        // The lock is free again before the former status is.
         drop(turn);
     }
 
@@ -80,9 +80,9 @@ impl PublishedState {
     /// The last turn is read first and the time last. A pause in between, of this thread or of the process,
     /// only makes the answer look older than it is.
     fn snapshot_at(&self, read: impl FnOnce() -> Reading) -> Snapshot {
-        let (view, begun) = {
+        let (status, begun) = {
             let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-            (Arc::clone(&turn.view), turn.begun)
+            (Arc::clone(&turn.status), turn.begun)
         };
         let reading = read();
         let now = begun.fast_at(&reading);
@@ -90,7 +90,7 @@ impl PublishedState {
         // A suspend may have lasted longer than the host has measured. So no answer from before it stands,
         // until the driver has turned.
         let turned = if begun.suspended(&reading) { Moment::default() } else { begun.fast() };
-        Snapshot { view, now, turned, health }
+        Snapshot { status, now, turned, health }
     }
 }
 
@@ -104,7 +104,7 @@ impl Source for Answers {
 
     fn metrics(&self) -> String {
         let snapshot = self.0.snapshot();
-        self.0.metrics.encode(&snapshot.view, snapshot.now, snapshot.turned)
+        self.0.metrics.encode(&snapshot.status, snapshot.now, snapshot.turned)
     }
 }
 
@@ -130,7 +130,7 @@ mod tests {
         Reading { mono_before: mono, boot: ms(9_000 + boot), raw: ms(5_000 + raw), mono_after: mono }
     }
 
-    /// A published state on which a leader's view stands for 1.5 s.
+    /// A published state on which a leader's status stands for 1.5 s.
     fn published_state() -> PublishedState {
         let me = Peer {
             id: ProcessId(uuid::Uuid::from_u128(1)),
@@ -141,10 +141,10 @@ mod tests {
             revision: String::new(),
         };
         let settings = crate::election::Settings { failure_timeout: ms(1_500), ..Default::default() };
-        let view = crate::election::Machine::new(settings, "c".to_owned(), me.clone(), None).view();
+        let status = crate::election::Machine::new(settings, "c".to_owned(), me.clone(), None).status();
         let leader = Some(Incumbent { peer: me, elected_at_ms: 0 });
-        let view = View { role: Role::Leading, leader, ..view };
-        PublishedState::new(view, Clock::new(reading(0, 0, 0)), Metrics::new("c"))
+        let status = Status { role: Role::Leading, leader, ..status };
+        PublishedState::new(status, Clock::new(reading(0, 0, 0)), Metrics::new("c"))
     }
 
     #[test]
@@ -159,13 +159,13 @@ mod tests {
         ];
         for (what, reading, leads) in table {
             let snapshot = published_state().snapshot_at(|| reading);
-            assert_eq!(snapshot.view.leads(snapshot.now, snapshot.turned), leads, "{what}");
+            assert_eq!(snapshot.status.leads(snapshot.now, snapshot.turned), leads, "{what}");
             assert_eq!(snapshot.health, Ok(()), "{what}");
         }
     }
 
     #[test]
-    fn the_metrics_are_those_of_the_view() {
+    fn the_metrics_are_those_of_the_status() {
         let metrics = Answers(Arc::new(published_state())).metrics();
         assert!(metrics.contains("bellwether_process_info{"), "{metrics}");
     }
@@ -178,12 +178,12 @@ mod tests {
         clock.turn(woken);
         published_state.turned(clock, None, true);
         let snapshot = published_state.snapshot_at(|| woken);
-        assert!(snapshot.view.leads(snapshot.now, snapshot.turned));
-        // The view is what the machine has said in that turn.
-        let view = View { role: Role::Asking, leader: None, ..(*snapshot.view).clone() };
-        published_state.turned(clock, Some(view), true);
+        assert!(snapshot.status.leads(snapshot.now, snapshot.turned));
+        // The status is what the machine has said in that turn.
+        let status = Status { role: Role::Asking, leader: None, ..(*snapshot.status).clone() };
+        published_state.turned(clock, Some(status), true);
         let snapshot = published_state.snapshot_at(|| woken);
-        assert_eq!(snapshot.view.role, Role::Asking);
+        assert_eq!(snapshot.status.role, Role::Asking);
     }
 
     #[test]
@@ -205,6 +205,6 @@ mod tests {
             published_state.turned(clock, None, true);
             reading(2_000, 2_000, 2_000)
         });
-        assert!(!snapshot.view.leads(snapshot.now, snapshot.turned));
+        assert!(!snapshot.status.leads(snapshot.now, snapshot.turned));
     }
 }

@@ -1,10 +1,10 @@
 //! Checks the rules that must hold, each whenever an event could have broken it.
 
 use super::clock::Ns;
-use super::node::{Life, Node};
+use super::node::{Node, NodeInstance};
 use super::rule::{Rule, Violation};
 use super::vote_checker::{Broken, VoteChecker};
-use crate::election::{self, Body, Epoch, Message, ProcessId, Record, Role, Stage, View, VoteOutcome};
+use crate::election::{self, Body, Epoch, Message, ProcessId, Record, Role, Stage, Status, VoteOutcome};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a run remembers, to compare later moments with.
@@ -13,13 +13,13 @@ pub(super) struct Checker {
     majority: bool,
     pub(super) violation: Option<Violation>,
     /// The leader of each epoch. Bounded by the elections of a run.
-    leaders: BTreeMap<Epoch, Life>,
+    leaders: BTreeMap<Epoch, NodeInstance>,
     /// The highest epoch in the messages of each disk, by place and disk.
     sent: BTreeMap<(usize, u32), Epoch>,
     /// The highest epoch that each incarnation has led in and leads no more.
-    over: BTreeMap<Life, Epoch>,
+    over: BTreeMap<NodeInstance, Epoch>,
     /// Which elections each incarnation has begun.
-    elections: BTreeSet<(Life, Epoch)>,
+    elections: BTreeSet<(NodeInstance, Epoch)>,
     votes: VoteChecker,
     /// Classic: how often one began to lead while another led.
     pub(super) two_leaders: u64,
@@ -115,38 +115,38 @@ impl Checker {
 
     /// A process begins an election of this epoch (invariant 6).
     pub(super) fn election(&mut self, now: Ns, process: &Node, epoch: Epoch) {
-        if !self.elections.insert((process.life(), epoch)) {
+        if !self.elections.insert((process.instance(), epoch)) {
             let what = format!("p-{} begins a second election in epoch {epoch}", process.place);
             self.broken(now, Rule::SecondElection, what);
         }
     }
 
-    /// A process shows HTTP another view than the one it still has.
-    pub(super) fn published(&mut self, now: Ns, places: &[Node], place: usize, view: &View) {
+    /// A process shows HTTP another status than the one it still has.
+    pub(super) fn published(&mut self, now: Ns, places: &[Node], place: usize, status: &Status) {
         if !self.majority {
             return;
         }
         let process = &places[place];
-        let broken = self.votes.counts_on(now, places, place, view);
+        let broken = self.votes.counts_on(now, places, place, status);
         self.found(now, broken);
-        let (place, life) = (process.place, process.life());
-        if let Some(before) = process.view.as_ref().filter(|before| before.role == Role::Leading) {
+        let (place, instance) = (process.place, process.instance());
+        if let Some(before) = process.status.as_ref().filter(|before| before.role == Role::Leading) {
             let lapsed = before.valid_until.is_none_or(|until| until <= process.turned.fast());
-            if view.role != Role::Leading || view.epoch != before.epoch || lapsed {
-                let over = self.over.entry(life).or_default();
+            if status.role != Role::Leading || status.epoch != before.epoch || lapsed {
+                let over = self.over.entry(instance).or_default();
                 *over = before.epoch.max(*over);
             }
         }
-        if view.role != Role::Leading {
+        if status.role != Role::Leading {
             return;
         }
-        if self.over.get(&life).is_some_and(|over| view.epoch <= *over) {
-            let what = format!("p-{place} leads epoch {} again, which was over", view.epoch);
+        if self.over.get(&instance).is_some_and(|over| status.epoch <= *over) {
+            let what = format!("p-{place} leads epoch {} again, which was over", status.epoch);
             self.broken(now, Rule::LedAgain, what);
         }
-        let leader = *self.leaders.entry(view.epoch).or_insert(life);
-        if leader != life {
-            let what = format!("p-{place} leads epoch {}, in which p-{} has led", view.epoch, leader.place);
+        let leader = *self.leaders.entry(status.epoch).or_insert(instance);
+        if leader != instance {
+            let what = format!("p-{place} leads epoch {}, in which p-{} has led", status.epoch, leader.place);
             self.broken(now, Rule::EpochTwice, what);
         }
     }
@@ -155,7 +155,7 @@ impl Checker {
     pub(super) fn two_leaders(&mut self, now: Ns, one: &Node, other: &Node, began: bool) {
         self.two_leaders += u64::from(began);
         if self.majority {
-            let epoch = |p: &Node| p.view.as_ref().map_or(Epoch::ZERO, |view| view.epoch);
+            let epoch = |p: &Node| p.status.as_ref().map_or(Epoch::ZERO, |status| status.epoch);
             let what = format!(
                 "p-{} (epoch {}) and p-{} (epoch {}) answer that they lead",
                 one.place,

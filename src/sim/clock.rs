@@ -1,6 +1,6 @@
 //! Global time, which only the simulator knows, and the clocks of one host, which run at their own rates.
 
-use crate::net::Reading;
+use crate::base::Reading;
 use std::time::Duration;
 
 /// A moment or a span of global time, in nanoseconds since the start of the run.
@@ -171,12 +171,12 @@ fn passed(time: Ns, rate: u64) -> Ns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net;
+    use crate::base;
 
     /// The driver's clock, at the last reading.
-    fn driver(clock: &Clock, now: Ns) -> (net::Clock, Reading) {
+    fn driver(clock: &Clock, now: Ns) -> (base::Clock, Reading) {
         let reading = clock.reading(now);
-        (net::Clock::new(reading), reading)
+        (base::Clock::new(reading), reading)
     }
 
     #[test]

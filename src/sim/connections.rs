@@ -3,7 +3,7 @@
 
 use super::clock::{MS, Ns};
 use super::network::End;
-use super::node::{Dial, Input, Life, Sought, place_at, place_of};
+use super::node::{Dial, Input, NodeInstance, Sought, place_at, place_of};
 use super::queue::Item;
 use super::world::World;
 use crate::election::{Event, Message, ProcessId};
@@ -33,7 +33,7 @@ impl World {
         !self.net.faults[a][b].cut() && !self.net.faults[b][a].cut()
     }
 
-    fn connected(&self, at: usize, of: Life) -> bool {
+    fn connected(&self, at: usize, of: NodeInstance) -> bool {
         self.net.ends[at][of.place].is_some_and(|end| end.start == of.start)
     }
 
@@ -44,14 +44,14 @@ impl World {
         match end.filter(|end| self.nodes[place].id_at(end.start) == to) {
             Some(end) => {
                 end.used = self.now;
-                let to = Life { place, start: end.start };
-                self.transmit(self.nodes[from].life(), to, message);
+                let to = NodeInstance { place, start: end.start };
+                self.transmit(self.nodes[from].instance(), to, message);
             }
             None => self.dial(from, address, Some((to, message))),
         }
     }
 
-    fn transmit(&mut self, from: Life, to: Life, message: Message) {
+    fn transmit(&mut self, from: NodeInstance, to: NodeInstance, message: Message) {
         let delay = self.delay();
         let (a, b) = (from.place, to.place);
         let (holding, swallowing) = (self.net.faults[a][b].holding > 0, self.net.faults[a][b].swallowing > 0);
@@ -79,7 +79,7 @@ impl World {
         }
     }
 
-    fn fall_silent(&mut self, at: Life, of: Life) {
+    fn fall_silent(&mut self, at: NodeInstance, of: NodeInstance) {
         let (token, silent) = &mut self.net.silence[at.place][of.place];
         if !std::mem::replace(silent, true) {
             *token += 1;
@@ -89,11 +89,11 @@ impl World {
     }
 
     /// A message arrives at a host.
-    pub(super) fn deliver(&mut self, from: Life, to: Life, link: u64, message: Message) {
+    pub(super) fn deliver(&mut self, from: NodeInstance, to: NodeInstance, link: u64, message: Message) {
         if self.nodes[to.place].vanished {
             return;
         }
-        if self.nodes[to.place].lives(to) && self.connected(to.place, from) {
+        if self.nodes[to.place].runs_as(to) && self.connected(to.place, from) {
             if let Some(end) = &mut self.net.ends[to.place][from.place] {
                 end.used = self.now;
             }
@@ -107,7 +107,7 @@ impl World {
     }
 
     /// What a process sent has not been acknowledged for too long.
-    pub(super) fn unacknowledged(&mut self, at: Life, of: Life, token: u32) {
+    pub(super) fn unacknowledged(&mut self, at: NodeInstance, of: NodeInstance, token: u32) {
         if self.net.silence[at.place][of.place] == (token, true) {
             self.net.silence[at.place][of.place].1 = false;
             self.closed(at, of, false);
@@ -115,15 +115,15 @@ impl World {
     }
 
     /// Word of a closed connection arrives. It says nothing about a later one between the same two.
-    pub(super) fn heard_closed(&mut self, at: Life, of: Life, link: u64, deliberate: bool) {
+    pub(super) fn heard_closed(&mut self, at: NodeInstance, of: NodeInstance, link: u64, deliberate: bool) {
         if self.net.link(at.place, of.place) == link {
             self.closed(at, of, deliberate);
         }
     }
 
     /// An end learns that its connection is closed. Unless that was announced it dials at once, to see why.
-    fn closed(&mut self, at: Life, of: Life, deliberate: bool) {
-        if !self.nodes[at.place].lives(at) || !self.connected(at.place, of) {
+    fn closed(&mut self, at: NodeInstance, of: NodeInstance, deliberate: bool) {
+        if !self.nodes[at.place].runs_as(at) || !self.connected(at.place, of) {
             return;
         }
         self.net.ends[at.place][of.place] = None;
@@ -139,9 +139,9 @@ impl World {
 
     /// What the fresh dial shows. A refusal, or an answer of another incarnation: that one crashed. An answer
     /// of the same one: a blip. Silence: nothing.
-    pub(super) fn evidence(&mut self, at: Life, of: Life) {
+    pub(super) fn evidence(&mut self, at: NodeInstance, of: NodeInstance) {
         let (dialler, peer) = (&self.nodes[at.place], &self.nodes[of.place]);
-        if !dialler.lives(at) {
+        if !dialler.runs_as(at) {
             return;
         }
         if dialler.paused() {
@@ -149,7 +149,7 @@ impl World {
         }
         let silent =
             !self.passes(at.place, of.place) || peer.vanished || peer.moved(of.start) || peer.paused();
-        let crashed = !silent && !peer.lives(of);
+        let crashed = !silent && !peer.runs_as(of);
         if !silent && peer.runs() {
             self.connect(at.place, of.place);
         }
@@ -159,20 +159,20 @@ impl World {
     }
 
     /// A process ended. Its peers learn it from its host, if that still answers.
-    pub(super) fn hang_up(&mut self, life: Life, deliberate: bool) {
-        self.net.ends[life.place].fill(None);
-        self.net.connections[life.place].fill(None);
-        self.net.silence[life.place].iter_mut().for_each(|(_, silent)| *silent = false);
-        self.net.held[life.place].iter_mut().for_each(Vec::clear);
+    pub(super) fn hang_up(&mut self, instance: NodeInstance, deliberate: bool) {
+        self.net.ends[instance.place].fill(None);
+        self.net.connections[instance.place].fill(None);
+        self.net.silence[instance.place].iter_mut().for_each(|(_, silent)| *silent = false);
+        self.net.held[instance.place].iter_mut().for_each(Vec::clear);
         for place in 0..self.nodes.len() {
-            let at = self.nodes[place].life();
-            if self.connected(place, life)
-                && !self.nodes[life.place].vanished
-                && !self.net.faults[life.place][place].cut()
+            let at = self.nodes[place].instance();
+            if self.connected(place, instance)
+                && !self.nodes[instance.place].vanished
+                && !self.net.faults[instance.place][place].cut()
             {
-                let link = self.net.link(place, life.place);
-                let when = (self.now + self.delay()).max(self.net.fifo[life.place][place]);
-                self.queue.put(when, Item::Closed { at, of: life, link, deliberate });
+                let link = self.net.link(place, instance.place);
+                let when = (self.now + self.delay()).max(self.net.fifo[instance.place][place]);
+                self.queue.put(when, Item::Closed { at, of: instance, link, deliberate });
             }
         }
     }
@@ -181,23 +181,27 @@ impl World {
     pub(super) fn reset(&mut self, a: usize, b: usize) {
         for (one, other) in [(a, b), (b, a)] {
             if let Some(end) = self.net.ends[one][other] {
-                self.closed(self.nodes[one].life(), Life { place: other, start: end.start }, false);
+                self.closed(
+                    self.nodes[one].instance(),
+                    NodeInstance { place: other, start: end.start },
+                    false,
+                );
             }
         }
     }
 
     /// A connection breaks, and something on the path refuses the dial in the name of a live process.
-    pub(super) fn misjudge(&mut self, who: usize, whom: usize) {
-        let Some(end) = self.net.ends[who][whom].take() else { return };
-        let of = Life { place: whom, start: end.start };
-        let back = self.nodes[who].life();
-        if self.connected(whom, back) {
-            self.closed(self.nodes[whom].life(), back, false);
+    pub(super) fn misjudge(&mut self, target: usize, peer: usize) {
+        let Some(end) = self.net.ends[target][peer].take() else { return };
+        let of = NodeInstance { place: peer, start: end.start };
+        let back = self.nodes[target].instance();
+        if self.connected(peer, back) {
+            self.closed(self.nodes[peer].instance(), back, false);
         }
         let event = self.crashed(of);
         self.input(back, Input::Event(event));
         self.input(back, Input::Event(Event::Refused(end.address)));
-        self.seek(who);
+        self.seek(target);
     }
 
     /// The machine's Seek.
@@ -234,10 +238,10 @@ impl World {
                 due.push(sought.address);
             }
         }
-        let life = process.life();
+        let instance = process.instance();
         if let Some(next) = next.filter(|next| process.seeks_at.is_none_or(|at| at <= now || *next < at)) {
             self.nodes[place].seeks_at = Some(next);
-            self.queue.put(next, Item::Seek(life));
+            self.queue.put(next, Item::Seek(instance));
         }
         for address in due {
             self.dial(place, address, None);
@@ -247,11 +251,11 @@ impl World {
     fn dial(&mut self, place: usize, address: SocketAddr, message: Option<(ProcessId, Message)>) {
         let delay = 2 * self.delay();
         let process = &mut self.nodes[place];
-        let life = process.life();
+        let instance = process.instance();
         let dial = match process.dials.iter_mut().find(|dial| dial.address == address) {
             Some(dial) => dial,
             None => {
-                self.queue.put(self.now + delay, Item::Dialled(life, address));
+                self.queue.put(self.now + delay, Item::Dialled(instance, address));
                 process.dials.push(Dial { address, waiting: Vec::new() });
                 // Just pushed.
                 let last = process.dials.len() - 1;
@@ -265,9 +269,9 @@ impl World {
     }
 
     /// A dial has come to its end.
-    pub(super) fn dialled(&mut self, from: Life, address: SocketAddr) {
+    pub(super) fn dialled(&mut self, from: NodeInstance, address: SocketAddr) {
         let process = &mut self.nodes[from.place];
-        if !process.lives(from) {
+        if !process.runs_as(from) {
             return;
         }
         if process.paused() {
@@ -291,7 +295,7 @@ impl World {
             Some((place, true)) => {
                 linked = true;
                 self.connect(from.place, place);
-                let (to, id) = (self.nodes[place].life(), self.nodes[place].id());
+                let (to, id) = (self.nodes[place].instance(), self.nodes[place].id());
                 for (_, message) in waiting.into_iter().filter(|(to, _)| *to == id) {
                     self.transmit(from, to, message);
                 }
@@ -323,9 +327,9 @@ impl World {
             let end = End { start: peer.starts, link, address: peer.address(), used: self.now };
             let former = self.net.ends[one][other].replace(end).filter(|former| former.start != end.start);
             self.net.silence[one][other].1 = false;
-            let at = self.nodes[one].life();
+            let at = self.nodes[one].instance();
             if let Some(former) = former {
-                told.push((at, self.crashed(Life { place: other, start: former.start })));
+                told.push((at, self.crashed(NodeInstance { place: other, start: former.start })));
             }
             told.push((at, Event::LinkUp(self.nodes[other].peer())));
         }
@@ -340,14 +344,14 @@ impl World {
             let Some(end) = self.net.ends[place][other].filter(|end| self.now - end.used > IDLE) else {
                 continue;
             };
-            let back = self.nodes[place].life();
+            let back = self.nodes[place].instance();
             let used = self.net.ends[other][place].is_some_and(|end| self.now - end.used <= IDLE);
             let seeks = |one: usize, address| self.nodes[one].sought.iter().any(|s| s.address == address);
             let address = self.nodes[place].address();
             if used || seeks(place, end.address) || seeks(other, address) {
                 continue;
             }
-            let of = Life { place: other, start: end.start };
+            let of = NodeInstance { place: other, start: end.start };
             self.closed(back, of, true);
             if !self.net.faults[place][other].cut() {
                 let at = self.now + self.net.delay;
@@ -356,12 +360,18 @@ impl World {
         }
     }
 
-    fn crashed(&self, life: Life) -> Event {
-        Event::Crashed { id: self.nodes[life.place].id_at(life.start), incarnation: life.incarnation() }
+    fn crashed(&self, instance: NodeInstance) -> Event {
+        Event::Crashed {
+            id: self.nodes[instance.place].id_at(instance.start),
+            incarnation: instance.incarnation(),
+        }
     }
 
-    fn link_down(&self, life: Life) -> Event {
-        Event::LinkDown { id: self.nodes[life.place].id_at(life.start), incarnation: life.incarnation() }
+    fn link_down(&self, instance: NodeInstance) -> Event {
+        Event::LinkDown {
+            id: self.nodes[instance.place].id_at(instance.start),
+            incarnation: instance.incarnation(),
+        }
     }
 
     /// A cut of this way is over. What connections that lived through it have kept is delivered.
@@ -372,7 +382,7 @@ impl World {
         self.net.silence[from][to].1 = false;
         self.net.silence[to][from].1 = false;
         for (sender, receiver, message) in std::mem::take(&mut self.net.held[from][to]) {
-            if self.nodes[from].lives(sender) && self.connected(from, receiver) {
+            if self.nodes[from].runs_as(sender) && self.connected(from, receiver) {
                 self.transmit(sender, receiver, message);
             }
         }

@@ -4,7 +4,7 @@ use super::clock::{MS, Ns};
 use super::disk::{CrashPoint, Leaves};
 use super::dns::DnsFault;
 use super::link_faults::{Classes, Effect, Places};
-use super::target::{Between, Cue, Who};
+use super::target::{Between, Cue, Target};
 use std::fmt;
 use std::time::Duration;
 
@@ -24,19 +24,19 @@ pub(super) struct Fault {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// A process ends with no word. A write under way is durable, or not.
-    Crash { who: Who, kept: bool, disk_lost: bool, moves: bool, host_gone: bool },
+    Crash { target: Target, kept: bool, disk_lost: bool, moves: bool, host_gone: bool },
     /// A process ends in the middle of the next batch that begins with a write.
-    CrashInWrite { who: Who, point: CrashPoint, disk_lost: bool },
+    CrashInWrite { target: Target, point: CrashPoint, disk_lost: bool },
     /// The next write fails, and so the process stops itself.
-    FailedWrite { who: Who, leaves: Leaves },
+    FailedWrite { target: Target, leaves: Leaves },
     /// Writes take so long.
-    SlowDisk { who: Who, takes: Ns },
+    SlowDisk { target: Target, takes: Ns },
     /// The driver is held up in the middle of its next turn.
-    Stall { who: Who, before_view: bool },
+    Stall { target: Target, before_status: bool },
     /// A process is stopped and goes on later.
-    Pause { who: Who },
+    Pause { target: Target },
     /// A process is told to stop, and is started again later: a rollout, or a pod that moves.
-    Leave { who: Who, moves: bool },
+    Leave { target: Target, moves: bool },
     /// A further process, which leaves again.
     Join { place: usize },
     /// A process is started, or started again, with these places as its `--voters`, by bits.
@@ -49,19 +49,19 @@ pub(super) enum Kind {
     /// Something happens to messages of some kinds.
     Disturb { between: Between, classes: Classes, effect: Effect },
     /// A connection breaks.
-    Reset { a: Who, b: Who },
+    Reset { a: Target, b: Target },
     /// A connection breaks, and something on the path refuses a dial in the name of a live process.
-    Misjudge { who: Who, whom: Who },
+    Misjudge { target: Target, of: Target },
     /// A clock runs at another rate.
-    Rate { who: Who, ppm: i32 },
+    Rate { target: Target, ppm: i32 },
     /// CLOCK_BOOTTIME is slewed by so much from now on.
-    Slew { who: Who, ppm: i32 },
+    Slew { target: Target, ppm: i32 },
     /// The host is suspended.
-    Suspend { who: Who },
+    Suspend { target: Target },
     /// The wall clock jumps.
-    WallJump { who: Who, ahead_ms: i64 },
+    WallJump { target: Target, ahead_ms: i64 },
     /// Look-ups go wrong.
-    Dns { who: Who, fault: DnsFault },
+    Dns { target: Target, fault: DnsFault },
 }
 
 /// Which connections a cut is about.

@@ -6,7 +6,7 @@ use super::dns::DnsFault;
 use super::fault::{Kind, Shape};
 use super::fault_kind::FaultKind;
 use super::link_faults::{Classes, Effect, Pairs, Places};
-use super::target::{Between, Who};
+use super::target::{Between, Target};
 use crate::config::SimArgs;
 use crate::election::{Body, CrashEvidence};
 use fastrand::Rng;
@@ -39,27 +39,30 @@ impl FaultMix {
 
     /// A fault. One that waits for a cue often hits the process that gave the cue.
     pub(super) fn kind(&self, random: &mut Rng, n: usize, cued: bool) -> Kind {
-        let who = who(random, n, cued);
-        let other = other(random, n, who);
+        let target = target(random, n, cued);
+        let other = other(random, n, target);
         let drawn = random.choice(self.sorts.iter().copied()).unwrap_or(FaultKind::Crash);
         match drawn {
             FaultKind::CrashInWrite => {
-                Kind::CrashInWrite { who, point: crash_point(random), disk_lost: random.u8(0..4) == 0 }
+                Kind::CrashInWrite { target, point: crash_point(random), disk_lost: random.u8(0..4) == 0 }
             }
-            FaultKind::FailedWrite => Kind::FailedWrite { who, leaves: Leaves::Old },
-            FaultKind::TornWrite => {
-                Kind::FailedWrite { who, leaves: if random.bool() { Leaves::New } else { Leaves::Damaged } }
-            }
-            FaultKind::SlowDisk => Kind::SlowDisk { who, takes: random.u64(MS..=700 * MS) },
-            FaultKind::Stall => Kind::Stall { who, before_view: random.bool() },
-            FaultKind::Pause => Kind::Pause { who },
-            FaultKind::Leave => Kind::Leave { who, moves: random.bool() },
-            FaultKind::Partition => {
-                Kind::Cut { between: sides(random, n, who), shape: Shape::Split, swallows: swallows(random) }
-            }
+            FaultKind::FailedWrite => Kind::FailedWrite { target, leaves: Leaves::Old },
+            FaultKind::TornWrite => Kind::FailedWrite {
+                target,
+                leaves: if random.bool() { Leaves::New } else { Leaves::Damaged },
+            },
+            FaultKind::SlowDisk => Kind::SlowDisk { target, takes: random.u64(MS..=700 * MS) },
+            FaultKind::Stall => Kind::Stall { target, before_status: random.bool() },
+            FaultKind::Pause => Kind::Pause { target },
+            FaultKind::Leave => Kind::Leave { target, moves: random.bool() },
+            FaultKind::Partition => Kind::Cut {
+                between: sides(random, n, target),
+                shape: Shape::Split,
+                swallows: swallows(random),
+            },
             FaultKind::PartialPartition => {
                 let between = if random.bool() {
-                    Between::Both(who, other)
+                    Between::Both(target, other)
                 } else {
                     Between::Pairs(partial(random, n))
                 };
@@ -67,30 +70,23 @@ impl FaultMix {
             }
             FaultKind::OneWayPartition => {
                 let between = match random.u8(0..3) {
-                    0 => Between::From(who),
-                    1 => Between::To(who),
-                    _ => Between::OneWay(who, other),
+                    0 => Between::From(target),
+                    1 => Between::To(target),
+                    _ => Between::OneWay(target, other),
                 };
                 Kind::Cut { between, shape: Shape::OneWay, swallows: swallows(random) }
             }
             FaultKind::Loss | FaultKind::Duplication | FaultKind::Reordering | FaultKind::Delay => {
-                let effect = match drawn {
-                    FaultKind::Loss => Effect::Lose(if random.bool() { 1000 } else { random.u16(50..=900) }),
-                    FaultKind::Duplication => {
-                        Effect::Duplicate(random.u16(200..=1000), random.u64(MS..=3_000 * MS))
-                    }
-                    FaultKind::Reordering => Effect::Reorder(late(random)),
-                    _ => Effect::Slow(late(random)),
-                };
-                Kind::Disturb { between: between(random, n, who, other), classes: classes(random), effect }
+                let effect = effect(random, drawn);
+                Kind::Disturb { between: between(random, n, target, other), classes: classes(random), effect }
             }
-            FaultKind::Reset => Kind::Reset { a: who, b: other },
-            FaultKind::RefusedInError if self.refuses => Kind::Misjudge { who, whom: other },
-            FaultKind::ClockRate => Kind::Rate { who, ppm: rate(random) },
-            FaultKind::Slew => Kind::Slew { who, ppm: between_ends(random, SLEW_PPM_MAX) },
-            FaultKind::Suspend => Kind::Suspend { who },
-            FaultKind::WallJump => Kind::WallJump { who, ahead_ms: random.i64(-86_400_000..=86_400_000) },
-            FaultKind::Dns => Kind::Dns { who, fault: dns(random) },
+            FaultKind::Reset => Kind::Reset { a: target, b: other },
+            FaultKind::RefusedInError if self.refuses => Kind::Misjudge { target, of: other },
+            FaultKind::ClockRate => Kind::Rate { target, ppm: rate(random) },
+            FaultKind::Slew => Kind::Slew { target, ppm: between_ends(random, SLEW_PPM_MAX) },
+            FaultKind::Suspend => Kind::Suspend { target },
+            FaultKind::WallJump => Kind::WallJump { target, ahead_ms: random.i64(-86_400_000..=86_400_000) },
+            FaultKind::Dns => Kind::Dns { target, fault: dns(random) },
             FaultKind::Join => Kind::Join { place: n },
             // Changes of the voters and of the lease come in rows of their own.
             FaultKind::Crash
@@ -98,13 +94,23 @@ impl FaultMix {
             | FaultKind::RefusedInError
             | FaultKind::VotersChanged
             | FaultKind::LeaseChanged => Kind::Crash {
-                who,
+                target,
                 kept: random.bool(),
                 disk_lost: random.u8(0..3) == 0,
                 moves: random.u8(0..4) == 0,
                 host_gone: drawn == FaultKind::HostGone,
             },
         }
+    }
+}
+
+/// What the network does to messages.
+fn effect(random: &mut Rng, drawn: FaultKind) -> Effect {
+    match drawn {
+        FaultKind::Loss => Effect::Lose(if random.bool() { 1000 } else { random.u16(50..=900) }),
+        FaultKind::Duplication => Effect::Duplicate(random.u16(200..=1000), random.u64(MS..=3_000 * MS)),
+        FaultKind::Reordering => Effect::Reorder(late(random)),
+        _ => Effect::Slow(late(random)),
     }
 }
 
@@ -126,20 +132,20 @@ pub(super) fn some(random: &mut Rng, n: usize, most: usize) -> Places {
     (0..random.usize(1..=most)).fold(0, |places, _| places | 1 << random.usize(0..n))
 }
 
-fn who(random: &mut Rng, n: usize, cued: bool) -> Who {
+fn target(random: &mut Rng, n: usize, cued: bool) -> Target {
     match random.u8(0..6) {
-        0 | 1 if cued => Who::Actor,
-        0..=2 => Who::Leader,
-        3 => Who::Follower(random.usize(0..n)),
-        _ => Who::Place(random.usize(0..n)),
+        0 | 1 if cued => Target::Actor,
+        0..=2 => Target::Leader,
+        3 => Target::Follower(random.usize(0..n)),
+        _ => Target::Place(random.usize(0..n)),
     }
 }
 
-fn other(random: &mut Rng, n: usize, than: Who) -> Who {
+fn other(random: &mut Rng, n: usize, than: Target) -> Target {
     match (than, random.u8(0..3)) {
-        (Who::Leader, _) | (_, 0) => Who::Follower(random.usize(0..n)),
-        (_, 1) => Who::Leader,
-        _ => Who::Place(random.usize(0..n)),
+        (Target::Leader, _) | (_, 0) => Target::Follower(random.usize(0..n)),
+        (_, 1) => Target::Leader,
+        _ => Target::Place(random.usize(0..n)),
     }
 }
 
@@ -160,8 +166,8 @@ fn late(random: &mut Rng) -> Ns {
     }
 }
 
-fn sides(random: &mut Rng, n: usize, who: Who) -> Between {
-    if random.bool() { Between::Away(who) } else { Between::Sides(some(random, n, n - 1)) }
+fn sides(random: &mut Rng, n: usize, target: Target) -> Between {
+    if random.bool() { Between::Away(target) } else { Between::Sides(some(random, n, n - 1)) }
 }
 
 fn partial(random: &mut Rng, n: usize) -> Pairs {
@@ -172,13 +178,13 @@ fn partial(random: &mut Rng, n: usize) -> Pairs {
     (0..random.usize(1..=n)).map(|_| two(random)).fold(Pairs::default(), Pairs::and)
 }
 
-fn between(random: &mut Rng, n: usize, who: Who, other: Who) -> Between {
+fn between(random: &mut Rng, n: usize, target: Target, other: Target) -> Between {
     match random.u8(0..6) {
         0 => Between::All,
-        1 => Between::From(who),
-        2 => Between::To(who),
-        3 => Between::OneWay(who, other),
-        4 => Between::Both(who, other),
+        1 => Between::From(target),
+        2 => Between::To(target),
+        3 => Between::OneWay(target, other),
+        4 => Between::Both(target, other),
         _ => Between::Pairs(partial(random, n)),
     }
 }

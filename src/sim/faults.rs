@@ -1,11 +1,11 @@
 //! What each fault of the plan does to the world, and which places it hits at that moment.
 
-use super::clock::{MS, Ns};
+use super::clock::{Clock, MS, Ns};
 use super::fault::Kind;
 use super::link_faults::{Disturbance, PLACES_MAX, Pairs, Places};
-use super::node::{Fate, Input, Node, Stall};
+use super::node::{Input, Node, Restart, Stall};
 use super::queue::Item;
-use super::target::{Between, Cue, Waiting, Who};
+use super::target::{Between, Cue, Target, Waiting};
 use super::world::World;
 use crate::election::{Event, Role, Safety};
 use std::time::Duration;
@@ -45,31 +45,31 @@ impl World {
         }
         self.counts.fault(fault.kind.sort());
         let until = self.now + fault.lasts;
-        let fate = Fate { down: fault.lasts, ..Fate::default() };
+        let fate = Restart { down: fault.lasts, ..Restart::default() };
         match fault.kind {
-            Kind::Crash { who, kept, disk_lost, moves, host_gone } => {
-                let place = self.who(who, actor);
-                self.crash_now(place, kept, Fate { disk_lost, moves, host_gone, ..fate });
+            Kind::Crash { target, kept, disk_lost, moves, host_gone } => {
+                let place = self.place_of(target, actor);
+                self.crash_now(place, kept, Restart { disk_lost, moves, host_gone, ..fate });
             }
-            Kind::CrashInWrite { who, point, disk_lost } => {
-                let place = self.who(who, actor);
-                self.doomed(place, Fate { disk_lost, ..fate });
+            Kind::CrashInWrite { target, point, disk_lost } => {
+                let place = self.place_of(target, actor);
+                self.doomed(place, Restart { disk_lost, ..fate });
                 self.nodes[place].disk.crash = Some(point);
             }
-            Kind::FailedWrite { who, leaves } => {
-                let place = self.who(who, actor);
+            Kind::FailedWrite { target, leaves } => {
+                let place = self.place_of(target, actor);
                 self.doomed(place, fate);
                 self.nodes[place].disk.failing = Some(leaves);
             }
-            Kind::SlowDisk { who, takes } => self.target(who, actor).disk.slow = Some((takes, until)),
-            Kind::Stall { who, before_view } => {
-                self.target(who, actor).stall = Some(Stall { takes: fault.lasts, before_view });
+            Kind::SlowDisk { target, takes } => self.node_of(target, actor).disk.slow = Some((takes, until)),
+            Kind::Stall { target, before_status } => {
+                self.node_of(target, actor).stall = Some(Stall { takes: fault.lasts, before_status });
             }
-            Kind::Pause { who } => self.pause(self.who(who, actor), until),
-            Kind::Leave { who, moves } => {
-                let place = self.who(who, actor);
-                self.doomed(place, Fate { moves, ..fate });
-                self.input(self.nodes[place].life(), Input::Event(Event::Stop));
+            Kind::Pause { target } => self.pause(self.place_of(target, actor), until),
+            Kind::Leave { target, moves } => {
+                let place = self.place_of(target, actor);
+                self.doomed(place, Restart { moves, ..fate });
+                self.input(self.nodes[place].instance(), Input::Event(Event::Stop));
             }
             Kind::Join { place } => self.join(number, place, until),
             Kind::Revote { place, voters } => self.revote(place, voters, fate),
@@ -84,34 +84,38 @@ impl World {
                     self.net.faults[from][to].disturb(self.now, disturbance);
                 }
             }
-            Kind::Reset { a, b } => self.reset(self.who(a, actor), self.who(b, actor)),
-            Kind::Misjudge { who, whom } => self.misjudge(self.who(who, actor), self.who(whom, actor)),
-            Kind::Rate { who, ppm } => {
-                let (place, now) = (self.who(who, actor), self.now);
-                self.nodes[place].clock.change_rate(now, ppm);
-                self.rearm(place);
+            Kind::Reset { a, b } => self.reset(self.place_of(a, actor), self.place_of(b, actor)),
+            Kind::Misjudge { target, of } => {
+                self.misjudge(self.place_of(target, actor), self.place_of(of, actor))
             }
-            Kind::Slew { who, ppm } => {
-                let (place, now) = (self.who(who, actor), self.now);
-                self.nodes[place].clock.slew(now, ppm);
-                self.rearm(place);
+            Kind::Rate { target, ppm } => {
+                self.set_clock(self.place_of(target, actor), |clock, now| clock.change_rate(now, ppm));
             }
-            Kind::Suspend { who } => self.suspend(self.who(who, actor), fault.lasts),
-            Kind::WallJump { who, ahead_ms } => {
-                let clock = &mut self.target(who, actor).clock;
+            Kind::Slew { target, ppm } => {
+                self.set_clock(self.place_of(target, actor), |clock, now| clock.slew(now, ppm));
+            }
+            Kind::Suspend { target } => self.suspend(self.place_of(target, actor), fault.lasts),
+            Kind::WallJump { target, ahead_ms } => {
+                let clock = &mut self.node_of(target, actor).clock;
                 clock.wall_ms = clock.wall_ms.saturating_add_signed(ahead_ms);
             }
-            Kind::Dns { who, fault } => self.target(who, actor).dns.fail(fault, until),
+            Kind::Dns { target, fault } => self.node_of(target, actor).dns.fail(fault, until),
         }
     }
 
+    /// Changes how a place's clock runs: its timers are due at other moments then.
+    fn set_clock(&mut self, place: usize, change: impl FnOnce(&mut Clock, Ns)) {
+        change(&mut self.nodes[place].clock, self.now);
+        self.rearm(place);
+    }
+
     /// The place that is meant now.
-    fn who(&self, who: Who, actor: usize) -> usize {
-        match who {
-            Who::Place(place) => place,
-            Who::Actor => actor,
-            Who::Leader => self.leading(),
-            Who::Follower(number) => (self.leading() + 1 + number % (self.members() - 1)) % self.members(),
+    fn place_of(&self, target: Target, actor: usize) -> usize {
+        match target {
+            Target::Place(place) => place,
+            Target::Actor => actor,
+            Target::Leader => self.leading(),
+            Target::Follower(number) => (self.leading() + 1 + number % (self.members() - 1)) % self.members(),
         }
     }
 
@@ -122,7 +126,10 @@ impl World {
 
     fn leading(&self) -> usize {
         let led = |p: &Node| {
-            p.view.as_ref().filter(|view| view.role == Role::Leading).map(|view| (view.epoch, p.place))
+            p.status
+                .as_ref()
+                .filter(|status| status.role == Role::Leading)
+                .map(|status| (status.epoch, p.place))
         };
         self.nodes.iter().filter_map(led).max().map_or(0, |(_, place)| place).min(self.members() - 1)
     }
@@ -131,24 +138,24 @@ impl World {
     fn between(&self, between: Between, actor: usize) -> Pairs {
         match between {
             Between::Sides(side) => Pairs::split(side),
-            Between::Away(who) => Pairs::split(1 << self.who(who, actor)),
-            Between::From(who) => Pairs::from(self.who(who, actor)),
-            Between::To(who) => Pairs::to(self.who(who, actor)),
-            Between::Both(a, b) => Pairs::both(self.who(a, actor), self.who(b, actor)),
-            Between::OneWay(a, b) => Pairs::one_way(self.who(a, actor), self.who(b, actor)),
+            Between::Away(target) => Pairs::split(1 << self.place_of(target, actor)),
+            Between::From(target) => Pairs::from(self.place_of(target, actor)),
+            Between::To(target) => Pairs::to(self.place_of(target, actor)),
+            Between::Both(a, b) => Pairs::both(self.place_of(a, actor), self.place_of(b, actor)),
+            Between::OneWay(a, b) => Pairs::one_way(self.place_of(a, actor), self.place_of(b, actor)),
             Between::Pairs(pairs) => pairs,
             Between::All => Pairs::ALL,
         }
     }
 
     /// The process that a fault is about.
-    fn target(&mut self, who: Who, actor: usize) -> &mut Node {
-        let place = self.who(who, actor);
+    fn node_of(&mut self, target: Target, actor: usize) -> &mut Node {
+        let place = self.place_of(target, actor);
         &mut self.nodes[place]
     }
 
     /// A process ends with no word. A write under way is durable, or not.
-    fn crash_now(&mut self, place: usize, kept: bool, fate: Fate) {
+    fn crash_now(&mut self, place: usize, kept: bool, fate: Restart) {
         self.doomed(place, fate);
         if self.nodes[place].runs() {
             let under_way = self.nodes[place].busy.take().and_then(|busy| busy.record).filter(|_| kept);
@@ -164,7 +171,7 @@ impl World {
         let process = &mut self.nodes[place];
         if process.runs() {
             process.paused_until = process.paused_until.max(until);
-            self.queue.put(until, Item::Resume(process.life()));
+            self.queue.put(until, Item::Resume(process.instance()));
         }
     }
 
@@ -178,11 +185,11 @@ impl World {
     }
 
     /// A process gets another `--lease`, which takes a restart.
-    fn change_lease(&mut self, place: usize, lease: Duration, fate: Fate) {
+    fn change_lease(&mut self, place: usize, lease: Duration, fate: Restart) {
         self.nodes[place].next_lease = Some(lease);
         if self.nodes[place].runs() {
             self.doomed(place, fate);
-            self.input(self.nodes[place].life(), Input::Event(Event::Stop));
+            self.input(self.nodes[place].instance(), Input::Event(Event::Stop));
         }
     }
 
@@ -201,14 +208,14 @@ impl World {
         if process.runs() && !process.clock.suspended(self.now) {
             let wakes = process.clock.suspend(self.now, lasts);
             process.paused_until = process.paused_until.max(wakes);
-            self.queue.put(wakes, Item::Resume(process.life()));
+            self.queue.put(wakes, Item::Resume(process.instance()));
             self.rearm(place);
         }
     }
 
     /// A process gets other `--voters`, which takes a restart. At a first start all have to have the same
     /// ones.
-    fn revote(&mut self, place: usize, voters: Places, fate: Fate) {
+    fn revote(&mut self, place: usize, voters: Places, fate: Restart) {
         let names = (0..PLACES_MAX).filter(|p| voters >> p & 1 == 1).map(|p| format!("p-{p}")).collect();
         if !self.checker.voted() || !self.known_to(&names, None) {
             return;
@@ -219,14 +226,14 @@ impl World {
         }
         if process.runs() {
             self.doomed(place, fate);
-            self.input(self.nodes[place].life(), Input::Event(Event::Stop));
+            self.input(self.nodes[place].instance(), Input::Event(Event::Stop));
         } else if !std::mem::replace(&mut process.starting, true) {
             self.queue.put(self.now, Item::Start(place));
         }
     }
 
     /// What follows the end of the process that runs there.
-    fn doomed(&mut self, place: usize, fate: Fate) {
+    fn doomed(&mut self, place: usize, fate: Restart) {
         self.nodes[place].fate = fate;
     }
 
@@ -239,7 +246,7 @@ impl World {
             Kind::Cut { swallows, .. } => self.uncut(number, pairs, swallows),
             Kind::Join { place } => {
                 self.nodes[place].stays_down = true;
-                self.input(self.nodes[place].life(), Input::Event(Event::Stop));
+                self.input(self.nodes[place].instance(), Input::Event(Event::Stop));
             }
             _ => {}
         }
@@ -258,7 +265,7 @@ impl World {
         }
     }
 
-    /// The faults are over: the network carries everything, and everybody but the dead minority runs. Clocks
+    /// The faults are over: the network carries everything, and all but the dead minority run. Clocks
     /// go on drifting.
     pub(super) fn heal(&mut self) {
         self.healed = true;
@@ -279,7 +286,7 @@ impl World {
             process.dns.heal();
             process.clock.wake(now);
             process.stall = None;
-            process.fate = Fate { down: 100 * MS, ..Fate::default() };
+            process.fate = Restart { down: 100 * MS, ..Restart::default() };
             process.vanished = false;
             if dead >> place & 1 == 1 {
                 process.stays_down = true;
@@ -290,7 +297,7 @@ impl World {
             }
             if process.paused_until != 0 {
                 process.paused_until = self.now;
-                self.queue.put(self.now, Item::Resume(process.life()));
+                self.queue.put(self.now, Item::Resume(process.instance()));
             }
             if process.starts > 0 && !process.runs() && !process.stays_down {
                 process.starting = true;
@@ -300,7 +307,7 @@ impl World {
         }
     }
 
-    /// Who stays dead. Nobody while a voter has no record: it waits for answers of them.
+    /// The processes that stay dead. None while a voter has no record: it waits for answers of them.
     fn dead_minority(&self) -> Places {
         let forgetful =
             |p: &Node| p.disk.record.as_ref().and_then(|r| r.vote.as_ref()).is_none_or(|vote| vote.founding);

@@ -1,15 +1,15 @@
 //! What comes in for a process: it waits while its driver is held up, and the transport decides what is an
 //! event.
 
-use super::node::{INBOX_MAX, Input, Life, place_of};
+use super::node::{INBOX_MAX, Input, NodeInstance, place_of};
 use super::world::World;
 use crate::election::{self, Event};
 
 impl World {
     /// Something for a process's driver, which may be held up.
-    pub(super) fn input(&mut self, life: Life, input: Input) {
-        let process = &mut self.nodes[life.place];
-        if !process.lives(life) {
+    pub(super) fn input(&mut self, instance: NodeInstance, input: Input) {
+        let process = &mut self.nodes[instance.place];
+        if !process.runs_as(instance) {
             return;
         }
         if process.held_up() {
@@ -19,7 +19,7 @@ impl World {
             }
             return;
         }
-        self.take(life.place, input);
+        self.take(instance.place, input);
     }
 
     /// The driver takes an input: the transport (`Connections`) decides what is an event.

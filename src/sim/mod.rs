@@ -10,7 +10,6 @@ mod assumptions;
 mod checker;
 mod clock;
 mod connections;
-mod describe;
 mod disk;
 mod dns;
 mod fault;

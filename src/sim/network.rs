@@ -3,7 +3,7 @@
 
 use super::clock::Ns;
 use super::link_faults::{LinkFaults, Table};
-use super::node::Life;
+use super::node::NodeInstance;
 use crate::election::Message;
 use core::net::SocketAddr;
 
@@ -28,7 +28,7 @@ pub(super) struct Network {
     pub(super) fifo: Table<Ns>,
     /// How many connections there have been.
     pub(super) links: u64,
-    pub(super) held: Table<Vec<(Life, Life, Message)>>,
+    pub(super) held: Table<Vec<(NodeInstance, NodeInstance, Message)>>,
     /// The span of silence that an end is in, and whether it is in one.
     pub(super) silence: Table<(u32, bool)>,
     pub(super) delay: Ns,

@@ -4,11 +4,11 @@ use super::clock::{Clock, Ns, ns};
 use super::disk::Disk;
 use super::dns::Dns;
 use super::link_faults::PLACES_MAX;
+use crate::base::{self, Reading};
 use crate::election::{
     Action, Event, Incarnation, Machine, Message, Moment, Peer, Priority, ProcessId, Record, Role, Settings,
-    Timer, View,
+    Status, Timer,
 };
-use crate::net::{self, Reading};
 use core::net::{IpAddr, SocketAddr};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -22,12 +22,12 @@ const PEER_PORT: u16 = 4041;
 
 /// One incarnation of a process: its place, and which start of that place it is, from 1 on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Life {
+pub(super) struct NodeInstance {
     pub(super) place: usize,
     pub(super) start: u32,
 }
 
-impl Life {
+impl NodeInstance {
     pub(super) fn incarnation(self) -> Incarnation {
         Incarnation(self.start.into())
     }
@@ -39,7 +39,7 @@ pub(super) enum Input {
     /// Something that is no message.
     Event(Event),
     /// A message and the incarnation that sent it.
-    Message(Life, Message),
+    Message(NodeInstance, Message),
 }
 
 /// What the driver has not done yet of a turn: it waits for the disk, or is held up.
@@ -49,9 +49,9 @@ pub(super) struct Busy {
     /// What will be durable then.
     pub(super) record: Option<Record>,
     /// What is shown to HTTP then, if it changes.
-    pub(super) view: Option<View>,
+    pub(super) status: Option<Status>,
     /// The driver's clock when the turn began; none: it has been shown already.
-    pub(super) turned: Option<net::Clock>,
+    pub(super) turned: Option<base::Clock>,
     /// What is carried out then.
     pub(super) rest: Vec<Action>,
 }
@@ -60,13 +60,13 @@ pub(super) struct Busy {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Stall {
     pub(super) takes: Ns,
-    /// Before the view is shown, or after that and before anything is sent.
-    pub(super) before_view: bool,
+    /// Before the status is shown, or after that and before anything is sent.
+    pub(super) before_status: bool,
 }
 
 /// What follows the end of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Fate {
+pub(super) struct Restart {
     /// It is started again after this long.
     pub(super) down: Ns,
     /// Its disk is lost.
@@ -77,9 +77,9 @@ pub(super) struct Fate {
     pub(super) host_gone: bool,
 }
 
-impl Default for Fate {
-    fn default() -> Fate {
-        Fate { down: 500 * super::clock::MS, disk_lost: false, moves: false, host_gone: false }
+impl Default for Restart {
+    fn default() -> Restart {
+        Restart { down: 500 * super::clock::MS, disk_lost: false, moves: false, host_gone: false }
     }
 }
 
@@ -119,9 +119,9 @@ pub(super) struct Node {
     /// How often a process was started here.
     pub(super) starts: u32,
     /// The id and the address of each of them.
-    lives: Vec<(ProcessId, SocketAddr)>,
+    identities: Vec<(ProcessId, SocketAddr)>,
     /// What happens when the process that runs now ends.
-    pub(super) fate: Fate,
+    pub(super) fate: Restart,
     /// It is not started again.
     pub(super) stays_down: bool,
     /// Whether a start is on its way.
@@ -138,13 +138,13 @@ pub(super) struct Node {
     pub(super) timers: [Option<Ns>; Timer::ALL.len()],
     /// The driver's clock at its last turn. It goes on over restarts: the machine must not mind where its
     /// clocks begin.
-    pub(super) time: net::Clock,
+    pub(super) time: base::Clock,
     /// What the host's clocks showed then.
     pub(super) last: Reading,
     /// The driver's clock at its last turn, as its HTTP thread knows it.
-    pub(super) turned: net::Clock,
+    pub(super) turned: base::Clock,
     /// What its HTTP thread answers from.
-    pub(super) view: Option<View>,
+    pub(super) status: Option<Status>,
     pub(super) sought: Vec<Sought>,
     /// When it will look at `sought` again.
     pub(super) seeks_at: Option<Ns>,
@@ -154,9 +154,9 @@ pub(super) struct Node {
 impl Node {
     pub(super) fn new(place: usize, settings: Settings, order: u32, clock: Clock) -> Node {
         Node {
-            time: net::Clock::new(clock.reading(0)),
+            time: base::Clock::new(clock.reading(0)),
             last: clock.reading(0),
-            turned: net::Clock::new(clock.reading(0)),
+            turned: base::Clock::new(clock.reading(0)),
             place,
             name: format!("p-{place}"),
             priority: Priority::DEFAULT,
@@ -170,8 +170,8 @@ impl Node {
             disks: 0,
             addresses: 0,
             starts: 0,
-            lives: Vec::new(),
-            fate: Fate::default(),
+            identities: Vec::new(),
+            fate: Restart::default(),
             stays_down: false,
             starting: false,
             machine: None,
@@ -181,15 +181,15 @@ impl Node {
             stall: None,
             inbox: VecDeque::new(),
             timers: [None; Timer::ALL.len()],
-            view: None,
+            status: None,
             sought: Vec::new(),
             seeks_at: None,
             dials: Vec::new(),
         }
     }
 
-    pub(super) fn life(&self) -> Life {
-        Life { place: self.place, start: self.starts }
+    pub(super) fn instance(&self) -> NodeInstance {
+        NodeInstance { place: self.place, start: self.starts }
     }
 
     pub(super) fn runs(&self) -> bool {
@@ -197,8 +197,8 @@ impl Node {
     }
 
     /// Whether this incarnation still runs.
-    pub(super) fn lives(&self, life: Life) -> bool {
-        self.runs() && self.starts == life.start
+    pub(super) fn runs_as(&self, instance: NodeInstance) -> bool {
+        self.runs() && self.starts == instance.start
     }
 
     /// Whether its driver takes no input now.
@@ -231,24 +231,24 @@ impl Node {
             self.settings.failure_timeout = lease;
         }
         self.starts += 1;
-        self.lives.push((self.id(), self.address()));
+        self.identities.push((self.id(), self.address()));
     }
 
     /// The id that an incarnation had. The place must have had that incarnation.
     pub(super) fn id_at(&self, start: u32) -> ProcessId {
-        self.lives[start as usize - 1].0
+        self.identities[start as usize - 1].0
     }
 
     /// Whether nothing is left at the address that an incarnation had.
     pub(super) fn moved(&self, start: u32) -> bool {
-        self.lives[start as usize - 1].1 != self.address()
+        self.identities[start as usize - 1].1 != self.address()
     }
 
     /// What it says of itself.
     pub(super) fn peer(&self) -> Peer {
         Peer {
             id: self.id(),
-            incarnation: self.life().incarnation(),
+            incarnation: self.instance().incarnation(),
             name: self.name.clone(),
             address: self.address(),
             priority: self.priority,
@@ -295,13 +295,16 @@ impl Node {
         let (asked, turned) = self.asked(now);
         self.runs()
             && !self.clock.suspended(now)
-            && self.view.as_ref().is_some_and(|view| view.role == Role::Leading && view.leads(asked, turned))
+            && self
+                .status
+                .as_ref()
+                .is_some_and(|status| status.role == Role::Leading && status.leads(asked, turned))
     }
 
     /// The process is gone; its disk stays.
     pub(super) fn end(&mut self) {
         self.machine = None;
-        self.view = None;
+        self.status = None;
         self.busy = None;
         self.stall = None;
         self.paused_until = 0;

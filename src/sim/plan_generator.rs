@@ -6,7 +6,7 @@ use super::fault_generator::{FaultMix, rate, some};
 use super::fault_kind::FaultKind;
 use super::link_faults::PLACES_MAX;
 use super::plan::{Draft, Plan};
-use super::target::{Cue, Who};
+use super::target::{Cue, Target};
 use super::timing;
 use crate::config::SimArgs;
 use crate::election::{CrashEvidence, Preempt, Priority, Safety, Settings, Variant};
@@ -180,12 +180,12 @@ fn found(random: &mut Rng, plan: &mut Plan) {
     let cues = [Cue::Started, Cue::Started, Cue::PreVote, Cue::VoteRequest, Cue::Vote, Cue::Elected];
     for _ in 0..random.usize(2..=plan.n.max(4)) {
         let cue = if random.u8(0..3) > 0 { random.choice(cues) } else { None };
-        let who = match random.u8(0..3) {
-            0 if cue.is_some() => Who::Actor,
-            _ => Who::Place(random.usize(0..plan.n)),
+        let target = match random.u8(0..3) {
+            0 if cue.is_some() => Target::Actor,
+            _ => Target::Place(random.usize(0..plan.n)),
         };
         let kind = Kind::Crash {
-            who,
+            target,
             kept: random.bool(),
             disk_lost: random.u8(0..4) > 0,
             moves: random.u8(0..4) == 0,

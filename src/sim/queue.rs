@@ -2,7 +2,7 @@
 
 use super::clock::Ns;
 use super::link_faults::Pairs;
-use super::node::Life;
+use super::node::NodeInstance;
 use crate::election::{Message, Timer};
 use core::net::SocketAddr;
 use std::cmp::Reverse;
@@ -32,9 +32,9 @@ pub(super) enum Item {
     /// A message arrives.
     Deliver {
         /// The sender.
-        from: Life,
+        from: NodeInstance,
         /// The receiver.
-        to: Life,
+        to: NodeInstance,
         /// On which connection.
         link: u64,
         /// What.
@@ -43,9 +43,9 @@ pub(super) enum Item {
     /// An end of a connection learns that it is closed, on purpose or not.
     Closed {
         /// The end that learns it.
-        at: Life,
+        at: NodeInstance,
         /// The other end.
-        of: Life,
+        of: NodeInstance,
         /// Which of their connections.
         link: u64,
         /// Announced (Bye), or else evidence is gathered.
@@ -54,31 +54,31 @@ pub(super) enum Item {
     /// The fresh dial after an unannounced close has come to its end.
     Evidence {
         /// The process that dialled.
-        at: Life,
+        at: NodeInstance,
         /// The peer whose connection had closed.
-        of: Life,
+        of: NodeInstance,
     },
     /// What an end sent has not been acknowledged for too long.
     Unacknowledged {
         /// The sender.
-        at: Life,
+        at: NodeInstance,
         /// The receiver.
-        of: Life,
+        of: NodeInstance,
         /// Which span of silence.
         token: u32,
     },
     /// A dial has come to its end.
-    Dialled(Life, SocketAddr),
+    Dialled(NodeInstance, SocketAddr),
     /// A process looks for addresses to dial again.
-    Seek(Life),
+    Seek(NodeInstance),
     /// A timer of a process may be due.
-    Timer(Life, Timer),
+    Timer(NodeInstance, Timer),
     /// A process may not have turned for too long.
-    Turn(Life),
+    Turn(NodeInstance),
     /// A process looks up its peers.
-    Refresh(Life),
+    Refresh(NodeInstance),
     /// A pause, or a slow step of the driver, may be over.
-    Resume(Life),
+    Resume(NodeInstance),
 }
 
 #[derive(Debug)]

@@ -11,6 +11,7 @@ use super::rule::{Rule, Violation};
 use super::timing::longest_lease;
 use super::trace::Trace;
 use super::world::{REFRESH_LONGEST, World};
+use crate::election::describe::not_ready;
 use crate::election::{Epoch, Machine, Preempt, Role, State};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -21,7 +22,7 @@ pub(super) const STAYS: Ns = 3_000 * MS;
 
 /// What came of a run.
 #[derive(Debug)]
-pub(super) struct Outcome {
+pub(super) struct RunOutcome {
     pub(super) violation: Option<Violation>,
     pub(super) counts: Counts,
     /// How often one began to lead while another led: what `classic` allows.
@@ -32,11 +33,11 @@ pub(super) struct Outcome {
 }
 
 /// Runs a plan.
-pub(super) fn run(plan: Plan, trace: Trace) -> Outcome {
+pub(super) fn run(plan: Plan, trace: Trace) -> RunOutcome {
     run_world(World::new(plan, trace))
 }
 
-pub(super) fn run_world(mut world: World) -> Outcome {
+pub(super) fn run_world(mut world: World) -> RunOutcome {
     let agreed_after = catch_unwind(AssertUnwindSafe(|| both_phases(&mut world)));
     if let Err(panic) = &agreed_after {
         let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -47,7 +48,7 @@ pub(super) fn run_world(mut world: World) -> Outcome {
     if let Some(violation) = &world.checker.violation {
         world.trace.last(violation.at, &format!("VIOLATION: {violation}"));
     }
-    Outcome {
+    RunOutcome {
         violation: world.checker.violation,
         counts: world.counts,
         two_leaders: world.checker.two_leaders,
@@ -126,15 +127,15 @@ pub(super) fn agreed(world: &World) -> Option<(usize, Epoch)> {
         |places: &mut dyn Iterator<Item = usize>| places.fold(0, |bits: Places, place| bits | 1 << place);
     let running = bits(&mut world.nodes.iter().filter(|p| p.machine.is_some()).map(|p| p.place));
     let agrees = |p: &Node, machine: &Machine| {
-        let view = machine.view();
+        let status = machine.status();
         let (asked, turned) = p.asked(world.now);
-        let named = view.leader(asked, turned);
+        let named = status.leader(asked, turned);
         let follows = || {
             machine.epoch() == epoch
-                && view.role == Role::Following
+                && status.role == Role::Following
                 && named.is_some_and(|named| place_of(named.peer.id) == leader.place)
         };
-        let alive = view.members.iter().filter(|m| m.state == State::Alive);
+        let alive = status.members.iter().filter(|m| m.state == State::Alive);
         // Its list is what the next election begins with.
         bits(&mut alive.map(|m| place_of(m.peer.id))) == running && (p.place == leader.place || follows())
     };
@@ -147,19 +148,18 @@ fn standing(world: &World) -> String {
     let each = world.nodes.iter().map(|p| match &p.machine {
         None => format!("p-{} is down", p.place),
         Some(machine) => {
-            let view = machine.view();
+            let status = machine.status();
             let (asked, turned) = p.asked(world.now);
-            let leader = view.leader(asked, turned);
+            let leader = status.leader(asked, turned);
             let leader = leader.map_or_else(|| "-".to_owned(), |l| format!("p-{}", place_of(l.peer.id)));
-            let waits = view.voting.as_ref().and_then(|voting| voting.not_ready.as_ref());
-            let waits = waits
-                .map_or_else(String::new, |waits| format!(", waits: {}", super::describe::not_ready(waits)));
+            let waits = status.voting.as_ref().and_then(|voting| voting.not_ready.as_ref());
+            let waits = waits.map_or_else(String::new, |waits| format!(", waits: {}", not_ready(waits)));
             format!(
                 "p-{} is {}, epoch {}, leader {leader}{waits}, knows {}",
                 p.place,
-                view.role.name(),
+                status.role.name(),
                 machine.epoch(),
-                super::describe::entries_in_words(&machine.known_peers().members)
+                super::trace::words().members(&machine.known_peers().members)
             )
         }
     });

@@ -2,13 +2,13 @@
 
 use super::plan::Plan;
 use super::rule::Rule;
-use super::run::Outcome;
+use super::run::RunOutcome;
 
 /// The most runs that are spent on it.
 const RUNS_MAX: usize = 500;
 
 /// The smallest plan found that breaks the same rule, and how many runs that took. `run` runs a plan.
-pub(super) fn minimise(mut plan: Plan, rule: Rule, run: impl Fn(Plan) -> Outcome) -> (Plan, usize) {
+pub(super) fn minimise(mut plan: Plan, rule: Rule, run: impl Fn(Plan) -> RunOutcome) -> (Plan, usize) {
     let mut runs = 0;
     let mut fails = |plan: &Plan| {
         runs += 1;

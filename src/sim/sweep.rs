@@ -3,7 +3,7 @@
 use super::clock::{MS, Ns};
 use super::fault_kind::Counts;
 use super::plan_generator::draw;
-use super::run::{self, Outcome};
+use super::run::{self, RunOutcome};
 use super::trace::Trace;
 use crate::config::SimArgs;
 use std::cell::Cell;
@@ -40,7 +40,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    fn add(&mut self, seed: u64, outcome: &Outcome) {
+    fn add(&mut self, seed: u64, outcome: &RunOutcome) {
         self.schedules += 1;
         self.violations += u64::from(outcome.violation.is_some());
         self.counts.add(&outcome.counts);

@@ -7,7 +7,7 @@ use crate::election::{Body, Message, Stage};
 
 /// A place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Who {
+pub(super) enum Target {
     /// This one.
     Place(usize),
     /// The place that was elected in the highest epoch, else the first one.
@@ -24,15 +24,15 @@ pub(super) enum Between {
     /// These places, by bits, and the others.
     Sides(Places),
     /// One and all others.
-    Away(Who),
+    Away(Target),
     /// One and all others, but only what it sends.
-    From(Who),
+    From(Target),
     /// One and all others, but only what it is sent.
-    To(Who),
+    To(Target),
     /// Two.
-    Both(Who, Who),
+    Both(Target, Target),
     /// From the one to the other.
-    OneWay(Who, Who),
+    OneWay(Target, Target),
     /// Some pairs, in both directions.
     Pairs(Pairs),
     /// All pairs.

@@ -1,8 +1,8 @@
 //! What happened in a run, as lines that people read.
 
 use super::clock::{MS, Ns};
-use super::describe;
 use super::node::place_of;
+use crate::election::describe::Describer;
 use crate::election::{Body, Event, Message, Notification, ProcessId};
 
 /// The most lines that are kept; a run has some thousands.
@@ -46,13 +46,17 @@ impl Trace {
             Event::Received { message, .. } if quiet(message) => return,
             Event::Turn | Event::Start => return,
             Event::Received { from, message } => {
-                format!("p-{place} <- p-{}  {}", place_of(*from), describe::said(message))
+                format!("p-{place} <- p-{}  {}", place_of(*from), words().message(message))
             }
             Event::Timer(timer) => format!("p-{place}         {timer:?} timer"),
             Event::LinkUp(peer) => format!("p-{place}         linked with p-{}", place_of(peer.id)),
             Event::LinkDown { id, .. } => format!("p-{place}         link with p-{} closed", place_of(*id)),
             Event::Crashed { id, incarnation } => {
-                format!("p-{place}         evidence that p-{} life {} crashed", place_of(*id), incarnation.0)
+                format!(
+                    "p-{place}         evidence that p-{} instance {} crashed",
+                    place_of(*id),
+                    incarnation.0
+                )
             }
             Event::Refused(address) => format!("p-{place}         refused at {address}"),
             Event::Candidates { addresses, .. } => {
@@ -70,13 +74,18 @@ impl Trace {
 
     pub(super) fn sent(&mut self, now: Ns, place: usize, to: ProcessId, message: &Message) {
         if !quiet(message) {
-            self.line(now, &format!("p-{place} -> p-{}  {}", place_of(to), describe::said(message)));
+            self.line(now, &format!("p-{place} -> p-{}  {}", place_of(to), words().message(message)));
         }
     }
 
     pub(super) fn noted(&mut self, now: Ns, place: usize, note: &Notification) {
-        self.line(now, &format!("p-{place}         * {}", describe::told(note)));
+        self.line(now, &format!("p-{place}         * {}", words().notification(note)));
     }
+}
+
+/// Describes with places for ids.
+pub(super) fn words() -> Describer<impl Fn(ProcessId) -> String> {
+    Describer(|id| format!("p-{}", place_of(id)))
 }
 
 /// Messages of which there are too many to read.

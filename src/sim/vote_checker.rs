@@ -3,11 +3,11 @@
 //! bad luck on top.
 
 use super::clock::{MS, Ns, ns};
-use super::node::{Life, Node as Place};
+use super::node::{Node as Place, NodeInstance};
 use super::rule::Rule;
 use crate::election::{
-    Ballot, Body, ConfigVersion, Epoch, Instance, Message, ProcessId, Record, Role, Stage, View, VoteOutcome,
-    VoterConfig,
+    Ballot, Body, ConfigVersion, Epoch, Instance, Message, ProcessId, Record, Role, Stage, Status,
+    VoteOutcome, VoterConfig,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ struct Promise {
     until: Ns,
     /// The promise may be forgotten: a later incarnation has started since. Restarts wait for it all the
     /// same.
-    life: u32,
+    start: u32,
 }
 
 /// What was said so far. Everything is bounded by what happens in one run.
@@ -40,18 +40,19 @@ pub(super) struct VoteChecker {
     /// asked for votes.
     may_request: BTreeMap<ProcessId, u32>,
     /// The last epoch in which each life has asked for votes.
-    requested: BTreeMap<Life, Epoch>,
+    requested: BTreeMap<NodeInstance, Epoch>,
     /// All configurations, and which places have ever stored each, or a later one.
     configs: BTreeMap<ConfigVersion, VoterConfig>,
     stored: BTreeMap<ConfigVersion, BTreeSet<usize>>,
-    /// Whose message each place takes in, or has last taken in, and the lease that it asks for.
+    /// The sender of the message that each place takes in, or has last taken in, and the lease that it asks
+    /// for.
     hears: BTreeMap<usize, (Instance, Ns)>,
     /// Which process has told which leader that it is ready to take over.
     ready: BTreeSet<(ProcessId, ProcessId)>,
 }
 
 fn myself(place: &Place) -> Instance {
-    Instance { id: place.id(), incarnation: place.life().incarnation() }
+    Instance { id: place.id(), incarnation: place.instance().incarnation() }
 }
 
 impl VoteChecker {
@@ -105,7 +106,7 @@ impl VoteChecker {
 
     /// A candidate requests votes, after pre-votes or a resignation that names it, and votes for itself.
     fn requests_votes(&mut self, from: &Place, ballot: &Ballot) -> Option<Broken> {
-        if self.requested.insert(from.life(), ballot.epoch) == Some(ballot.epoch) {
+        if self.requested.insert(from.instance(), ballot.epoch) == Some(ballot.epoch) {
             return None;
         }
         let me = myself(from);
@@ -138,8 +139,8 @@ impl VoteChecker {
         let Some((leader, lease)) = heard else { return };
         // What former incarnations have promised becomes part of the promise to this leader (clause 8).
         let promises = self.promises.entry(from.place).or_default();
-        let former = promises.iter().filter(|p| p.life != from.starts).map(|p| p.until).max();
-        promises.retain(|p| p.life == from.starts && p.to == leader);
+        let former = promises.iter().filter(|p| p.start != from.starts).map(|p| p.until).max();
+        promises.retain(|p| p.start == from.starts && p.to == leader);
         let rest = former.unwrap_or_default().saturating_sub(from.fed_slow());
         self.promise(from, leader, epoch, lease.max(rest));
     }
@@ -160,13 +161,13 @@ impl VoteChecker {
     fn promise(&mut self, voter: &Place, to: Instance, epoch: Epoch, lease: Ns) {
         let until = voter.fed_slow() + lease;
         let promises = self.promises.entry(voter.place).or_default();
-        let before = promises.iter().find(|p| p.life == voter.starts && p.to == to).map(|p| p.until);
-        promises.retain(|p| p.life != voter.starts);
+        let before = promises.iter().find(|p| p.start == voter.starts && p.to == to).map(|p| p.until);
+        promises.retain(|p| p.start != voter.starts);
         promises.push(Promise {
             to,
             epoch,
             until: until.max(before.unwrap_or_default()),
-            life: voter.starts,
+            start: voter.starts,
         });
     }
 
@@ -185,9 +186,9 @@ impl VoteChecker {
         };
         self.hears.insert(voter.place, (from, Ns::from(lease_ms) * MS));
         if let Body::Resign { .. } = message.body {
-            let life = voter.starts;
+            let instance = voter.starts;
             self.free(voter.place, |promise| {
-                promise.life == life && promise.epoch <= message.epoch && promise.to == from
+                promise.start == instance && promise.epoch <= message.epoch && promise.to == from
             });
         }
     }
@@ -229,36 +230,36 @@ impl VoteChecker {
         if 2 * by <= former.voters.len() { broken("and the one before is not committed") } else { None }
     }
 
-    /// A leader shows another view: all the time that it counts on is promised to it by a majority.
+    /// A leader shows another status: all the time that it counts on is promised to it by a majority.
     pub(super) fn counts_on(
         &mut self,
         now: Ns,
         places: &[Place],
         place: usize,
-        view: &View,
+        status: &Status,
     ) -> Option<Broken> {
         let leader = &places[place];
-        let before = leader.view.as_ref().filter(|before| before.role == Role::Leading);
+        let before = leader.status.as_ref().filter(|before| before.role == Role::Leading);
         let me = myself(leader);
-        if view.role != Role::Leading {
+        if status.role != Role::Leading {
             if before.is_some() {
                 // It has stopped: nothing is left to be kept.
                 self.free(place, |promise| promise.to == me);
             }
             return None;
         }
-        let until = view.valid_until?;
+        let until = status.valid_until?;
         if self.freed_by_evidence || before.is_some_and(|before| before.valid_until == Some(until)) {
             return None;
         }
         let (asked, turned) = leader.asked(now);
-        if !view.leads(asked, turned) {
+        if !status.leads(asked, turned) {
             // Shown too late by a driver that was held up, or after a suspend: it answers no.
             return None;
         }
         let ends = leader.clock.when_raw(now, ns(until.since(asked)));
-        let covered = |view: &View| {
-            let Some(config) = view.voting.as_ref().and_then(|voting| voting.config.as_ref()) else {
+        let covered = |status: &Status| {
+            let Some(config) = status.voting.as_ref().and_then(|voting| voting.config.as_ref()) else {
                 return false;
             };
             let holds = |voter: &&Place| {
@@ -271,8 +272,8 @@ impl VoteChecker {
             held >= config.majority()
         };
         // A lease may have been extended by the configuration that was changed in the same turn.
-        let ok = covered(view) || before.is_some_and(covered);
-        let what = || format!("p-{place} counts on leading epoch {} for longer than promised", view.epoch);
+        let ok = covered(status) || before.is_some_and(covered);
+        let what = || format!("p-{place} counts on leading epoch {} for longer than promised", status.epoch);
         (!ok).then(|| (Rule::NotPromised, what()))
     }
 }

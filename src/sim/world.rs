@@ -6,13 +6,13 @@ use super::clock::{Clock, MS, Ns};
 use super::disk::{CrashPoint, Written};
 use super::fault_kind::Counts;
 use super::network::Network;
-use super::node::{Busy, Fate, Input, Life, Node, Stall};
+use super::node::{Busy, Input, Node, NodeInstance, Restart, Stall};
 use super::plan::Plan;
 use super::queue::{ITEMS_MAX, Item, Queue};
 use super::rule::Rule;
 use super::target::{Cue, Waiting};
 use super::trace::Trace;
-use crate::election::{Action, Body, Event, LEASE_MS_MAX, Machine, Notification, Now, Record, Role, View};
+use crate::election::{Action, Body, Event, LEASE_MS_MAX, Machine, Notification, Now, Record, Role, Status};
 use std::time::Duration;
 
 /// Between two look-ups, and while a process is alone.
@@ -56,7 +56,7 @@ pub(super) struct World {
 }
 
 impl World {
-    /// All places of the plan, with nobody started yet.
+    /// All places of the plan, none of them started yet.
     pub(super) fn new(plan: Plan, trace: Trace) -> World {
         let mut random = fastrand::Rng::with_seed(plan.seed ^ 0x6e65_7477_6f72_6b21);
         let mut queue = Queue::default();
@@ -121,17 +121,17 @@ impl World {
             Item::Closed { at, of, link, deliberate } => self.heard_closed(at, of, link, deliberate),
             Item::Evidence { at, of } => self.evidence(at, of),
             Item::Unacknowledged { at, of, token } => self.unacknowledged(at, of, token),
-            Item::Dialled(life, address) => self.dialled(life, address),
-            Item::Seek(life) => {
-                if self.nodes[life.place].lives(life) {
-                    self.nodes[life.place].seeks_at = None;
-                    self.seek(life.place);
+            Item::Dialled(instance, address) => self.dialled(instance, address),
+            Item::Seek(instance) => {
+                if self.nodes[instance.place].runs_as(instance) {
+                    self.nodes[instance.place].seeks_at = None;
+                    self.seek(instance.place);
                 }
             }
-            Item::Timer(life, timer) => self.timer_due(life, timer),
-            Item::Turn(life) => self.turn_due(life),
-            Item::Refresh(life) => self.refresh(life),
-            Item::Resume(life) => self.resume(life),
+            Item::Timer(instance, timer) => self.timer_due(instance, timer),
+            Item::Turn(instance) => self.turn_due(instance),
+            Item::Refresh(instance) => self.refresh(instance),
+            Item::Resume(instance) => self.resume(instance),
         }
     }
 
@@ -147,13 +147,13 @@ impl World {
             return self.queue.put(process.clock.wakes(), Item::Start(place));
         }
         process.vanished = false;
-        process.fate = Fate::default();
+        process.fate = Restart::default();
         if process.disk.record.is_none() && process.starts > 0 {
             // Nothing was kept of the id either.
             process.disks += 1;
         }
         process.begin();
-        let life = process.life();
+        let instance = process.instance();
         let record = process.disk.record.as_ref();
         let me = process.peer();
         assert!(record.is_none_or(|record| record.id == me.id), "an id is kept with its disk");
@@ -167,15 +167,16 @@ impl World {
         }
         process.turn(self.now);
         process.turned = process.time;
-        process.view = Some(machine.view());
+        process.status = Some(machine.status());
         self.checker.started(self.now, process, machine.epoch());
         process.machine = Some(machine);
         if self.trace.on() {
             let disk = if self.nodes[place].disk.record.is_some() { "its record" } else { "no record" };
-            self.trace.line(self.now, &format!("+ p-{place} starts with {disk}, life {}", life.start));
+            self.trace
+                .line(self.now, &format!("+ p-{place} starts with {disk}, instance {}", instance.start));
         }
-        self.queue.put(self.now, Item::Refresh(life));
-        self.queue.put(self.now, Item::Turn(life));
+        self.queue.put(self.now, Item::Refresh(instance));
+        self.queue.put(self.now, Item::Turn(instance));
         self.cue(Cue::Started, place);
         self.feed(place, Event::Start);
     }
@@ -183,7 +184,7 @@ impl World {
     /// The process ends with no word, at once.
     pub(super) fn crash(&mut self, place: usize, deliberate: bool) {
         let process = &mut self.nodes[place];
-        let life = process.life();
+        let instance = process.instance();
         let fate = process.fate;
         let loses = fate.disk_lost && self.may_lose_disk(place);
         let process = &mut self.nodes[place];
@@ -204,7 +205,7 @@ impl World {
             let disk = if loses { ", and its disk is lost" } else { "" };
             self.trace.line(self.now, &format!("+ p-{place} {how}{host}{disk}"));
         }
-        self.hang_up(life, deliberate);
+        self.hang_up(instance, deliberate);
         let process = &mut self.nodes[place];
         if !process.stays_down && !std::mem::replace(&mut process.starting, true) {
             self.queue.put(self.now + fate.down, Item::Start(place));
@@ -233,9 +234,9 @@ impl World {
         let wall_ms = process.clock.wall_ms + self.now / MS;
         let now = Now { at: time.fast(), slow: time.slow(), suspends: time.suspends(), wall_ms };
         let mut actions = machine.handle(now, event);
-        let led = process.view.as_ref().is_some_and(|view| view.role == Role::Leading);
+        let led = process.status.as_ref().is_some_and(|status| status.role == Role::Leading);
         let noted = led || actions.iter().any(|action| matches!(action, Action::Notification(_)));
-        let view = noted.then(|| machine.view());
+        let status = noted.then(|| machine.status());
         let record = match actions.first() {
             Some(Action::Persist(_)) => match actions.remove(0) {
                 Action::Persist(record) => Some(record),
@@ -251,7 +252,7 @@ impl World {
             (takes, crash_after) = write;
         }
         let stall = self.nodes[place].stall.take();
-        let mut busy = Busy { until: self.now + takes, record, view, turned: Some(time), rest: actions };
+        let mut busy = Busy { until: self.now + takes, record, status, turned: Some(time), rest: actions };
         if let Some(actions) = crash_after {
             busy.rest.truncate(actions.into());
             self.finish(place, busy);
@@ -290,11 +291,11 @@ impl World {
     /// Leaves the rest of a turn for later: the disk takes its time, or the driver is held up.
     fn finish_later(&mut self, place: usize, mut busy: Busy, stall: Option<Stall>) {
         if let Some(stall) = stall {
-            if !stall.before_view {
+            if !stall.before_status {
                 let shown = Busy {
                     until: self.now,
                     record: busy.record.take(),
-                    view: busy.view.take(),
+                    status: busy.status.take(),
                     turned: busy.turned.take(),
                     rest: Vec::new(),
                 };
@@ -303,7 +304,7 @@ impl World {
             busy.until += stall.takes;
         }
         let process = &mut self.nodes[place];
-        self.queue.put(busy.until, Item::Resume(process.life()));
+        self.queue.put(busy.until, Item::Resume(process.instance()));
         process.busy = Some(busy);
     }
 
@@ -325,7 +326,7 @@ impl World {
         }
     }
 
-    /// The rest of a turn: what was written is durable, HTTP sees the new view, and the actions are carried
+    /// The rest of a turn: what was written is durable, HTTP sees the new status, and the actions are carried
     /// out.
     pub(super) fn finish(&mut self, place: usize, busy: Busy) {
         let process = &mut self.nodes[place];
@@ -335,22 +336,22 @@ impl World {
         }
         if let Some(turned) = busy.turned {
             process.turned = turned;
-            let shown = busy.view;
+            let shown = busy.status;
             self.publish(place, shown);
         }
         self.carry_out(place, busy.rest);
     }
 
-    fn publish(&mut self, place: usize, view: Option<View>) {
+    fn publish(&mut self, place: usize, status: Option<Status>) {
         let process = &mut self.nodes[place];
-        let led = process.view.as_ref().is_some_and(|view| view.role == Role::Leading);
-        if view.is_none() && !led {
+        let led = process.status.as_ref().is_some_and(|status| status.role == Role::Leading);
+        if status.is_none() && !led {
             return;
         }
         let answered = process.leads(self.now);
-        if let Some(view) = view {
-            self.checker.published(self.now, &self.nodes, place, &view);
-            self.nodes[place].view = Some(view);
+        if let Some(status) = status {
+            self.checker.published(self.now, &self.nodes, place, &status);
+            self.nodes[place].status = Some(status);
         }
         if !self.nodes[place].leads(self.now) {
             return;
@@ -408,14 +409,14 @@ impl World {
     }
 
     /// A process looks up its peers.
-    fn refresh(&mut self, life: Life) {
-        let process = &self.nodes[life.place];
-        if !process.lives(life) {
+    fn refresh(&mut self, instance: NodeInstance) {
+        let process = &self.nodes[instance.place];
+        if !process.runs_as(instance) {
             return;
         }
         let alone = process.machine.as_ref().is_some_and(Machine::alone);
-        self.queue.put(self.now + if alone { REFRESH_ALONE } else { REFRESH }, Item::Refresh(life));
-        if self.nodes[life.place].paused() {
+        self.queue.put(self.now + if alone { REFRESH_ALONE } else { REFRESH }, Item::Refresh(instance));
+        if self.nodes[instance.place].paused() {
             return;
         }
         // A pod's address is published from its creation on, also while its process is down.
@@ -425,11 +426,11 @@ impl World {
             .filter(|p| p.runs() || p.starting && p.starts > 0 && !p.vanished)
             .map(|p| (p.place, p.address()))
             .collect();
-        if let Some(addresses) = self.nodes[life.place].dns.look_up(self.now, &published) {
-            self.input(life, Input::Event(Event::Candidates { addresses, complete: true }));
+        if let Some(addresses) = self.nodes[instance.place].dns.look_up(self.now, &published) {
+            self.input(instance, Input::Event(Event::Candidates { addresses, complete: true }));
         }
-        if self.nodes[life.place].lives(life) {
-            self.close_idle(life.place);
+        if self.nodes[instance.place].runs_as(instance) {
+            self.close_idle(instance.place);
         }
     }
 }

@@ -39,7 +39,7 @@ const HOLDER_BYTES_MAX: u64 = 16;
 const PROBE_BYTES: usize = 4096;
 
 /// An attempt that failed, and what the system said.
-type Failure = (&'static str, io::Error);
+type FailedStep = (&'static str, io::Error);
 
 /// A state folder, locked for as long as this value exists.
 #[derive(Debug)]
@@ -142,7 +142,7 @@ impl Store {
     }
 
     /// Puts these bytes in the record's place, durably.
-    fn replace(&self, bytes: &[u8]) -> Result<(), Failure> {
+    fn replace(&self, bytes: &[u8]) -> Result<(), FailedStep> {
         self.write_temporary(bytes)?;
         fs::rename(self.dir.join(TEMPORARY_FILE), self.dir.join(RECORD_FILE))
             .map_err(|error| ("rename bellwether.record.tmp to bellwether.record", error))?;
@@ -150,7 +150,7 @@ impl Store {
     }
 
     /// Sees whether the folder can be written to, and leaves nothing behind.
-    fn probe(&self) -> Result<(), Failure> {
+    fn probe(&self) -> Result<(), FailedStep> {
         let written = self.write_temporary(&[b' '; PROBE_BYTES]);
         // Also a half-written one is removed, but the first failure is the one to tell.
         written.and(self.remove_temporary())?;
@@ -158,7 +158,7 @@ impl Store {
     }
 
     /// Writes and syncs the temporary file. One that a crash left behind is removed first.
-    fn write_temporary(&self, bytes: &[u8]) -> Result<(), Failure> {
+    fn write_temporary(&self, bytes: &[u8]) -> Result<(), FailedStep> {
         self.remove_temporary()?;
         let mut file = OpenOptions::new()
             .write(true)
@@ -169,7 +169,7 @@ impl Store {
         file.sync_all().map_err(|error| ("sync bellwether.record.tmp", error))
     }
 
-    fn remove_temporary(&self) -> Result<(), Failure> {
+    fn remove_temporary(&self) -> Result<(), FailedStep> {
         match fs::remove_file(self.dir.join(TEMPORARY_FILE)) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 Err(("remove the former bellwether.record.tmp", error))

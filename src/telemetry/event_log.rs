@@ -5,10 +5,10 @@
 use super::escape::value;
 use super::founding::founding_refused;
 use super::metrics::Metrics;
+use crate::base::RateLimit;
 use crate::election::{
-    Denial, Epoch, MEMBERS_MAX, Moment, Notification, Outcome, Peer, Reason, Stage, VoterConfig,
+    Denial, ElectionOutcome, Epoch, MEMBERS_MAX, Moment, Notification, Peer, Reason, Stage, VoterConfig,
 };
-use crate::net::LineLimit;
 use log::Level;
 use std::time::Duration;
 
@@ -21,27 +21,27 @@ pub struct EventLog {
     /// Since when no leader is known; none while there is one.
     leaderless_since: Option<Moment>,
     /// Since when this process takes part in an election.
-    contesting_since: Option<Moment>,
+    electing_since: Option<Moment>,
     limits: Limits,
 }
 
-/// The limits by kind of line. Elections come by the dozen where nobody can win, so all but the first few of
-/// them tell nothing new. A whole cluster may come or go at once, and that is worth its lines.
+/// The limits by kind of line. Elections come by the dozen where no process can win, so all but the first few
+/// of them tell nothing new. A whole cluster may come or go at once, and that is worth its lines.
 struct Limits {
-    asking: LineLimit,
-    contesting: LineLimit,
-    contested: LineLimit,
-    nobody: LineLimit,
-    leader: LineLimit,
-    member: LineLimit,
-    refused: LineLimit,
-    voting: LineLimit,
-    differs: LineLimit,
+    asking: RateLimit,
+    electing: RateLimit,
+    ended: RateLimit,
+    no_candidate: RateLimit,
+    leader: RateLimit,
+    member: RateLimit,
+    refused: RateLimit,
+    voting: RateLimit,
+    differs: RateLimit,
 }
 
 /// A line, and which limit it falls under.
 struct Line<'a> {
-    limit: &'a mut LineLimit,
+    limit: &'a mut RateLimit,
     level: Level,
     text: String,
 }
@@ -51,17 +51,17 @@ impl EventLog {
     pub fn new(metrics: Metrics) -> EventLog {
         let minute = Duration::from_secs(60);
         let limits = Limits {
-            asking: LineLimit::new(5, minute),
-            contesting: LineLimit::new(3, minute),
-            contested: LineLimit::new(3, minute),
-            nobody: LineLimit::new(3, minute),
-            leader: LineLimit::new(20, minute / 5),
-            member: LineLimit::new(64, minute / 30),
-            refused: LineLimit::new(5, minute),
-            voting: LineLimit::new(10, minute / 5),
-            differs: LineLimit::new(5, minute),
+            asking: RateLimit::new(5, minute),
+            electing: RateLimit::new(3, minute),
+            ended: RateLimit::new(3, minute),
+            no_candidate: RateLimit::new(3, minute),
+            leader: RateLimit::new(20, minute / 5),
+            member: RateLimit::new(64, minute / 30),
+            refused: RateLimit::new(5, minute),
+            voting: RateLimit::new(10, minute / 5),
+            differs: RateLimit::new(5, minute),
         };
-        EventLog { metrics, leaderless_since: None, contesting_since: None, limits }
+        EventLog { metrics, leaderless_since: None, electing_since: None, limits }
     }
 
     /// Takes down what happened at `now`: one line at most, and the counts.
@@ -82,9 +82,9 @@ impl EventLog {
         if matches!(note, Notification::Leader { .. } | Notification::Leaderless { .. }) {
             // Elections after a change are news again. The change was admitted, so this cannot lift their
             // limit.
-            self.limits.contesting.reset();
-            self.limits.contested.reset();
-            self.limits.nobody.reset();
+            self.limits.electing.reset();
+            self.limits.ended.reset();
+            self.limits.no_candidate.reset();
         }
         Some((level, text))
     }
@@ -103,12 +103,12 @@ impl EventLog {
                 self.metrics.pause();
                 None
             }
-            Notification::Contesting { .. } => {
-                self.contesting_since.get_or_insert(now);
+            Notification::ElectionBegins { .. } => {
+                self.electing_since.get_or_insert(now);
                 None
             }
-            Notification::Contested { outcome } => {
-                let lasted = self.contesting_since.take().map(|since| now.since(since));
+            Notification::ElectionEnds { outcome } => {
+                let lasted = self.electing_since.take().map(|since| now.since(since));
                 self.metrics.election(*outcome, lasted);
                 lasted
             }
@@ -138,16 +138,16 @@ impl EventLog {
             Notification::Asking { paused: Some(paused), .. } => {
                 (&mut limits.asking, Level::Warn, asking_after_a_pause(*paused))
             }
-            Notification::Contesting { reason } => {
-                (&mut limits.contesting, Level::Info, election_begins(*reason))
+            Notification::ElectionBegins { reason } => {
+                (&mut limits.electing, Level::Info, election_begins(*reason))
             }
-            Notification::Contested { outcome } => {
-                (&mut limits.contested, Level::Info, election_ends(*outcome, lasted))
+            Notification::ElectionEnds { outcome } => {
+                (&mut limits.ended, Level::Info, election_ends(*outcome, lasted))
             }
             Notification::NoCandidate => {
                 let text =
-                    "nobody can lead: every live member has priority 0; give one of them another --priority";
-                (&mut limits.nobody, Level::Warn, text.to_owned())
+                    "no process can lead: all live members have priority 0; give one another --priority";
+                (&mut limits.no_candidate, Level::Warn, text.to_owned())
             }
             Notification::Leader { peer, epoch, reason, me } => {
                 (&mut limits.leader, Level::Info, leader_line(peer, *epoch, *reason, *me, lasted))
@@ -181,7 +181,7 @@ impl EventLog {
             }
             Notification::RestartGrace(wait) => (&mut limits.voting, Level::Info, restart_grace(*wait)),
             Notification::Denied { voter, stage, denial } => {
-                (&mut limits.contesting, Level::Debug, denied(voter, *stage, *denial))
+                (&mut limits.electing, Level::Debug, denied(voter, *stage, *denial))
             }
             Notification::VotersChanged(config) => (&mut limits.voting, Level::Info, voters_changed(config)),
             Notification::LeaseInUse { lease_ms, bound_ms, given_ms } => {
@@ -215,7 +215,7 @@ fn election_begins(reason: Reason) -> String {
     format!("election begins reason={}", reason.name())
 }
 
-fn election_ends(outcome: Outcome, lasted: Option<Duration>) -> String {
+fn election_ends(outcome: ElectionOutcome, lasted: Option<Duration>) -> String {
     let lasted = lasted.map_or_else(String::new, |lasted| format!(" duration={}", took(lasted)));
     format!("election ends outcome={}{lasted}", outcome.name())
 }
@@ -223,7 +223,7 @@ fn election_ends(outcome: Outcome, lasted: Option<Duration>) -> String {
 fn leader_line(peer: &Peer, epoch: Epoch, reason: Reason, me: bool, gap: Option<Duration>) -> String {
     let what = if me { "this process leads now" } else { "there is a leader" };
     let gap = gap.map_or_else(String::new, |gap| format!(" leaderless={}", took(gap)));
-    format!("{what} {} epoch={epoch} reason={}{gap}", who(peer), reason.name())
+    format!("{what} {} epoch={epoch} reason={}{gap}", process(peer), reason.name())
 }
 
 fn leaderless_line(former: &Peer, epoch: Epoch, reason: Reason, me: bool) -> (Level, String) {
@@ -234,12 +234,12 @@ fn leaderless_line(former: &Peer, epoch: Epoch, reason: Reason, me: bool) -> (Le
         (false, true) => (Level::Info, "the leader has stepped down"),
         (false, false) => (Level::Warn, "the leader is lost"),
     };
-    (level, format!("{what} {} epoch={epoch} reason={}", who(former), reason.name()))
+    (level, format!("{what} {} epoch={epoch} reason={}", process(former), reason.name()))
 }
 
 fn leads_alone(others: usize) -> String {
     format!(
-        "this process leads alone: nobody has answered at the other addresses where peers may be \
+        "this process leads alone: no process has answered at the other addresses where peers may be \
          others={others}"
     )
 }
@@ -250,34 +250,34 @@ fn resigning(successor: Option<&Peer>, reason: Reason) -> String {
         _ if successor.is_some() => "told to stop, and handing over",
         _ => "told to stop, and no member can succeed it",
     };
-    successor.map_or_else(|| what.to_owned(), |s| format!("{what} {}", who(s)))
+    successor.map_or_else(|| what.to_owned(), |s| format!("{what} {}", process(s)))
 }
 
 fn member_up(peer: &Peer) -> String {
-    format!("member is up {} priority={}", who(peer), peer.priority.0)
+    format!("member is up {} priority={}", process(peer), peer.priority.0)
 }
 
 fn member_failed(peer: &Peer, reason: Option<Reason>) -> String {
     let reason = reason.map_or("told_by_the_leader", Reason::name);
-    format!("member failed {} reason={reason}", who(peer))
+    format!("member failed {} reason={reason}", process(peer))
 }
 
 fn member_gone(peer: &Peer) -> String {
-    format!("member is gone {}", who(peer))
+    format!("member is gone {}", process(peer))
 }
 
 fn same_name(known: &Peer, other: &Peer) -> String {
     format!(
         "two live processes have one name, and people cannot tell them apart; give one of them another \
          --name {} other_id={} other_address={}",
-        who(known),
+        process(known),
         id(other),
         other.address
     )
 }
 
 fn too_many_members(peer: &Peer) -> String {
-    format!("the cluster is full, and a peer is not taken in most={MEMBERS_MAX} {}", who(peer))
+    format!("the cluster is full, and a peer is not taken in most={MEMBERS_MAX} {}", process(peer))
 }
 
 fn restart_grace(wait: Duration) -> String {
@@ -293,7 +293,7 @@ fn denied(voter: &Peer, stage: Stage, denial: Denial) -> String {
         Stage::PreVote => "pre-vote",
         Stage::Vote => "vote",
     };
-    format!("vote denied {} asked={asked} denial={}", who(voter), denial.name())
+    format!("vote denied {} asked={asked} denial={}", process(voter), denial.name())
 }
 
 fn voters_changed(config: &VoterConfig) -> String {
@@ -319,12 +319,12 @@ fn lease_in_use(lease_ms: u32, bound_ms: u32, given_ms: u32) -> String {
 fn voters_differ(peer: &Peer) -> String {
     format!(
         "a peer was started with other --voters; the voters change when a majority of them agrees {}",
-        who(peer)
+        process(peer)
     )
 }
 
 /// A peer as key-value pairs.
-fn who(peer: &Peer) -> String {
+fn process(peer: &Peer) -> String {
     format!("name={} id={} address={}", value(&peer.name), id(peer), peer.address)
 }
 
@@ -345,7 +345,7 @@ fn took(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::election::{Incarnation, Priority, ProcessId, Role, View};
+    use crate::election::{Incarnation, Priority, ProcessId, Role, Status};
 
     fn at(ms: u64) -> Moment {
         Moment(Duration::from_millis(ms))
@@ -384,21 +384,21 @@ mod tests {
     fn tells_a_failover() {
         let mut event_log = event_log();
         let mut tell = |note: &Notification, ms: u64| event_log.line(note, at(ms)).unwrap();
-        let who = "name=web-2 id=abcdef01 address=10.0.0.2:4041";
+        let process = "name=web-2 id=abcdef01 address=10.0.0.2:4041";
         assert_eq!(
             tell(&leader("web-2", Reason::Start), 0),
-            (Level::Info, format!("there is a leader {who} epoch=8 reason=start"))
+            (Level::Info, format!("there is a leader {process} epoch=8 reason=start"))
         );
         assert_eq!(
             tell(&lost("web-2"), 1000),
-            (Level::Warn, format!("the leader is lost {who} epoch=7 reason=crash"))
+            (Level::Warn, format!("the leader is lost {process} epoch=7 reason=crash"))
         );
         assert_eq!(
-            tell(&Notification::Contesting { reason: Reason::Crash }, 1001).1,
+            tell(&Notification::ElectionBegins { reason: Reason::Crash }, 1001).1,
             "election begins reason=crash"
         );
         assert_eq!(
-            tell(&Notification::Contested { outcome: Outcome::Won }, 1013).1,
+            tell(&Notification::ElectionEnds { outcome: ElectionOutcome::Won }, 1013).1,
             "election ends outcome=won duration=12.0ms"
         );
         let won =
@@ -421,15 +421,15 @@ mod tests {
         let mut event_log = event_log();
         for (note, ms) in [
             (Notification::Asking { paused: None, expect: 0 }, 1000),
-            (Notification::Contesting { reason: Reason::Start }, 2000),
-            (Notification::Contested { outcome: Outcome::Unfinished }, 3000),
-            (Notification::Contested { outcome: Outcome::Lost }, 3500),
+            (Notification::ElectionBegins { reason: Reason::Start }, 2000),
+            (Notification::ElectionEnds { outcome: ElectionOutcome::Unfinished }, 3000),
+            (Notification::ElectionEnds { outcome: ElectionOutcome::Lost }, 3500),
             (leader("web-2", Reason::Start), 4000),
             (Notification::Asking { paused: Some(Duration::from_secs(9)), expect: 0 }, 5000),
         ] {
             event_log.line(&note, at(ms)).unwrap();
         }
-        let view = View {
+        let status = Status {
             cluster: "web".to_owned(),
             me: peer("web-0"),
             role: Role::Following,
@@ -440,7 +440,7 @@ mod tests {
             voting: None,
             answer_ttl: Duration::from_secs(1),
         };
-        let text = event_log.metrics.encode(&view, at(6000), at(6000));
+        let text = event_log.metrics.encode(&status, at(6000), at(6000));
         for line in [
             "bellwether_leaderless_seconds_total 3",
             r#"bellwether_leader_changes_total{reason="start"} 1"#,
@@ -457,7 +457,7 @@ mod tests {
     #[test]
     fn elections_that_nobody_wins_are_told_a_few_times_and_then_once_a_minute() {
         let mut event_log = event_log();
-        let again = Notification::Contesting { reason: Reason::Silence };
+        let again = Notification::ElectionBegins { reason: Reason::Silence };
         let told = |event_log: &mut EventLog, from_s: u64| -> Vec<String> {
             (from_s..from_s + 90)
                 .filter_map(|s| event_log.line(&again, at(s * 1000)))
@@ -476,8 +476,8 @@ mod tests {
         let notes = [
             Notification::Asking { paused: None, expect: 0 },
             Notification::Asking { paused: Some(Duration::from_secs(2)), expect: 0 },
-            Notification::Contesting { reason: Reason::Crash },
-            Notification::Contested { outcome: Outcome::Unfinished },
+            Notification::ElectionBegins { reason: Reason::Crash },
+            Notification::ElectionEnds { outcome: ElectionOutcome::Unfinished },
             Notification::NoCandidate,
             leader("a", Reason::Superseded),
             lost("a"),

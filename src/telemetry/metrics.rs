@@ -1,10 +1,10 @@
 //! The metrics, in a registry of their own, as Prometheus text.
 //!
 //! Every series exists from the start, so that the first increase of a counter can be seen. What depends on
-//! the moment of asking (who leads, for how long, and how long nobody has) is computed when a scrape asks,
-//! like every other answer. What only `--safety majority` has is left out without it.
+//! the moment of asking (the leader, its time in office, the time without one) is computed when a scrape
+//! asks, like every other answer. What only `--safety majority` has is left out without it.
 
-use crate::election::{Body, Moment, Outcome, Reason, State, View};
+use crate::election::{Body, ElectionOutcome, Moment, Reason, State, Status};
 use prometheus::process_collector::ProcessCollector;
 use prometheus::{
     Counter, Gauge, GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
@@ -58,7 +58,7 @@ struct Inner {
 
 /// How this process stands in its cluster, at the time of a scrape.
 struct Standing {
-    /// Set when a scrape asks: what the process is called is in its view.
+    /// Set when a scrape asks: what the process is called is in its status.
     process_info: IntGaugeVec,
     is_leader: IntGauge,
     has_leader: IntGauge,
@@ -153,7 +153,7 @@ impl Elections {
             "bellwether_pauses_total",
             "How often this process found that it had not run for longer than the failure timeout.",
         )?;
-        for outcome in Outcome::ALL {
+        for outcome in ElectionOutcome::ALL {
             ended.with_label_values(&[outcome.name()]);
         }
         for reason in Reason::ALL {
@@ -260,7 +260,8 @@ impl Metrics {
         self.0.traffic.messages.with_label_values(&[body_name, direction.name()]).inc();
     }
 
-    /// Counts a look-up: "found" (addresses), "empty" (nobody is published) or "unknown" (nobody could say).
+    /// Counts a look-up: "found" (addresses), "empty" (no address is published) or "unknown" (no name server
+    /// could say).
     pub fn lookup(&self, result: &'static str) {
         self.0.traffic.lookups.with_label_values(&[result]).inc();
     }
@@ -281,7 +282,7 @@ impl Metrics {
     }
 
     /// Counts an election that ended after this long for this process.
-    pub(super) fn election(&self, outcome: Outcome, lasted: Option<Duration>) {
+    pub(super) fn election(&self, outcome: ElectionOutcome, lasted: Option<Duration>) {
         self.0.elections.ended.with_label_values(&[outcome.name()]).inc();
         if let Some(lasted) = lasted {
             self.0.elections.duration.observe(lasted.as_secs_f64());
@@ -312,26 +313,26 @@ impl Metrics {
     }
 
     /// All metrics as Prometheus text, for a scrape at `now`, when the driver last turned at `turned`.
-    pub fn encode(&self, view: &View, now: Moment, turned: Moment) -> String {
+    pub fn encode(&self, status: &Status, now: Moment, turned: Moment) -> String {
         let inner = &*self.0;
         let standing = &inner.standing;
-        let leads = i64::from(view.leads(now, turned));
-        let safety = if view.voting.is_some() { "majority" } else { "classic" };
-        standing.process_info.with_label_values(&[view.cluster.as_str(), &view.me.name, safety]).set(1);
+        let leads = i64::from(status.leads(now, turned));
+        let safety = if status.voting.is_some() { "majority" } else { "classic" };
+        standing.process_info.with_label_values(&[status.cluster.as_str(), &status.me.name, safety]).set(1);
         standing.is_leader.set(leads);
-        standing.has_leader.set(i64::from(view.leader(now, turned).is_some()));
+        standing.has_leader.set(i64::from(status.leader(now, turned).is_some()));
         standing.master_status.set(leads);
-        standing.epoch.set(i64::try_from(view.epoch.0).unwrap_or(i64::MAX));
+        standing.epoch.set(i64::try_from(status.epoch.0).unwrap_or(i64::MAX));
         for state in [State::Alive, State::Failed] {
-            let count = view.members.iter().filter(|member| member.state == state).count();
+            let count = status.members.iter().filter(|member| member.state == state).count();
             let count = i64::try_from(count).unwrap_or(i64::MAX);
             standing.members.with_label_values(&[state_name(state)]).set(count);
         }
         self.leaderless(now, None);
         let mut families = inner.registry.gather();
-        if let Some(voting) = &view.voting {
+        if let Some(voting) = &status.voting {
             let left =
-                view.valid_until.filter(|_| leads == 1).map_or(Duration::ZERO, |until| until.since(now));
+                status.valid_until.filter(|_| leads == 1).map_or(Duration::ZERO, |until| until.since(now));
             inner.lease_remaining.set(left.as_secs_f64());
             let voters = voting.config.as_ref().map_or(0, |config| config.voters.len());
             inner.voters.set(i64::try_from(voters).unwrap_or(i64::MAX));

@@ -100,7 +100,7 @@ mod tests {
         assert!(connections.event(closed(1)).is_none());
         assert!(
             connections.open.is_empty() && connections.latest.is_empty(),
-            "nothing is kept of who is gone"
+            "nothing is kept of a process that is gone"
         );
     }
 

@@ -14,7 +14,7 @@ const EVIDENCE_DIALS_MAX: u32 = 4;
 /// Dials again at once, a few times, where a connection opened and broke in the handshake. A process that is
 /// ending closes its sockets one by one, so its port may still have taken a connection that it will never
 /// serve.
-pub(super) fn dial_through(inner: &Inner, address: SocketAddr) -> io::Result<Answer> {
+pub(super) fn dial_through(inner: &Inner, address: SocketAddr) -> io::Result<DialOutcome> {
     let broke =
         |kind| matches!(kind, ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof | ErrorKind::BrokenPipe);
     for _ in 1..EVIDENCE_DIALS_MAX {
@@ -27,7 +27,7 @@ pub(super) fn dial_through(inner: &Inner, address: SocketAddr) -> io::Result<Ans
 }
 
 /// What answered a dial.
-pub(super) enum Answer {
+pub(super) enum DialOutcome {
     Peer { peer: Box<Peer>, stream: TcpStream, rest: Vec<u8> },
     Self_,
     Refused(String),
@@ -42,7 +42,7 @@ fn found_out(inner: &Inner, own: SocketAddr) {
 }
 
 /// Connects and shakes hands: the dial timeout for the connection, and once more for the handshake.
-pub(super) fn dial(inner: &Inner, address: SocketAddr) -> io::Result<Answer> {
+pub(super) fn dial(inner: &Inner, address: SocketAddr) -> io::Result<DialOutcome> {
     let timeout = inner.settings.dial_timeout;
     let stream = TcpStream::connect_timeout(&address, timeout)?;
     stream.set_nodelay(true)?;
@@ -75,14 +75,14 @@ pub(super) fn dial(inner: &Inner, address: SocketAddr) -> io::Result<Answer> {
                 return Ok(match judge_answer(inner, frame, address) {
                     Answered::Peer(peer) => {
                         found_out(inner, own);
-                        Answer::Peer { peer, stream, rest }
+                        DialOutcome::Peer { peer, stream, rest }
                     }
-                    Answered::Self_ => Answer::Self_,
-                    Answered::Refused(why) => Answer::Refused(why),
+                    Answered::Self_ => DialOutcome::Self_,
+                    Answered::Refused(why) => DialOutcome::Refused(why),
                 });
             }
             Err(error) => {
-                return Ok(Answer::Refused(format!("{address} answered with no handshake: {error}")));
+                return Ok(DialOutcome::Refused(format!("{address} answered with no handshake: {error}")));
             }
         }
     }

@@ -1,12 +1,12 @@
 //! Links that are sought, and links that a message waits for.
 
-use super::dial::{Answer, dial};
+use super::dial::{DialOutcome, dial};
 use super::duplicate_identity::{find_duplicate, refusal, say_bye};
 use super::link_table::Dialled;
 use super::session::hand_over;
 use super::{Inner, Report};
+use crate::base::boottime;
 use crate::election::ProcessId;
-use crate::net::boottime;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError};
@@ -46,7 +46,7 @@ pub(super) fn begin(inner: &Arc<Inner>, address: SocketAddr) {
     let job = Arc::clone(inner);
     let begun = inner.dials.run(move || {
         let outcome = match dial(&job, address) {
-            Ok(Answer::Peer { peer, stream, rest }) => match find_duplicate(&job, &peer) {
+            Ok(DialOutcome::Peer { peer, stream, rest }) => match find_duplicate(&job, &peer) {
                 None => hand_over(&job, *peer, stream, rest),
                 Some(known) => {
                     job.warn(format_args!("{}", refusal(&known, &peer).1));
@@ -54,11 +54,11 @@ pub(super) fn begin(inner: &Arc<Inner>, address: SocketAddr) {
                     Dialled::Hopeless
                 }
             },
-            Ok(Answer::Self_) => {
+            Ok(DialOutcome::Self_) => {
                 job.report(Report::ReachedSelf(address));
                 Dialled::Hopeless
             }
-            Ok(Answer::Refused(why)) => {
+            Ok(DialOutcome::Refused(why)) => {
                 job.warn(format_args!("{why}"));
                 Dialled::Hopeless
             }

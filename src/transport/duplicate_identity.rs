@@ -2,28 +2,28 @@
 //! which would have one vote.
 
 use super::Inner;
-use super::dial::{Answer, dial};
+use super::dial::{DialOutcome, dial};
 use super::handshake::two_of_one_name;
 use crate::election::Peer;
-use crate::wire::{self, Level, Refusal};
+use crate::wire::{self, Refusal, SafetyCode};
 use std::io::Write;
 use std::net::TcpStream;
 
 /// Another incarnation of this newcomer, or in `majority` another process of its name, that is alive
-/// elsewhere. Then the newer one is refused: two of one id would push out each other for ever, and two of one
-/// name would vote twice. A connected peer that does not answer a fresh dial is gone; so is one whose address
-/// the newcomer has.
+/// elsewhere. Then the newer one is refused: two of one id would push out each other again and again, and two
+/// of one name would vote twice. A connected peer that does not answer a fresh dial is gone; so is one whose
+/// address the newcomer has.
 pub(super) fn find_duplicate(inner: &Inner, newcomer: &Peer) -> Option<Peer> {
     let known = {
         let table = inner.table();
         let mut known = table.former(newcomer.id, newcomer.incarnation);
-        if inner.settings.safety == Level::Majority {
+        if inner.settings.safety == SafetyCode::Majority {
             known.extend(table.namesakes(newcomer));
         }
         known
     };
     let lives = |known: &Peer| match dial(inner, known.address) {
-        Ok(Answer::Peer { peer: found, stream, .. }) => {
+        Ok(DialOutcome::Peer { peer: found, stream, .. }) => {
             say_bye(&stream);
             found.id == known.id && found.incarnation == known.incarnation
         }

@@ -2,7 +2,7 @@
 
 use super::Inner;
 use crate::election::Peer;
-use crate::wire::{self, Frame, Hello, Level, Refusal};
+use crate::wire::{self, Frame, Hello, Refusal, SafetyCode};
 use std::net::SocketAddr;
 
 /// What a Hello is answered with.
@@ -46,7 +46,7 @@ pub(super) fn judge(inner: &Inner, hello: &Hello, remote: SocketAddr) -> Verdict
         );
         return Verdict::Refuse(Refusal::Safety, text);
     }
-    if ours == Level::Majority && hello.peer.name == me.name {
+    if ours == SafetyCode::Majority && hello.peer.name == me.name {
         return Verdict::Refuse(Refusal::Name, two_of_one_name(me, &hello.peer));
     }
     let mut peer = hello.peer.clone();

@@ -1,8 +1,8 @@
 //! One link: its own thread reads, any thread writes.
 
 use super::{FRAME_DEADLINE, IDLE_AFTER, Inner, Report};
+use crate::base::boottime;
 use crate::election::Peer;
-use crate::net::boottime;
 use crate::wire::{self, Frame};
 use rustix::net::SendFlags;
 use std::io::{ErrorKind, Read};

@@ -25,8 +25,9 @@ mod tests;
 
 pub use connections::Connections;
 
+use crate::base::RateLimit;
 use crate::election::{Incarnation, Message, Peer, ProcessId};
-use crate::net::{Limits, LineLimit, Listener, Pool};
+use crate::net::{Limits, Listener, Pool};
 use crate::wire;
 use link_table::LinkTable;
 use std::collections::BTreeSet;
@@ -53,11 +54,11 @@ const LOG_LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// What the transport needs to know.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct TransportSettings {
     /// Peers of another cluster are refused.
     pub cluster: String,
     /// Peers of another level are refused; in `majority` also a second live process of one name.
-    pub safety: wire::Level,
+    pub safety: wire::SafetyCode,
     /// This process. Its address may be unspecified: it is then found out from the route to the first peer.
     pub me: Peer,
     /// How long a dial may take, and the handshake after it as well.
@@ -121,7 +122,7 @@ pub struct Transport {
 
 /// What its threads share.
 struct Inner {
-    settings: Settings,
+    settings: TransportSettings,
     stamp: wire::Stamp,
     listen_port: u16,
     sink: Sink,
@@ -130,7 +131,7 @@ struct Inner {
     seek_changed: std::sync::Condvar,
     links: Pool,
     dials: Pool,
-    log: Mutex<LineLimit>,
+    log: Mutex<RateLimit>,
 }
 
 impl Transport {
@@ -139,7 +140,7 @@ impl Transport {
     /// # Errors
     /// If the operating system refuses a thread.
     pub fn start(
-        settings: Settings,
+        settings: TransportSettings,
         listener: TcpListener,
         sink: Sink,
         counts: Arc<dyn Counts>,
@@ -158,7 +159,7 @@ impl Transport {
             seek_changed: std::sync::Condvar::new(),
             links: Pool::new("link", LINKS_MAX, 0, STACK_BYTES),
             dials: Pool::new("dial", DIALS_MAX, DIALS_WAITING_MAX, STACK_BYTES),
-            log: Mutex::new(LineLimit::new(LOG_LINES, LOG_LINE_EVERY)),
+            log: Mutex::new(RateLimit::new(LOG_LINES, LOG_LINE_EVERY)),
         });
         let limits = Limits {
             connections_max: STRANGERS_MAX,
@@ -238,7 +239,7 @@ impl Inner {
     /// Logs what others made happen, a few times a minute at most. What they wrote is to stand in it as
     /// `{:?}`: it then cannot pass for more than it is.
     fn warn(&self, text: std::fmt::Arguments<'_>) {
-        let allowed = self.log.lock().unwrap_or_else(PoisonError::into_inner).allow(crate::net::boottime());
+        let allowed = self.log.lock().unwrap_or_else(PoisonError::into_inner).allow(crate::base::boottime());
         match allowed {
             Some(0) => log::warn!("{text}"),
             Some(left_out) => log::warn!("{text} ({left_out} such lines were left out)"),

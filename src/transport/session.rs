@@ -1,6 +1,6 @@
 //! A link from the handshake to its end, and what its end says about the peer.
 
-use super::dial::{Answer, dial_through};
+use super::dial::{DialOutcome, dial_through};
 use super::link::{End, LOOK_EVERY, Link, read};
 use super::link_table::Dialled;
 use super::{Inner, Report};
@@ -34,7 +34,7 @@ pub(super) fn serve(inner: &Arc<Inner>, peer: Peer, stream: TcpStream, received:
     // Another incarnation has come: the one before is gone, and that is this link's doing to report, in
     // order. Where votes are counted that proves nothing: this thread may have been held up, and the former
     // incarnation may be the one that comes late.
-    let crashed = inner.settings.safety != wire::Level::Majority;
+    let crashed = inner.settings.safety != wire::SafetyCode::Majority;
     for old in former {
         old.cut();
         inner.report(Report::Closed { id, incarnation: old.peer.incarnation, crashed });
@@ -104,14 +104,14 @@ pub(super) fn evidence(inner: &Arc<Inner>, peer: &Peer) -> bool {
         return false;
     }
     let crashed = match dial_through(inner, peer.address) {
-        Ok(Answer::Peer { peer: found, stream, rest }) => {
+        Ok(DialOutcome::Peer { peer: found, stream, rest }) => {
             let same_incarnation = found.id == peer.id && found.incarnation == peer.incarnation;
             hand_over(inner, *found, stream, rest);
             !same_incarnation
         }
         // The address is this process's own by now, or was never that peer's from here.
-        Ok(Answer::Self_) => false,
-        Ok(Answer::Refused(_)) => false,
+        Ok(DialOutcome::Self_) => false,
+        Ok(DialOutcome::Refused(_)) => false,
         Err(error) => error.kind() == ErrorKind::ConnectionRefused,
     };
     inner.table().probed(peer.id, peer.incarnation);

@@ -2,7 +2,8 @@
 
 use super::reader::{DecodeError, Reader};
 use super::{
-    Frame, HEADER_BYTES, Hello, LENGTH_BYTES, Level, REFUSE_TEXT_BYTES_MAX, Refusal, checksum, messages, tag,
+    Frame, HEADER_BYTES, Hello, LENGTH_BYTES, REFUSE_TEXT_BYTES_MAX, Refusal, SafetyCode, checksum, messages,
+    tag,
 };
 use crate::election::{check_cluster, check_text};
 
@@ -46,7 +47,7 @@ fn payload(number: u16, payload: &[u8]) -> Result<Frame, DecodeError> {
 
 fn hello(mut fields: Reader<'_>) -> Result<Frame, DecodeError> {
     let (version_min, version_max, cluster, peer) = fields.take()?;
-    let safety = if fields.is_empty() { Level::Classic } else { fields.take()? };
+    let safety = if fields.is_empty() { SafetyCode::Classic } else { fields.take()? };
     let hello = Hello { version_min, version_max, cluster, peer, safety };
     fields.allow(check_cluster(&hello.cluster))?;
     fields.allow(hello.peer.check())?;

@@ -1,4 +1,4 @@
-//! The first frame on a connection: who one is and which versions one speaks, or why one won't talk.
+//! The first frame on a connection: the sender's identity and versions, or why it refuses the other.
 
 use crate::election::Peer;
 use serde::{Deserialize, Serialize};
@@ -7,8 +7,8 @@ use std::fmt;
 /// The safety level of a process, as the other side has to know it: in one cluster all have the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(from = "u8", into = "u8")]
-pub enum Level {
-    /// `--safety classic`; also whoever names none, as the first version did.
+pub enum SafetyCode {
+    /// `--safety classic`; also a process that names none, as the first version did.
     Classic,
     /// `--safety majority`.
     Majority,
@@ -16,37 +16,37 @@ pub enum Level {
     Other(u8),
 }
 
-impl From<u8> for Level {
-    fn from(number: u8) -> Level {
+impl From<u8> for SafetyCode {
+    fn from(number: u8) -> SafetyCode {
         match number {
-            0 => Level::Classic,
-            1 => Level::Majority,
-            other => Level::Other(other),
+            0 => SafetyCode::Classic,
+            1 => SafetyCode::Majority,
+            other => SafetyCode::Other(other),
         }
     }
 }
 
-impl From<Level> for u8 {
-    fn from(level: Level) -> u8 {
+impl From<SafetyCode> for u8 {
+    fn from(level: SafetyCode) -> u8 {
         match level {
-            Level::Classic => 0,
-            Level::Majority => 1,
-            Level::Other(number) => number,
+            SafetyCode::Classic => 0,
+            SafetyCode::Majority => 1,
+            SafetyCode::Other(number) => number,
         }
     }
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for SafetyCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Level::Classic => f.write_str("classic"),
-            Level::Majority => f.write_str("majority"),
-            Level::Other(number) => write!(f, "of a newer version (number {number})"),
+            SafetyCode::Classic => f.write_str("classic"),
+            SafetyCode::Majority => f.write_str("majority"),
+            SafetyCode::Other(number) => write!(f, "of a newer version (number {number})"),
         }
     }
 }
 
-/// Who this is, and what it speaks. Both sides of a new connection send one first.
+/// The sender's identity, and what it speaks. Both sides of a new connection send one first.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Hello {
     /// The oldest version of the protocol that the sender speaks.
@@ -58,7 +58,7 @@ pub struct Hello {
     /// The sender.
     pub peer: Peer,
     /// What it was given as `--safety`.
-    pub safety: Level,
+    pub safety: SafetyCode,
 }
 
 impl Hello {

@@ -36,7 +36,7 @@ mod writer;
 
 pub use decode::decode;
 pub use encode::{encode_bye, encode_hello, encode_message, encode_refuse};
-pub use handshake::{Hello, Level, Refusal};
+pub use handshake::{Hello, Refusal, SafetyCode};
 pub use reader::DecodeError;
 
 use crate::election::{Message, Priority, ProcessId};
@@ -50,7 +50,7 @@ pub const VERSION_MIN: u16 = 1;
 /// The longest frame, all of it, in bytes. A list of the most members with the longest names needs about 93
 /// KiB; the rest is room for fields to come.
 pub const FRAME_BYTES_MAX: usize = 128 * 1024;
-/// The longest frame, all of it, in bytes, until the handshake is over: a stranger makes nobody keep more
+/// The longest frame, all of it, in bytes, until the handshake is over: a stranger makes no process keep more
 /// than this. The longest Hello is less than half of it.
 pub const HELLO_BYTES_MAX: usize = 1024;
 /// The longest explanation in a Refuse, in bytes.
@@ -61,7 +61,7 @@ const LENGTH_BYTES: usize = 4;
 /// The bytes before the payload: length, tag and checksum.
 const HEADER_BYTES: usize = 10;
 
-/// Who a message is from. It is stamped on every message.
+/// The sender of a message. It is stamped on every message.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Stamp {
     /// The cluster's name: peers of another cluster are refused.
@@ -88,7 +88,7 @@ pub enum Frame {
     Bye,
     /// A message of the election.
     Message {
-        /// Who it is from.
+        /// Its sender.
         stamp: Stamp,
         /// What it says.
         message: Message,

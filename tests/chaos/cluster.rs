@@ -1,7 +1,7 @@
 //! Real processes, each in its own network namespace with its own small disk, and the samplers that ask them.
 
 use super::health::{Conditions, Health};
-use super::history::{Answer, Life, Nanos, Observer};
+use super::history::{Lifetime, Nanos, Observation, Observer};
 use super::network::{Network, Path as Way, Paths, address, own_clocks};
 use super::sampler::{Samplers, status};
 use crate::namespace::must;
@@ -34,7 +34,7 @@ pub enum Safety {
 
 /// What a cluster is made of.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct ChaosPlan {
     pub n: usize,
     pub safety: Safety,
     /// Each place's priority; a place without one has the default.
@@ -65,7 +65,7 @@ struct Node {
 
 /// A cluster. Dropping it ends the processes and takes away what it made.
 pub struct Cluster {
-    plan: Plan,
+    plan: ChaosPlan,
     samplers: Samplers,
     nodes: Vec<Node>,
     network: Network,
@@ -77,7 +77,7 @@ pub struct Cluster {
 
 impl Cluster {
     /// A cluster of which nothing runs yet.
-    pub fn new(plan: Plan, seed: u64) -> Cluster {
+    pub fn new(plan: ChaosPlan, seed: u64) -> Cluster {
         let n = plan.n;
         let files = tempfile::tempdir().unwrap();
         let network = Network::new(n);
@@ -99,7 +99,7 @@ impl Cluster {
     }
 
     /// A cluster that has agreed on its first leader.
-    pub fn started(plan: Plan, seed: u64) -> Cluster {
+    pub fn started(plan: ChaosPlan, seed: u64) -> Cluster {
         let mut cluster = Cluster::new(plan, seed);
         for place in 0..cluster.n() {
             cluster.start(place);
@@ -318,9 +318,9 @@ impl Cluster {
     }
 
     /// The latest answer of the process that is there now, and when it was received.
-    pub fn latest(&self, place: usize) -> Option<(Nanos, Answer)> {
+    pub fn latest(&self, place: usize) -> Option<(Nanos, Observation)> {
         let watched = self.samplers.watched(place);
-        let life: Life = *watched.life.lock().unwrap();
+        let life: Lifetime = *watched.life.lock().unwrap();
         let observer = watched.observer.lock().unwrap();
         let sample = observer.latest.as_ref().filter(|sample| sample.life == life)?;
         Some((sample.received, sample.answer.clone()?))
@@ -342,7 +342,7 @@ impl Cluster {
     /// The same, if it is so by answers to questions that were asked after this moment.
     pub fn agreed(&mut self, places: &[usize], after: Nanos) -> Option<(usize, u64)> {
         self.look_at_blank();
-        let answers: Option<Vec<Answer>> = places
+        let answers: Option<Vec<Observation>> = places
             .iter()
             .map(|place| self.latest(*place).filter(|(at, _)| *at > after).map(|(_, answer)| answer))
             .collect();
@@ -359,7 +359,7 @@ impl Cluster {
         let said = |place: usize| match self.latest(place) {
             None => format!("{}: nothing", name(place)),
             Some((_, a)) => {
-                let leader = a.leader.as_deref().unwrap_or("nobody");
+                let leader = a.leader.as_deref().unwrap_or("none");
                 let own = if a.yes { " (itself)" } else { "" };
                 format!("{}: {leader}{own} leads in epoch {}", name(place), a.epoch)
             }

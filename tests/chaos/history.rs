@@ -38,7 +38,7 @@ pub type Nanos = u64;
 
 /// What a process answered at `/leader`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Answer {
+pub struct Observation {
     /// Whether it leads.
     pub yes: bool,
     /// Its epoch.
@@ -51,7 +51,7 @@ pub struct Answer {
 
 /// Which process: it is another one after a restart.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Life {
+pub struct Lifetime {
     /// The place of the process.
     pub place: usize,
     /// Counts the starts.
@@ -64,20 +64,20 @@ pub struct Life {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sample {
     /// The process that was asked.
-    pub life: Life,
+    pub life: Lifetime,
     /// Before it was sent.
     pub sent: Nanos,
     /// After the answer was there.
     pub received: Nanos,
     /// None: it did not answer.
-    pub answer: Option<Answer>,
+    pub answer: Option<Observation>,
 }
 
 /// Yes after yes of one process in one epoch, without another answer, or none, between them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Run {
     /// The process.
-    pub life: Life,
+    pub life: Lifetime,
     /// In which epoch.
     pub epoch: u64,
     /// The earliest time at which one was received.
@@ -92,7 +92,7 @@ pub struct Run {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reign {
     /// The process.
-    pub life: Life,
+    pub life: Lifetime,
     /// In which epoch.
     pub epoch: u64,
     /// The earliest time at which a yes was received.
@@ -126,18 +126,18 @@ pub enum Violation {
     /// The second answered yes after the first did, although its epoch is lower.
     Order(Reign, Reign),
     /// More than one leader of an epoch: the ids that the answers named, and the processes that answered yes.
-    Shared { epoch: u64, named: BTreeSet<String>, yes: BTreeSet<Life> },
+    Shared { epoch: u64, named: BTreeSet<String>, yes: BTreeSet<Lifetime> },
     /// A yes after a no, in the same epoch: the run before, and when the next yes came.
     Again(Run, Nanos),
     /// An epoch went back at an observer.
-    Back { life: Life, from: u64, to: u64, received: Nanos },
+    Back { life: Lifetime, from: u64, to: u64, received: Nanos },
     /// A yes that names no leader.
-    Nameless { life: Life, epoch: u64, received: Nanos },
+    Nameless { life: Lifetime, epoch: u64, received: Nanos },
     /// A yes that says to hold for longer than a lease.
-    Unlimited { life: Life, epoch: u64, ms: u64, received: Nanos },
+    Unlimited { life: Lifetime, epoch: u64, ms: u64, received: Nanos },
 }
 
-impl fmt::Display for Life {
+impl fmt::Display for Lifetime {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "p-{} (life {}, folder {})", self.place, self.life, self.folder)
     }
@@ -172,7 +172,7 @@ impl fmt::Display for Violation {
             Violation::Together(a, b) => write!(f, "two led at one instant: {a}, and {b}"),
             Violation::Order(a, b) => write!(f, "a lower epoch was led after a higher one: {a}, then {b}"),
             Violation::Shared { epoch, named, yes } => {
-                let yes: Vec<String> = yes.iter().map(Life::to_string).collect();
+                let yes: Vec<String> = yes.iter().map(Lifetime::to_string).collect();
                 write!(f, "epoch {epoch} has several leaders: named were {named:?}, yes came from {yes:?}")
             }
             Violation::Again(run, at) => write!(
@@ -187,7 +187,7 @@ impl fmt::Display for Violation {
                 write!(f, "the epoch of {life} went from {from} back to {to} at {}", Seconds(*received))
             }
             Violation::Nameless { life, epoch, received } => {
-                write!(f, "{life} leads in epoch {epoch} and names nobody at {}", Seconds(*received))
+                write!(f, "{life} leads in epoch {epoch} and names no leader at {}", Seconds(*received))
             }
             Violation::Unlimited { life, epoch, ms, received } => {
                 let at = Seconds(*received);
@@ -252,7 +252,7 @@ impl Observer {
         self.latest = Some(sample);
     }
 
-    fn yes(&mut self, sample: &Sample, answer: &Answer) {
+    fn yes(&mut self, sample: &Sample, answer: &Observation) {
         if answer.leader.is_none() {
             let (life, epoch) = (sample.life, answer.epoch);
             self.violation(Violation::Nameless { life, epoch, received: sample.received });
@@ -285,7 +285,7 @@ impl Observer {
         self.open = true;
     }
 
-    fn no(&mut self, sample: &Sample, answer: &Answer) {
+    fn no(&mut self, sample: &Sample, answer: &Observation) {
         self.open = false;
         let last = self.runs.last_mut();
         if let Some(run) = last.filter(|r| r.life == sample.life && r.epoch == answer.epoch) {
@@ -312,7 +312,7 @@ impl Observer {
 
 /// All reigns, each once.
 pub fn reigns(observers: &[Observer]) -> Vec<Reign> {
-    let mut reigns: BTreeMap<(Life, u64), Reign> = BTreeMap::new();
+    let mut reigns: BTreeMap<(Lifetime, u64), Reign> = BTreeMap::new();
     for run in observers.iter().flat_map(Observer::runs) {
         let Run { life, epoch, first, last, .. } = *run;
         let reign = reigns.entry((life, epoch)).or_insert(Reign { life, epoch, first, last });
@@ -338,7 +338,7 @@ pub fn violations(observers: &[Observer]) -> Vec<Violation> {
             }
         }
     }
-    let mut leaders: BTreeMap<u64, (BTreeSet<String>, BTreeSet<Life>)> = BTreeMap::new();
+    let mut leaders: BTreeMap<u64, (BTreeSet<String>, BTreeSet<Lifetime>)> = BTreeMap::new();
     for (epoch, named) in observers.iter().flat_map(|o| &o.named) {
         leaders.entry(*epoch).or_default().0.extend(named.iter().cloned());
     }

@@ -5,13 +5,13 @@ use super::history::*;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-fn life(place: usize) -> Life {
-    Life { place, life: 1, folder: 0 }
+fn life(place: usize) -> Lifetime {
+    Lifetime { place, life: 1, folder: 0 }
 }
 
-fn answer(place: usize, epoch: u64, yes: bool) -> Answer {
+fn answer(place: usize, epoch: u64, yes: bool) -> Observation {
     let leader = yes.then(|| format!("id-{place}"));
-    Answer { yes, epoch, leader, valid_for_ms: None }
+    Observation { yes, epoch, leader, valid_for_ms: None }
 }
 
 /// An observer of one place that saw these answers: sent, received, epoch, yes.
@@ -92,13 +92,13 @@ fn an_epoch_of_two_leaders_is_rejected() {
     // Also when only others name them.
     let mut observers = [observer(0, &[]), observer(1, &[])];
     for (place, observer) in observers.iter_mut().enumerate() {
-        let told = Answer { leader: Some(format!("id-{place}")), ..answer(place, 3, false) };
+        let told = Observation { leader: Some(format!("id-{place}")), ..answer(place, 3, false) };
         observer.observe(Sample { life: life(place), sent: 1, received: 2, answer: Some(told) });
     }
     assert!(matches!(violations(&observers)[..], [Violation::Shared { .. }]));
     // And when it is the same process's next incarnation.
     let mut lives = observer(0, &[(0, 1, 3, true)]);
-    let next = Life { life: 2, ..life(0) };
+    let next = Lifetime { life: 2, ..life(0) };
     lives.observe(Sample { life: next, sent: 5, received: 6, answer: Some(answer(0, 3, true)) });
     assert!(matches!(violations(&[lives])[..], [Violation::Shared { .. }]));
 }
@@ -121,11 +121,11 @@ fn a_yes_after_a_no_in_one_epoch_is_rejected() {
 #[test]
 fn an_epoch_that_goes_back_is_rejected_while_the_folder_is_kept() {
     let mut kept = observer(0, &[(0, 1, 5, false)]);
-    let next = Life { life: 2, ..life(0) };
+    let next = Lifetime { life: 2, ..life(0) };
     kept.observe(Sample { life: next, sent: 2, received: 3, answer: Some(answer(0, 4, false)) });
     assert_eq!(kept.own_violations().count(), 1);
     let mut emptied = observer(0, &[(0, 1, 5, false)]);
-    let next = Life { life: 2, folder: 1, ..life(0) };
+    let next = Lifetime { life: 2, folder: 1, ..life(0) };
     emptied.observe(Sample { life: next, sent: 2, received: 3, answer: Some(answer(0, 4, false)) });
     assert_eq!(emptied.own_violations().count(), 0);
 }
@@ -246,7 +246,7 @@ fn a_yes_that_holds_for_longer_than_a_lease_is_rejected() {
         [(None, false), (Some(0), false), (Some(1_500), false), (Some(1_501), true)]
     {
         let mut observer = Observer::default();
-        let answer = Some(Answer { valid_for_ms, ..answer(0, 1, true) });
+        let answer = Some(Observation { valid_for_ms, ..answer(0, 1, true) });
         observer.observe(Sample { life: life(0), sent: 0, received: 1, answer });
         assert_eq!(violations(&[observer]).len(), usize::from(rejected), "{valid_for_ms:?}");
     }

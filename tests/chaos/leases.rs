@@ -1,7 +1,7 @@
 //! A leader that loses its majority, or is stopped, answers no at the latest when its lease ends. The next
 //! one answers yes only after that.
 
-use super::cluster::{Cluster, PATIENCE, Plan, Safety, name};
+use super::cluster::{ChaosPlan, Cluster, PATIENCE, Safety, name};
 use super::history::{LEASE, Nanos, Seconds};
 use super::{alone, seed, sound};
 use crate::wait::within;
@@ -13,7 +13,7 @@ const STOPPED: Duration = Duration::from_secs(5);
 const ROUNDS: usize = 3;
 
 fn cluster(n: usize) -> Cluster {
-    let plan = Plan { n, safety: Safety::Majority, priorities: vec![], flags: vec![] };
+    let plan = ChaosPlan { n, safety: Safety::Majority, priorities: vec![], flags: vec![] };
     Cluster::started(plan, seed())
 }
 

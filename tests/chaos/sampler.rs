@@ -2,7 +2,7 @@
 //! asks from inside the process's own network namespace. So nothing that is cut between the processes keeps
 //! it from asking.
 
-use super::history::{Answer, Life, Nanos, Observer, Sample};
+use super::history::{Lifetime, Nanos, Observation, Observer, Sample};
 use super::network::enter;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -25,7 +25,7 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// What a place's sampler and the test share.
 pub struct Watched {
     /// Which process is there.
-    pub life: Mutex<Life>,
+    pub life: Mutex<Lifetime>,
     /// What it answered.
     pub observer: Mutex<Observer>,
 }
@@ -44,7 +44,7 @@ impl Samplers {
         let (origin, done) = (Instant::now(), Arc::new(AtomicBool::new(false)));
         let mut samplers = Samplers { origin, watched: Vec::new(), done, threads: Vec::new() };
         for (place, door) in doors.into_iter().enumerate() {
-            let life = Mutex::new(Life { place, life: 0, folder: 0 });
+            let life = Mutex::new(Lifetime { place, life: 0, folder: 0 });
             let watched = Arc::new(Watched { life, observer: Mutex::default() });
             samplers.watched.push(Arc::clone(&watched));
             let done = Arc::clone(&samplers.done);
@@ -138,8 +138,8 @@ fn ask(stream: &mut TcpStream, path: &str, buffer: &mut Vec<u8>) -> io::Result<s
     Err(io::ErrorKind::UnexpectedEof.into())
 }
 
-fn read(body: &serde_json::Value) -> Option<Answer> {
-    Some(Answer {
+fn read(body: &serde_json::Value) -> Option<Observation> {
+    Some(Observation {
         yes: body.get("is_leader")?.as_bool()?,
         epoch: body.get("epoch")?.as_u64()?,
         leader: body.pointer("/leader/id").and_then(|id| id.as_str()).map(str::to_owned),

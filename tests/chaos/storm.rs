@@ -87,8 +87,8 @@ impl Fault {
         match self {
             Fault::Isolate => "isolated one",
             Fault::Split => "split in two",
-            Fault::Deaf => "one hears nobody",
-            Fault::Mute => "one is heard by nobody",
+            Fault::Deaf => "one hears no other",
+            Fault::Mute => "one is heard by no other",
             Fault::Pair => "a pair cut",
             Fault::OneWay => "a direction cut",
             Fault::Hub => "one connects all",
@@ -115,7 +115,7 @@ enum End {
 }
 
 /// What came of it.
-pub struct Outcome {
+pub struct StormOutcome {
     pub faults: BTreeMap<&'static str, u32>,
     pub calms: u32,
     /// The longest time from the end of all faults until all agreed.
@@ -128,17 +128,17 @@ pub struct Storm<'a> {
     random: Rng,
     /// When a process's fault ends.
     ends: Vec<(Nanos, usize, End)>,
-    outcome: Outcome,
+    outcome: StormOutcome,
 }
 
 impl<'a> Storm<'a> {
     pub fn new(cluster: &'a mut Cluster, seed: u64) -> Storm<'a> {
-        let outcome = Outcome { faults: BTreeMap::new(), calms: 0, longest_agreeing: Duration::ZERO };
+        let outcome = StormOutcome { faults: BTreeMap::new(), calms: 0, longest_agreeing: Duration::ZERO };
         Storm { cluster, random: Rng::with_seed(seed), ends: Vec::new(), outcome }
     }
 
     /// Goes on for this long; ends with a calm.
-    pub fn rage(mut self, length: Duration) -> Outcome {
+    pub fn rage(mut self, length: Duration) -> StormOutcome {
         let end = self.cluster.now() + nanos(length);
         while self.cluster.now() < end {
             for _ in 0..FAULTS_A_CALM {

@@ -3,7 +3,7 @@
 //! stays, although some processes reach others that the leader doesn't. The time until then does not grow
 //! with the number of processes.
 
-use super::cluster::{Cluster, Plan, Safety, name};
+use super::cluster::{ChaosPlan, Cluster, Safety, name};
 use super::history::{self, Nanos, Seconds};
 use super::network::{Path, Paths};
 use super::{alone, seed, sound};
@@ -97,7 +97,7 @@ fn each(topology: impl Fn(&mut Cluster, Path, &Roles, &mut fastrand::Rng)) {
     for (n, rounds) in SIZES {
         // Ranked by place, and no process takes over for its rank alone.
         let priorities = (0..n).map(|place| 100 + place as u16).collect();
-        let plan = Plan { n, safety: Safety::Majority, priorities, flags: vec!["--preempt", "never"] };
+        let plan = ChaosPlan { n, safety: Safety::Majority, priorities, flags: vec!["--preempt", "never"] };
         let mut cluster = Cluster::started(plan, seed);
         for (round, how) in rounds.iter().enumerate() {
             let leader = cluster.leader().unwrap();

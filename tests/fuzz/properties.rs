@@ -5,7 +5,7 @@
 #![allow(dead_code, reason = "each fuzz target uses one of them")]
 
 use bellwether::election::{MEMBERS_MAX, VOTERS_MAX};
-use bellwether::http::request::{Refusal, parse, too_large};
+use bellwether::http::request::{BadRequest, parse, too_large};
 use bellwether::http::{HEAD_BYTES_MAX, HEADERS_MAX, Request};
 use bellwether::store::format::{FORMAT, Unreadable, from_bytes, to_bytes};
 use bellwether::store::{RECORD_BYTES_MAX, peers};
@@ -190,7 +190,7 @@ pub fn http_head(bytes: &[u8]) -> &'static str {
     }
 }
 
-type Parsed<'a> = Result<Option<(Request<'a>, usize)>, Refusal>;
+type Parsed<'a> = Result<Option<(Request<'a>, usize)>, BadRequest>;
 
 /// What is made of the beginnings of `bytes` that are shorter than `end`; of some, where there are many.
 fn check_pieces(bytes: &[u8], end: usize, allowed: &dyn Fn(&Parsed<'_>) -> bool) {

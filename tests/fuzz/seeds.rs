@@ -7,7 +7,9 @@ use bellwether::election::{
     Stage, State, VOTERS_MAX, VoteOutcome, VoteRecord, VoteRequest, VoterConfig,
 };
 use bellwether::store::format::to_bytes;
-use bellwether::wire::{Hello, Level, Refusal as Reason, Stamp, encode_hello, encode_message, encode_refuse};
+use bellwether::wire::{
+    Hello, Refusal as Reason, SafetyCode, Stamp, encode_hello, encode_message, encode_refuse,
+};
 use std::path::Path;
 use std::time::Duration;
 use uuid::Uuid;
@@ -165,7 +167,7 @@ pub fn handshakes() -> Seeds {
             version_max: versions.1,
             cluster: "web".to_owned(),
             peer,
-            safety: Level::Classic,
+            safety: SafetyCode::Classic,
         };
         encode_hello(&hello).unwrap()
     };

@@ -50,7 +50,7 @@ def agree(election):
 
 
 def apart(elections):
-    """Each release's members are its own pods and nobody else."""
+    """Each release's members are its own pods and no others."""
     counts = []
     for election in elections:
         def own(election=election):

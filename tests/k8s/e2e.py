@@ -113,7 +113,7 @@ def report(given, lab, checks):
 
 def track(lab, election, *steps):
     """Installs an election, does the steps, and removes it; what ends that is a failure of a row. One election at a time:
-    pods that start and pollers that ask would make everybody's gaps longer."""
+    pods that start and pollers that ask would make all gaps longer."""
     try:
         election.install()
         for step in steps:

@@ -1,4 +1,4 @@
-"""One election under test: a release of the chart, or pods with client-go's Lease, and who watches it."""
+"""One election under test: a release of the chart, or pods with client-go's Lease, and its pollers."""
 
 import json
 import math

@@ -54,7 +54,7 @@ class Killer:
         self.exec(killer["metadata"]["name"], election)
 
     def plan(self, election, wait, every, times):
-        """Has whoever leads killed later on, when no command may reach the cluster: each node's killer kills what is its."""
+        """Has the leader killed later on, when no command may reach the cluster: each node's killer kills what is its."""
         service = self.cluster.get(election.path("services", election.collector))["spec"]["clusterIP"]
         for pod in self.pods():
             self.exec(pod["metadata"]["name"], election, "-to", f"{service}:9000", "-wait", f"{wait}s",
@@ -62,7 +62,7 @@ class Killer:
 
 
 class ApiServer:
-    """Stopped and started by commands that only whoever made the cluster knows."""
+    """Stopped and started by commands that only the cluster's maker knows."""
 
     what = "the API server"
     commands_need_it = True

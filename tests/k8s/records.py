@@ -1,4 +1,4 @@
-"""What the pollers' records say: who led when, how long nobody did, and whether two ever did at once.
+"""What the pollers' records say: which process led when, how long none did, and whether two ever did at once.
 
 Nothing here talks to a cluster. Times are seconds on one clock: the machine's monotonic one where all records come from
 one machine, else the real-time clocks of the machines, which agree as well as they are set.
@@ -19,7 +19,7 @@ class Run:
     number: int
     observer: str
     target: str  # `own` for the sidecar of the observer's own pod, else an address
-    state: str  # leads, follows, nobody, silent; killed is not an answer
+    state: str  # leads, follows, none, silent; killed is not an answer
     leader: str
     id: str
     epoch: int
@@ -44,7 +44,7 @@ class Run:
 class Summary:
     """What happened between two times."""
 
-    leaderless: float  # for how long nobody was proven to lead
+    leaderless: float  # for how long no process was proven to lead
     changes: int  # leaderships that began
     duals: tuple  # (from, until, a leader's name, another's) for each proven time with two leaders
     leaders: tuple  # (name, epoch) in the order in which they began, with the one at the start
@@ -132,7 +132,7 @@ def watched(runs, pods):
 
 
 def summarise(runs, since, until):
-    """What happened from `since` (when somebody led) to `until`."""
+    """What happened from `since` (when a process led) to `until`."""
     began, spans = {}, []
     for run in runs:
         if run.state != "leads":

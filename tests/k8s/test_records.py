@@ -61,8 +61,8 @@ class Summaries(unittest.TestCase):
         self.assertAlmostEqual(summary.leaderless, 0.021 + 0.041)
         self.assertEqual(summary.changes, 2)
 
-    def test_a_gap_in_one_leadership_counts_although_nobody_else_led(self):
-        summary = summarise(runs(leads("s", 1, "web-0", 1, 0, 100), line("s", 2, "nobody", 101, 149),
+    def test_a_gap_in_one_leadership_counts_although_no_other_led(self):
+        summary = summarise(runs(leads("s", 1, "web-0", 1, 0, 100), line("s", 2, "none", 101, 149),
                                  leads("s", 3, "web-0", 1, 150, 300)), 0.05, 0.29)
         self.assertAlmostEqual(summary.leaderless, 0.151 - 0.099)
         self.assertEqual(summary.changes, 0)
@@ -158,7 +158,7 @@ class Now(unittest.TestCase):
              ["web-0", "web-1"]),
             ([line("web-1", 1, "follows", 0, 2000, "web-7", "web-0", 3, observer="web-1", target="own")],
              ["web-0", "web-1"]),
-            ([line("web-1", 1, "nobody", 0, 2000, observer="web-1", target="own")], ["web-0", "web-1"]),
+            ([line("web-1", 1, "none", 0, 2000, observer="web-1", target="own")], ["web-0", "web-1"]),
             ([], ["web-1"]),  # the leader is none of the pods
         ]:
             leader, why = agreed(runs(lead, *others), pods)

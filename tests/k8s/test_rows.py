@@ -113,7 +113,7 @@ class Outages(unittest.TestCase):
         self.assertEqual(len(row.errors), 1)
         self.assertIn("before the first kill: 1 changes", row.errors[0])
 
-    def test_a_kill_that_nobody_recorded_is_an_error(self):
+    def test_a_kill_without_a_record_is_an_error(self):
         row = self.accounted(leads("s", 1, "web-0", 1, 0, 1000), leads("t", 1, "web-1", 2, 1010, 6000),
                              self.killed(1000, "web-0"))
         self.assertIn("1 kills of 2", row.errors[0])

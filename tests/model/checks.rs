@@ -77,7 +77,7 @@ pub const TWO_LEADERS: &str = "3: two processes never lead at once";
 pub const SAME_EPOCH: &str = "4: two processes never lead in one epoch";
 pub const INVARIANTS: &str = "1, 2, 5, 6 and what the machine asserts";
 /// Nor is anything beyond the bound on epochs left out where this holds.
-pub const FEW_EPOCHS: &str = "epochs do not rise for ever";
+pub const FEW_EPOCHS: &str = "epochs do not rise without end";
 pub const AGREED: &str = "7: in calm all agree on one leader";
 
 impl Worlds {
@@ -188,7 +188,7 @@ impl Model for Worlds {
 
 /// The highest epoch of any process that is up.
 fn highest(world: &World) -> u64 {
-    let epochs = world.nodes.iter().filter_map(|n| n.view.as_ref()).map(|v| v.epoch);
+    let epochs = world.nodes.iter().filter_map(|n| n.status.as_ref()).map(|v| v.epoch);
     epochs.max().unwrap_or(Epoch::ZERO).0
 }
 
@@ -338,7 +338,7 @@ pub fn take(world: &World, step: Step) -> World {
             next.ask_for(k, short);
         }
     }
-    // Who has nothing to do has no turn.
+    // A process with nothing to do has no turn.
     while next.turn < n && (!next.runs(next.turn) || idle(&next)) {
         next.turn += 1;
     }
@@ -374,7 +374,7 @@ pub fn search(title: &str, mut model: Worlds, limit: Duration, wanted: &[&'stati
     println!("{title}: {model}");
     model.until = Some(began + limit);
     let mut found = run(title, &model, wanted, None);
-    // Who came first may have come a long way: look again within less.
+    // The path that came first may be a long one: look again within less.
     while let Some((_, path)) = &found.path {
         let steps = path.clone().into_actions().len();
         if steps == 0 {
@@ -406,7 +406,7 @@ fn run(title: &str, model: &Worlds, wanted: &[&'static str], depth: Option<usize
     gave_up.store(false, Ordering::Relaxed);
     model.replay.store(false, Ordering::Relaxed);
     let until = HasDiscoveries::AnyOf(wanted.iter().copied().collect());
-    // One thread, where a bound on the depth must not depend on who comes first.
+    // One thread, where a bound on the depth must not depend on which path comes first.
     let checker = model.clone().checker().finish_when(until).threads(if depth.is_some() { 1 } else { 2 });
     let checker = checker.target_max_depth(depth.unwrap_or_default()).spawn_bfs().join();
     model.replay.store(true, Ordering::Relaxed);
@@ -430,7 +430,7 @@ fn run(title: &str, model: &Worlds, wanted: &[&'static str], depth: Option<usize
     Found { path, complete }
 }
 
-/// A path as people read it: what happened, and how everybody stood after each tick.
+/// A path as people read it: what happened, and how each process stood after each tick.
 pub fn told(path: &Path<World, Step>) -> String {
     let mut text = String::new();
     for (world, step) in path.clone().into_vec() {
@@ -477,24 +477,24 @@ fn said(world: &World, step: Step) -> String {
 }
 
 fn standing(world: &World) -> String {
-    let each = world.nodes.iter().enumerate().map(|(k, node)| match &node.view {
+    let each = world.nodes.iter().enumerate().map(|(k, node)| match &node.status {
         None => format!("{} down", p(k)),
-        Some(view) => {
-            let role = match view.role {
+        Some(status) => {
+            let role = match status.role {
                 Role::Leading if world.leads_now(k) => "LEADS".to_string(),
                 Role::Leading => "led".to_string(),
                 Role::Following => {
-                    view.leader.as_ref().map_or("?".into(), |l| format!("after {}", name(l.peer.id)))
+                    status.leader.as_ref().map_or("?".into(), |l| format!("after {}", name(l.peer.id)))
                 }
                 role => role.name().to_string(),
             };
-            format!("{} {role} e{}", p(k), view.epoch)
+            format!("{} {role} e{}", p(k), status.epoch)
         }
     });
     format!("== {}", each.collect::<Vec<_>>().join(" | "))
 }
 
-/// A world of these rules in which everybody has just started.
+/// A world of these rules in which every process has just started.
 pub fn fresh(rules: Rules, faults: Faults) -> World {
     let mut world = World::new(rules, faults);
     for k in 0..world.nodes.len() {

@@ -10,7 +10,7 @@
 use super::digest::{BEATS_BEGIN, CLOCK_BEGINS, From, plain, relative};
 use bellwether::election::{
     Action, Body, Epoch, Event, Incarnation, Machine, Message, Moment, NotReady, Now, Peer, Priority,
-    ProcessId, Record, Role, Settings, Timer, View,
+    ProcessId, Record, Role, Settings, Status, Timer,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -114,7 +114,7 @@ pub struct Flight {
 #[derive(Clone, Debug)]
 pub struct Node {
     pub machine: Option<Machine>,
-    pub view: Option<Arc<View>>,
+    pub status: Option<Arc<Status>>,
     /// What it was last started with.
     settings: Settings,
     /// Whether it asks for the shorter lease.
@@ -140,7 +140,7 @@ pub struct Node {
 impl Node {
     /// Whether it has lost its record and not recovered yet.
     fn recovers(&self) -> bool {
-        let voting = self.view.as_ref().and_then(|view| view.voting.as_ref());
+        let voting = self.status.as_ref().and_then(|status| status.voting.as_ref());
         let not_ready = voting.and_then(|voting| voting.not_ready.as_ref());
         matches!(not_ready, Some(NotReady::Recovery { .. } | NotReady::Founding { .. }))
     }
@@ -215,7 +215,7 @@ impl World {
     pub fn new(rules: Rules, faults: Faults) -> World {
         let down = |settings: &Settings| Node {
             machine: None,
-            view: None,
+            status: None,
             settings: settings.clone(),
             short: false,
             turned: Moment::default(),
@@ -275,14 +275,14 @@ impl World {
     /// Whether this process answers now that it leads.
     pub fn leads_now(&self, k: usize) -> bool {
         let node = &self.nodes[k];
-        node.view.as_ref().is_some_and(|view| view.leads(self.clock(), node.turned))
+        node.status.as_ref().is_some_and(|status| status.leads(self.clock(), node.turned))
     }
 
     /// The process that this one holds to be the leader.
     pub fn leader(&self, k: usize) -> Option<ProcessId> {
         let node = &self.nodes[k];
-        let view = node.view.as_ref()?;
-        view.leader(self.clock(), node.turned).map(|l| l.peer.id)
+        let status = node.status.as_ref()?;
+        status.leader(self.clock(), node.turned).map(|l| l.peer.id)
     }
 
     pub fn due(&self, k: usize) -> impl Iterator<Item = Timer> {
@@ -386,7 +386,7 @@ impl World {
     fn end(&mut self, k: usize) -> Option<Peer> {
         let node = Arc::make_mut(&mut self.nodes[k]);
         let machine = node.machine.take()?;
-        node.view = None;
+        node.status = None;
         node.timers.clear();
         node.paused = false;
         self.flights.retain(|f| f.to != k);
@@ -521,11 +521,11 @@ impl World {
         let Ok(actions) = handled else {
             return self.breaks("the machine's own assertion");
         };
-        let view = machine.view();
+        let status = machine.status();
         node.turned = now;
-        let leads = view.role == Role::Leading;
-        let (epoch, me) = (view.epoch, (view.me.id, view.me.incarnation.0));
-        node.view = Some(Arc::new(view));
+        let leads = status.role == Role::Leading;
+        let (epoch, me) = (status.epoch, (status.me.id, status.me.incarnation.0));
+        node.status = Some(Arc::new(status));
         self.carry_out(k, actions);
         if leads {
             let others = self.elected.iter().filter(|(e, ..)| *e == epoch);

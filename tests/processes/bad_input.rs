@@ -17,8 +17,8 @@ fn a_port_in_use_is_refused_with_the_flag_to_change() {
     }
 }
 
-/// A name that does not resolve is no proof that the process is alone. But waiting for ever would not help:
-/// it says so, and leads alone.
+/// A name that does not resolve is no proof that the process is alone. But waiting without end would not
+/// help: it says so, and leads alone.
 #[test]
 fn a_service_that_does_not_resolve_is_logged_and_the_process_leads_alone() {
     let (real, _) = started(1, &["--service", "nowhere.invalid"]);
@@ -47,7 +47,7 @@ fn hello(version_min: u16, version_max: u16, cluster: &str) -> Vec<u8> {
         priority: Priority(0),
         revision: String::new(),
     };
-    let safety = wire::Level::Classic;
+    let safety = wire::SafetyCode::Classic;
     let cluster = cluster.to_owned();
     wire::encode_hello(&Hello { version_min, version_max, cluster, peer, safety }).unwrap()
 }

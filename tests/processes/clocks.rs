@@ -21,5 +21,5 @@ fn the_wall_clock_is_read_only_for_people() {
     }
     readers.sort();
     let allowed: Vec<PathBuf> = FOR_PEOPLE.iter().map(|file| root.join(file)).collect();
-    assert_eq!(readers, allowed, "decisions go by net::Clock, which is never set");
+    assert_eq!(readers, allowed, "decisions go by base::Clock, which is never set");
 }

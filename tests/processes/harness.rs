@@ -2,7 +2,7 @@
 
 use crate::rounds::PATIENCE;
 use crate::wait::within;
-use bellwether::demo::process_cluster::{Agreement, Plan, ProcessCluster};
+use bellwether::demo::process_cluster::{Agreement, ClusterPlan, ProcessCluster};
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -37,7 +37,7 @@ pub fn voters(n: usize, flags: &[&str]) -> Real {
 
 fn planned(n: usize, flags: &[&str], majority: bool) -> Real {
     let folder = tempfile::tempdir().unwrap();
-    let plan = Plan {
+    let plan = ClusterPlan {
         binary: binary(),
         n,
         base_port: None,

@@ -2,7 +2,7 @@
 //! Shared by the tests and the benchmark. What has to hold in every round is checked here.
 
 use crate::wait::within;
-use bellwether::demo::process_cluster::{Agreement, Answer, ProcessCluster};
+use bellwether::demo::process_cluster::{Agreement, LeaderAnswer, ProcessCluster};
 use rustix::process::Signal;
 use std::fmt::Display;
 use std::io::{Read, Write};
@@ -270,7 +270,7 @@ fn poll(
 }
 
 /// One question over a connection that stays open.
-pub fn ask(stream: TcpStream, timeout: Duration) -> std::io::Result<(Answer, TcpStream)> {
+pub fn ask(stream: TcpStream, timeout: Duration) -> std::io::Result<(LeaderAnswer, TcpStream)> {
     stream.set_read_timeout(Some(timeout))?;
     stream.set_nodelay(true)?;
     (&stream).write_all(b"GET /leader HTTP/1.1\r\nHost: here\r\n\r\n")?;

@@ -251,7 +251,7 @@ fn at_a_first_start_all_have_to_be_given_the_same_voters_and_the_log_names_the_o
     for place in [0, 1] {
         real.start(place, &[]).unwrap();
     }
-    let flag = [names(&real, &[0, 1, 2]), vec!["nobody".to_owned()]].concat().join(",");
+    let flag = [names(&real, &[0, 1, 2]), vec!["absent".to_owned()]].concat().join(",");
     real.start(2, &["--voters", &flag]).unwrap();
     let name = real.name(2);
     real.logged(0, &["WARN", "was started with other --voters", &name]);

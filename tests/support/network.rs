@@ -8,13 +8,13 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 /// A process and which of its incarnations.
-pub type Life = (usize, u64);
+pub type NodeInstance = (usize, u64);
 
 /// Two processes that cannot reach each other, the lower first.
 pub type Cut = (usize, usize);
 
 /// All links, by their ends, the lower first.
-pub type Links = BTreeMap<(Life, Life), Link>;
+pub type Links = BTreeMap<(NodeInstance, NodeInstance), Link>;
 
 /// One connection.
 pub struct Link {
@@ -49,16 +49,16 @@ pub struct Rule {
     pub effect: Effect,
 }
 
-fn key(a: Life, b: Life) -> (Life, Life) {
+fn key(a: NodeInstance, b: NodeInstance) -> (NodeInstance, NodeInstance) {
     (a.min(b), a.max(b))
 }
 
-fn side(link: (Life, Life), life: Life) -> usize {
-    usize::from(link.1 == life)
+fn side(link: (NodeInstance, NodeInstance), instance: NodeInstance) -> usize {
+    usize::from(link.1 == instance)
 }
 
-fn other(link: (Life, Life), life: Life) -> Life {
-    if link.0 == life { link.1 } else { link.0 }
+fn other(link: (NodeInstance, NodeInstance), instance: NodeInstance) -> NodeInstance {
+    if link.0 == instance { link.1 } else { link.0 }
 }
 
 impl World {
@@ -82,7 +82,7 @@ impl World {
     }
 
     /// A process's Send.
-    pub(super) fn send(&mut self, from: Life, to: ProcessId, address: SocketAddr, message: Message) {
+    pub(super) fn send(&mut self, from: NodeInstance, to: ProcessId, address: SocketAddr, message: Message) {
         let named =
             |rule: &Rule| rule.from == from.0 && id(rule.to) == to && rule.name == message.body.name();
         let rule = self.rules.iter().position(named).map(|at| self.rules.remove(at).effect);
@@ -117,7 +117,7 @@ impl World {
         }
     }
 
-    fn transmit(&mut self, link: (Life, Life), from: Life, message: Message) {
+    fn transmit(&mut self, link: (NodeInstance, NodeInstance), from: NodeInstance, message: Message) {
         let (delay, hold, now) = (self.delay(), self.options.hold, self.now);
         let to = other(link, from);
         let Some(l) = self.links.get_mut(&link) else { return };
@@ -134,7 +134,7 @@ impl World {
         self.at(when, Item::Deliver { link, to, message });
     }
 
-    pub(super) fn deliver(&mut self, link: (Life, Life), to: Life, message: Message) {
+    pub(super) fn deliver(&mut self, link: (NodeInstance, NodeInstance), to: NodeInstance, message: Message) {
         // What is left of a former incarnation's messages ends where the next one's link begins.
         let sender = other(link, to);
         let former = self.links.keys().any(|l| *l == key(to, (sender.0, sender.1 + 1)));
@@ -145,7 +145,7 @@ impl World {
     }
 
     /// One end learns that a link is closed.
-    pub(super) fn closed(&mut self, link: (Life, Life), end: Life, event: Event) {
+    pub(super) fn closed(&mut self, link: (NodeInstance, NodeInstance), end: NodeInstance, event: Event) {
         let Some(l) = self.links.get_mut(&link) else { return };
         let was_up = std::mem::take(&mut l.up[side(link, end)]);
         if !l.up[0] && !l.up[1] {
@@ -157,14 +157,14 @@ impl World {
     }
 
     /// A process ended: its peers' connections close after what it sent before, as a crash or on purpose.
-    pub(super) fn close_all(&mut self, life: Life, crashed: bool) {
-        for link in self.ends_of(life) {
-            let peer = other(link, life);
+    pub(super) fn close_all(&mut self, instance: NodeInstance, crashed: bool) {
+        for link in self.ends_of(instance) {
+            let peer = other(link, instance);
             let when = self.now + self.delay();
             let Some(l) = self.links.get_mut(&link) else { continue };
-            l.up[side(link, life)] = false;
+            l.up[side(link, instance)] = false;
             let when = when.max(l.latest[side(link, peer)]);
-            let (id, incarnation) = (id(life.0), Incarnation(life.1));
+            let (id, incarnation) = (id(instance.0), Incarnation(instance.1));
             let event = if crashed {
                 Event::Crashed { id, incarnation }
             } else {
@@ -177,17 +177,17 @@ impl World {
     }
 
     /// A host vanished: its links end only when they time out.
-    pub(super) fn cut_off(&mut self, life: Life) {
-        for link in self.ends_of(life) {
+    pub(super) fn cut_off(&mut self, instance: NodeInstance) {
+        for link in self.ends_of(instance) {
             self.cut_link(link);
         }
     }
 
-    fn ends_of(&self, life: Life) -> Vec<(Life, Life)> {
-        self.links.keys().filter(|link| link.0 == life || link.1 == life).copied().collect()
+    fn ends_of(&self, instance: NodeInstance) -> Vec<(NodeInstance, NodeInstance)> {
+        self.links.keys().filter(|link| link.0 == instance || link.1 == instance).copied().collect()
     }
 
-    fn cut_link(&mut self, link: (Life, Life)) {
+    fn cut_link(&mut self, link: (NodeInstance, NodeInstance)) {
         let Some(l) = self.links.get_mut(&link) else { return };
         if l.cut % 2 == 0 {
             l.cut += 1;
@@ -196,13 +196,13 @@ impl World {
         }
     }
 
-    pub(super) fn link_timed_out(&mut self, link: (Life, Life), cut: u64) {
+    pub(super) fn link_timed_out(&mut self, link: (NodeInstance, NodeInstance), cut: u64) {
         if self.links.get(&link).is_some_and(|l| l.cut == cut) {
             self.close_quietly(link);
         }
     }
 
-    fn close_quietly(&mut self, link: (Life, Life)) {
+    fn close_quietly(&mut self, link: (NodeInstance, NodeInstance)) {
         for (end, gone) in [(link.0, link.1), (link.1, link.0)] {
             let event = Event::LinkDown { id: id(gone.0), incarnation: Incarnation(gone.1) };
             self.closed(link, end, event);
@@ -211,20 +211,20 @@ impl World {
 
     /// Their connection breaks, and a dial is refused in the name of a live process: one takes the other for
     /// dead.
-    pub fn misjudge(&mut self, who: usize, whom: usize) {
-        let (one, other) = ((who, self.node(who).life), (whom, self.node(whom).life));
-        let link = key(one, other);
+    pub fn misjudge(&mut self, one: usize, other: usize) {
+        let (first, second) = ((one, self.node(one).instance), (other, self.node(other).instance));
+        let link = key(first, second);
         if self.links.contains_key(&link) {
-            self.trace.line(self.now, &format!("+ p{who} takes p{whom} for dead"));
-            self.closed(link, one, Event::Crashed { id: id(whom), incarnation: Incarnation(other.1) });
-            self.closed(link, other, Event::LinkDown { id: id(who), incarnation: Incarnation(one.1) });
+            self.trace.line(self.now, &format!("+ p{one} takes p{other} for dead"));
+            self.closed(link, first, Event::Crashed { id: id(other), incarnation: Incarnation(second.1) });
+            self.closed(link, second, Event::LinkDown { id: id(one), incarnation: Incarnation(first.1) });
         }
     }
 
     /// Neither can reach the other any more.
     pub fn cut(&mut self, a: usize, b: usize) {
         self.cuts.insert((a.min(b), a.max(b)));
-        let between = |link: &&(Life, Life)| (link.0.0, link.1.0) == (a.min(b), a.max(b));
+        let between = |link: &&(NodeInstance, NodeInstance)| (link.0.0, link.1.0) == (a.min(b), a.max(b));
         let links: Vec<_> = self.links.keys().filter(between).copied().collect();
         for link in links {
             self.cut_link(link);
@@ -267,26 +267,26 @@ impl World {
     }
 
     /// Dials every address that the process seeks and is not connected with.
-    pub(super) fn seek(&mut self, life: Life) {
-        if self.node(life.0).paused {
+    pub(super) fn seek(&mut self, instance: NodeInstance) {
+        if self.node(instance.0).paused {
             return;
         }
-        for address in self.node(life.0).seeking.clone() {
-            if !self.connected(life, address) {
-                self.dial(life, address, None);
+        for address in self.node(instance.0).seeking.clone() {
+            if !self.connected(instance, address) {
+                self.dial(instance, address, None);
             }
         }
     }
 
-    fn connected(&self, life: Life, address: SocketAddr) -> bool {
+    fn connected(&self, instance: NodeInstance, address: SocketAddr) -> bool {
         self.links.iter().any(|(link, l)| {
-            (link.0 == life || link.1 == life)
-                && l.up[side(*link, life)]
-                && l.addresses[side(*link, other(*link, life))] == address
+            (link.0 == instance || link.1 == instance)
+                && l.up[side(*link, instance)]
+                && l.addresses[side(*link, other(*link, instance))] == address
         })
     }
 
-    fn dial(&mut self, from: Life, address: SocketAddr, message: Option<(ProcessId, Message)>) {
+    fn dial(&mut self, from: NodeInstance, address: SocketAddr, message: Option<(ProcessId, Message)>) {
         let dials = &mut self.node_mut(from.0).dials;
         let under_way = dials.contains_key(&address);
         dials.entry(address).or_default().extend(message);
@@ -297,7 +297,7 @@ impl World {
     }
 
     /// A dial has come to its end.
-    pub(super) fn dialled(&mut self, from: Life, address: SocketAddr) {
+    pub(super) fn dialled(&mut self, from: NodeInstance, address: SocketAddr) {
         if !self.runs(from) {
             return;
         }
@@ -318,7 +318,7 @@ impl World {
         if self.is_cut(from.0, k) || self.node(k).paused || self.node(from.0).paused {
             return;
         }
-        let to = (k, self.node(k).life);
+        let to = (k, self.node(k).instance);
         let link = key(from, to);
         if self.links.get(&link).is_some_and(|l| l.up != [true, true]) {
             // Half of it is closed: that end learns it first.
@@ -336,11 +336,11 @@ impl World {
         }
     }
 
-    fn connect(&mut self, link: (Life, Life)) {
+    fn connect(&mut self, link: (NodeInstance, NodeInstance)) {
         let ends = [link.0, link.1];
         let fresh = Link {
             up: [true, true],
-            addresses: ends.map(|life| self.node(life.0).address),
+            addresses: ends.map(|instance| self.node(instance.0).address),
             latest: [self.now; 2],
             held: [Vec::new(), Vec::new()],
             cut: 0,
@@ -352,15 +352,15 @@ impl World {
     }
 
     /// Tells both ends of each other.
-    fn introduce(&mut self, link: (Life, Life)) {
-        let [one, two] = [link.0, link.1].map(|life| self.introduced(life));
+    fn introduce(&mut self, link: (NodeInstance, NodeInstance)) {
+        let [one, two] = [link.0, link.1].map(|instance| self.introduced(instance));
         // What either side sends on hearing of the other travels after this.
         self.at(self.now, Item::Event(link.0, Event::LinkUp(two)));
         self.at(self.now, Item::Event(link.1, Event::LinkUp(one)));
     }
 
-    fn introduced(&self, life: Life) -> Peer {
-        let node = self.node(life.0);
+    fn introduced(&self, instance: NodeInstance) -> Peer {
+        let node = self.node(instance.0);
         let mut peer = node.machine.as_ref().unwrap().me().clone();
         if peer.address.ip().is_unspecified() {
             peer.address = node.address;
@@ -369,11 +369,11 @@ impl World {
     }
 
     /// Closes a link that neither end seeks or uses.
-    pub(super) fn idle(&mut self, link: (Life, Life)) {
+    pub(super) fn idle(&mut self, link: (NodeInstance, NodeInstance)) {
         let Some(l) = self.links.get(&link) else { return };
-        let sought = [(link.0, 1), (link.1, 0)]
-            .into_iter()
-            .any(|(life, peer)| self.runs(life) && self.node(life.0).seeking.contains(&l.addresses[peer]));
+        let sought = [(link.0, 1), (link.1, 0)].into_iter().any(|(instance, peer)| {
+            self.runs(instance) && self.node(instance.0).seeking.contains(&l.addresses[peer])
+        });
         let used = l.used;
         let timeout = self.options.idle_timeout;
         if !sought && self.now >= used + timeout && l.cut % 2 == 0 {
@@ -385,7 +385,7 @@ impl World {
 
     /// Whether two processes are connected.
     pub fn linked(&self, a: usize, b: usize) -> bool {
-        let link = key((a, self.node(a).life), (b, self.node(b).life));
+        let link = key((a, self.node(a).instance), (b, self.node(b).instance));
         self.links.get(&link).is_some_and(|l| l.up == [true, true])
     }
 

@@ -3,11 +3,11 @@
 //! Everything happens in an order that follows from the calls and the seed alone. What must always hold is
 //! asserted after every turn of every machine.
 
-use super::network::{Cut, Life, Links, Rule};
+use super::network::{Cut, Links, NodeInstance, Rule};
 use super::trace::{Detail, Trace};
 use bellwether::election::{
     Action, Body, Epoch, Event, Incarnation, KnownPeers, Machine, Message, Moment, Now, Peer, Priority,
-    ProcessId, Record, Role, Settings, Timer, View,
+    ProcessId, Record, Role, Settings, Status, Timer,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -62,7 +62,7 @@ pub struct Node {
     pub address: SocketAddr,
     pub settings: Settings,
     /// How often a process has been started here: the incarnation of the latest.
-    pub life: u64,
+    pub instance: u64,
     pub machine: Option<Machine>,
     pub stored: Option<Record>,
     pub known: Option<KnownPeers>,
@@ -85,16 +85,16 @@ enum Waiting {
 
 /// Something that is due.
 pub(super) enum Item {
-    Event(Life, Event),
-    Deliver { link: (Life, Life), to: Life, message: Message },
-    Close { link: (Life, Life), side: Life, event: Event },
-    Timer(Life, Timer, u64),
-    Turn(Life),
-    Seek(Life),
-    Refresh(Life),
-    Dialled(Life, SocketAddr),
-    LinkTimeout((Life, Life), u64),
-    Idle((Life, Life)),
+    Event(NodeInstance, Event),
+    Deliver { link: (NodeInstance, NodeInstance), to: NodeInstance, message: Message },
+    Close { link: (NodeInstance, NodeInstance), side: NodeInstance, event: Event },
+    Timer(NodeInstance, Timer, u64),
+    Turn(NodeInstance),
+    Seek(NodeInstance),
+    Refresh(NodeInstance),
+    Dialled(NodeInstance, SocketAddr),
+    LinkTimeout((NodeInstance, NodeInstance), u64),
+    Idle((NodeInstance, NodeInstance)),
 }
 
 pub struct World {
@@ -181,7 +181,7 @@ impl World {
             revision: String::new(),
             address,
             settings: settings.clone(),
-            life: 0,
+            instance: 0,
             machine: None,
             stored: None,
             known: None,
@@ -215,7 +215,7 @@ impl World {
         let now = self.now;
         let node = self.nodes.get_mut(&k).unwrap();
         assert!(node.machine.is_none(), "p{k} runs already");
-        node.life += 1;
+        node.instance += 1;
         node.paused = false;
         node.host_answers = true;
         node.inbox.clear();
@@ -225,7 +225,7 @@ impl World {
         node.elections.clear();
         let (address, finds) = (node.address, node.finds_its_address);
         let me = Peer {
-            incarnation: Incarnation(node.life),
+            incarnation: Incarnation(node.instance),
             address: if finds { SocketAddr::from(([0, 0, 0, 0], 4041)) } else { address },
             priority: node.priority,
             revision: node.revision.clone(),
@@ -239,45 +239,45 @@ impl World {
         }
         node.stored = record;
         node.machine = Some(machine);
-        let life = (k, node.life);
+        let instance = (k, node.instance);
         let turn = node.settings.failure_timeout / 4;
         self.trace.line(now, &format!("+ start p{k}"));
-        self.feed(life, Event::Start);
-        self.at(now + turn, Item::Turn(life));
-        self.at(now + self.options.seek_every, Item::Seek(life));
-        self.at(now, Item::Refresh(life));
+        self.feed(instance, Event::Start);
+        self.at(now + turn, Item::Turn(instance));
+        self.at(now + self.options.seek_every, Item::Seek(instance));
+        self.at(now, Item::Refresh(instance));
         if finds {
-            self.at(now + self.options.seek_every, Item::Event(life, Event::Advertise(address)));
+            self.at(now + self.options.seek_every, Item::Event(instance, Event::Advertise(address)));
         }
     }
 
     /// The process ends with no word. Its connections close, and its host refuses a dial.
     pub fn crash(&mut self, k: usize) {
         self.trace.line(self.now, &format!("+ crash p{k}"));
-        let life = self.end(k, true);
-        self.close_all(life, self.options.evidence);
+        let instance = self.end(k, true);
+        self.close_all(instance, self.options.evidence);
     }
 
     /// The host is gone: nothing closes and nothing refuses.
     pub fn vanish(&mut self, k: usize) {
         self.trace.line(self.now, &format!("+ vanish p{k}"));
-        let life = self.end(k, false);
-        self.cut_off(life);
+        let instance = self.end(k, false);
+        self.cut_off(instance);
     }
 
-    fn end(&mut self, k: usize, host_answers: bool) -> Life {
+    fn end(&mut self, k: usize, host_answers: bool) -> NodeInstance {
         let node = self.nodes.get_mut(&k).unwrap();
         assert!(node.machine.take().is_some(), "p{k} runs");
         node.host_answers = host_answers;
         node.dials.clear();
-        (k, node.life)
+        (k, node.instance)
     }
 
     /// Tells process k to stop.
     pub fn stop(&mut self, k: usize) {
         self.trace.line(self.now, &format!("+ stop p{k}"));
-        let life = (k, self.node(k).life);
-        self.feed(life, Event::Stop);
+        let instance = (k, self.node(k).instance);
+        self.feed(instance, Event::Stop);
     }
 
     pub fn pause(&mut self, k: usize) {
@@ -290,19 +290,19 @@ impl World {
         self.trace.line(self.now, &format!("+ resume p{k}"));
         let node = self.node_mut(k);
         node.paused = false;
-        let life = (k, node.life);
+        let instance = (k, node.instance);
         while let Some(waiting) = self.node_mut(k).inbox.pop_front() {
             match waiting {
-                Waiting::Event(event) => self.feed(life, event),
-                Waiting::Timer(timer, token) => self.due(life, timer, token),
+                Waiting::Event(event) => self.feed(instance, event),
+                Waiting::Timer(timer, token) => self.due(instance, timer, token),
             }
         }
     }
 
     /// Gives a process an event of the test's own.
     pub fn tell(&mut self, k: usize, event: Event) {
-        let life = (k, self.node(k).life);
-        self.feed(life, event);
+        let instance = (k, self.node(k).instance);
+        self.feed(instance, event);
     }
 
     /// Discovery works now, at process k.
@@ -345,62 +345,62 @@ impl World {
         };
         self.now = entry.key().0;
         match entry.remove() {
-            Item::Event(life, event) => self.feed(life, event),
+            Item::Event(instance, event) => self.feed(instance, event),
             Item::Deliver { link, to, message } => self.deliver(link, to, message),
             Item::Close { link, side, event } => self.closed(link, side, event),
-            Item::Timer(life, timer, token) => self.due(life, timer, token),
-            Item::Turn(life) => {
-                if self.runs(life) {
-                    if !self.node(life.0).paused {
-                        self.feed(life, Event::Turn);
+            Item::Timer(instance, timer, token) => self.due(instance, timer, token),
+            Item::Turn(instance) => {
+                if self.runs(instance) {
+                    if !self.node(instance.0).paused {
+                        self.feed(instance, Event::Turn);
                     }
-                    let turn = self.node(life.0).settings.failure_timeout / 4;
-                    self.at(self.now + turn, Item::Turn(life));
+                    let turn = self.node(instance.0).settings.failure_timeout / 4;
+                    self.at(self.now + turn, Item::Turn(instance));
                 }
             }
-            Item::Seek(life) => {
-                if self.runs(life) {
-                    self.seek(life);
-                    self.at(self.now + self.options.seek_every, Item::Seek(life));
+            Item::Seek(instance) => {
+                if self.runs(instance) {
+                    self.seek(instance);
+                    self.at(self.now + self.options.seek_every, Item::Seek(instance));
                 }
             }
-            Item::Refresh(life) => {
-                if self.runs(life) {
-                    if !self.node(life.0).paused {
-                        self.look_up(life.0);
+            Item::Refresh(instance) => {
+                if self.runs(instance) {
+                    if !self.node(instance.0).paused {
+                        self.look_up(instance.0);
                     }
-                    self.at(self.now + self.options.refresh, Item::Refresh(life));
+                    self.at(self.now + self.options.refresh, Item::Refresh(instance));
                 }
             }
-            Item::Dialled(life, address) => self.dialled(life, address),
+            Item::Dialled(instance, address) => self.dialled(instance, address),
             Item::LinkTimeout(link, cut) => self.link_timed_out(link, cut),
             Item::Idle(link) => self.idle(link),
         }
         true
     }
 
-    pub(super) fn runs(&self, life: Life) -> bool {
-        self.nodes.get(&life.0).is_some_and(|n| n.life == life.1 && n.machine.is_some())
+    pub(super) fn runs(&self, instance: NodeInstance) -> bool {
+        self.nodes.get(&instance.0).is_some_and(|n| n.instance == instance.1 && n.machine.is_some())
     }
 
-    fn due(&mut self, life: Life, timer: Timer, token: u64) {
-        if !self.runs(life) || self.node(life.0).timers.get(&timer) != Some(&token) {
+    fn due(&mut self, instance: NodeInstance, timer: Timer, token: u64) {
+        if !self.runs(instance) || self.node(instance.0).timers.get(&timer) != Some(&token) {
             return;
         }
-        let node = self.node_mut(life.0);
+        let node = self.node_mut(instance.0);
         if node.paused {
             node.inbox.push_back(Waiting::Timer(timer, token));
         } else {
             node.timers.remove(&timer);
-            self.feed(life, Event::Timer(timer));
+            self.feed(instance, Event::Timer(timer));
         }
     }
 
-    pub(super) fn feed(&mut self, life: Life, event: Event) {
-        if !self.runs(life) {
+    pub(super) fn feed(&mut self, instance: NodeInstance, event: Event) {
+        if !self.runs(instance) {
             return;
         }
-        let (k, now) = (life.0, self.now);
+        let (k, now) = (instance.0, self.now);
         let node = self.nodes.get_mut(&k).unwrap();
         if node.paused {
             return node.inbox.push_back(Waiting::Event(event));
@@ -412,11 +412,11 @@ impl World {
         let wall_ms = 1_800_000_000_000 + now.as_millis() as u64;
         let actions = machine.handle(Now { wall_ms, ..Now::at(at) }, event);
         assert!(machine.epoch() >= before, "invariant 1: an epoch never goes back");
-        self.carry_out(life, actions);
+        self.carry_out(instance, actions);
     }
 
-    fn carry_out(&mut self, life: Life, actions: Vec<Action>) {
-        let (k, now) = (life.0, self.now);
+    fn carry_out(&mut self, instance: NodeInstance, actions: Vec<Action>) {
+        let (k, now) = (instance.0, self.now);
         let mut elections = BTreeSet::new();
         for (place, action) in actions.into_iter().enumerate() {
             match action {
@@ -436,16 +436,16 @@ impl World {
                         elections.insert(message.epoch);
                     }
                     *self.sent.entry(message.body.name()).or_default() += 1;
-                    self.send(life, to, address, message);
+                    self.send(instance, to, address, message);
                 }
                 Action::Seek(addresses) => {
                     self.node_mut(k).seeking = addresses;
-                    self.seek(life);
+                    self.seek(instance);
                 }
                 Action::Arm { timer, after } => {
                     let token = self.sequence;
                     self.node_mut(k).timers.insert(timer, token);
-                    self.at(now + after, Item::Timer(life, timer, token));
+                    self.at(now + after, Item::Timer(instance, timer, token));
                 }
                 Action::Disarm(timer) => {
                     self.node_mut(k).timers.remove(&timer);
@@ -458,8 +458,8 @@ impl World {
                 }
                 Action::Exit => {
                     self.trace.line(now, &format!("p{k}        exits"));
-                    let life = self.end(k, true);
-                    self.close_all(life, false);
+                    let instance = self.end(k, true);
+                    self.close_all(instance, false);
                     return;
                 }
             }
@@ -475,14 +475,14 @@ impl World {
     }
 
     /// What process k may be asked about.
-    pub fn view(&self, k: usize) -> View {
-        self.node(k).machine.as_ref().unwrap_or_else(|| panic!("p{k} does not run")).view()
+    pub fn status(&self, k: usize) -> Status {
+        self.node(k).machine.as_ref().unwrap_or_else(|| panic!("p{k} does not run")).status()
     }
 
     /// The one leader, and its epoch, that all processes agree on which run and are neither paused nor
     /// leaving.
     pub fn agreed(&self) -> Option<(usize, Epoch)> {
-        let takes_part = |k: &usize| !self.node(*k).paused && self.view(*k).role != Role::Leaving;
+        let takes_part = |k: &usize| !self.node(*k).paused && self.status(*k).role != Role::Leaving;
         let awake: Vec<usize> = self.live().into_iter().filter(takes_part).collect();
         self.agreed_among(&awake)
     }
@@ -491,20 +491,20 @@ impl World {
     pub fn agreed_among(&self, ks: &[usize]) -> Option<(usize, Epoch)> {
         let mut agreed = None;
         for k in ks {
-            let view = self.view(*k);
-            let leader = number(view.leader.as_ref()?.peer.id);
+            let status = self.status(*k);
+            let leader = number(status.leader.as_ref()?.peer.id);
             let role = if leader == *k { Role::Leading } else { Role::Following };
-            if view.role != role || agreed.is_some_and(|a| a != (leader, view.epoch)) {
+            if status.role != role || agreed.is_some_and(|a| a != (leader, status.epoch)) {
                 return None;
             }
-            agreed = Some((leader, view.epoch));
+            agreed = Some((leader, status.epoch));
         }
         agreed.filter(|(leader, _)| ks.contains(leader))
     }
 
     /// The places that hold themselves to be the leader.
     pub fn leading(&self) -> Vec<usize> {
-        self.live().into_iter().filter(|k| self.view(*k).role == Role::Leading).collect()
+        self.live().into_iter().filter(|k| self.status(*k).role == Role::Leading).collect()
     }
 
     /// How many messages with one of these names were sent.

@@ -5,7 +5,7 @@ use bellwether::election::{
     Ballot, Body, ConfigVersion, Denial, Entry, Epoch, Flags, Incarnation, Incumbent, MembershipVersion,
     Message, Peer, Priority, ProcessId, RecoveredState, Stage, State, VoteOutcome, VoteRequest, VoterConfig,
 };
-use bellwether::wire::{Hello, Level, Refusal, encode_bye, encode_hello, encode_message, encode_refuse};
+use bellwether::wire::{Hello, Refusal, SafetyCode, encode_bye, encode_hello, encode_message, encode_refuse};
 use std::fmt::Write as _;
 use std::path::Path;
 use uuid::Uuid;
@@ -16,7 +16,7 @@ const OTHER: ProcessId = ProcessId(Uuid::from_u128(0xffee_ddcc_bbaa_4988_8766_55
 
 /// One frame of each kind.
 fn corpus() -> Vec<(&'static str, Vec<u8>)> {
-    let safety = Level::Majority;
+    let safety = SafetyCode::Majority;
     let hello =
         Hello { version_min: 1, version_max: 2, cluster: "web".to_owned(), peer: small_peer(), safety };
     let mut corpus = vec![

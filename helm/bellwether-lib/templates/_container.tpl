@@ -1,8 +1,8 @@
 {{/* The sidecar itself: the container and the parts of it. */}}
 
 {{/*
-The container, as a list of one. It belongs into `initContainers` where it is native, else into `containers`; whoever
-does not know takes bellwether.initContainers and bellwether.containers, one of which is empty.
+The container, as a list of one. It belongs into `initContainers` where it is native, else into `containers`. A
+chart that cannot tell takes bellwether.initContainers and bellwether.containers, one of which is empty.
 */}}
 {{- define "bellwether.container" -}}
 {{- $settings := include "bellwether.settings" . | fromYaml -}}

@@ -32,7 +32,7 @@ impl Core<Classic> {
             }
         }
         if self.bullies(sender.rank()) {
-            if self.phase.contesting() {
+            if self.phase.electing() {
                 // Its own election goes on, and ends in a higher epoch than this one. A new election at each
                 // announcement would never end.
                 return;

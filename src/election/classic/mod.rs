@@ -69,7 +69,7 @@ impl Protocol for Classic {
     }
 
     fn send_heartbeats(core: &mut Core<Classic>, now: Now) {
-        let heartbeat = Body::Heartbeat { sequence: core.sequence };
+        let heartbeat = Body::Heartbeat { sequence: core.heartbeats.sequence };
         core.broadcast_heartbeat(now, &heartbeat);
     }
 

@@ -1,11 +1,35 @@
 //! The failure detector's rules: heartbeats, silence, and crash evidence.
 
-use super::{BEATS_MAX, Core, Heard, Phase, Protocol};
+use super::{Core, Heard, Phase, Protocol};
 use crate::election::{
-    Body, CrashEvidence, Instance, MembershipVersion, Notification, Now, ProcessId, Reason, State, Timer,
+    Body, CrashEvidence, Incarnation, Instance, MembershipVersion, Moment, Notification, Now, ProcessId,
+    Reason, State, Timer,
 };
 use core::net::SocketAddr;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
+
+/// How many heartbeats a leader remembers for measuring round trips.
+const SENT_MAX: usize = 8;
+
+/// The heartbeats of this incarnation.
+#[derive(Clone, Hash, Debug)]
+pub(crate) struct Heartbeats {
+    /// The number of the latest.
+    pub(crate) sequence: u32,
+    /// When the latest were sent, newest last, for their round trips.
+    pub(crate) sent: VecDeque<(u32, Moment)>,
+    /// Which was the latest when a leader last sent its list to a member. Bounded by the members.
+    pub(crate) lists: BTreeMap<ProcessId, u32>,
+}
+
+impl Heartbeats {
+    /// Different incarnations count with different numbers. So an acknowledgement of a heartbeat of one never
+    /// counts for another. Half of all numbers are left to count with, for seventeen years at four a second.
+    pub(super) fn of(incarnation: Incarnation) -> Heartbeats {
+        Heartbeats { sequence: (incarnation.0 >> 33) as u32, sent: VecDeque::new(), lists: BTreeMap::new() }
+    }
+}
 
 impl<P: Protocol> Core<P> {
     /// Any message shows that its sender is alive and its connection open. Says whether the sender is a
@@ -47,11 +71,11 @@ impl<P: Protocol> Core<P> {
         for id in silent {
             self.fail(id, Reason::Silence);
         }
-        self.sequence = self.sequence.wrapping_add(1);
-        if self.beats.len() == BEATS_MAX {
-            self.beats.pop_front();
+        self.heartbeats.sequence = self.heartbeats.sequence.wrapping_add(1);
+        if self.heartbeats.sent.len() == SENT_MAX {
+            self.heartbeats.sent.pop_front();
         }
-        self.beats.push_back((self.sequence, now.at));
+        self.heartbeats.sent.push_back((self.heartbeats.sequence, now.at));
         P::send_heartbeats(self, now);
     }
 
@@ -76,13 +100,13 @@ impl<P: Protocol> Core<P> {
         if epoch > self.epoch {
             return self.send(from, Body::LeaderQuery);
         }
-        let sent = self.beats.iter().find(|(s, _)| *s == sequence).map(|(_, at)| *at);
+        let sent = self.heartbeats.sent.iter().find(|(s, _)| *s == sequence).map(|(_, at)| *at);
         if let (Some(sent), Some(member)) = (sent, self.members.get_mut(from)) {
             member.round_trip = Some(now.at.since(sent));
         }
         // A resumed follower acknowledges many heartbeats at once, with the list that it had before. One copy
         // of the list is enough, until it acknowledges a heartbeat that was sent after that.
-        let sent_since = self.lists.get(&from).is_some_and(|at| sequence <= *at);
+        let sent_since = self.heartbeats.lists.get(&from).is_some_and(|at| sequence <= *at);
         if held != self.members.version && !sent_since {
             self.send_list(from);
         }
@@ -91,7 +115,7 @@ impl<P: Protocol> Core<P> {
     /// A leader's whole list, for one member. Acknowledgements of heartbeats that are already on their way do
     /// not ask for another.
     pub(crate) fn send_list(&mut self, to: ProcessId) {
-        self.lists.insert(to, self.sequence);
+        self.heartbeats.lists.insert(to, self.heartbeats.sequence);
         let entries = self.members.entries();
         self.send(to, Body::Membership { version: self.members.version, entries });
     }

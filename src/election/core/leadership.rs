@@ -19,21 +19,21 @@ impl<P: Protocol> Core<P> {
         if self.phase.leading() {
             // This process is elected again: its old term ends here.
             self.leader = None;
-        } else if !self.phase.contesting() {
+        } else if !self.phase.electing() {
             self.lose_leader(Reason::Superseded);
             self.enter(Phase::Deferring);
         }
         self.set_epoch(epoch);
         self.leader = Some(Incumbent { peer: self.me.clone(), elected_at_ms: now.wall_ms });
-        self.peers_changed = true;
+        self.outbox.peers_changed = true;
         self.enter(Phase::Leading(epoch));
         self.round_failed = false;
-        self.remembered.clear();
+        self.addresses.remembered.clear();
         self.members.version = crate::election::MembershipVersion { epoch, version: 1 };
-        self.beats.clear();
-        self.lists.clear();
+        self.heartbeats.sent.clear();
+        self.heartbeats.lists.clear();
         self.note(Notification::Leader { peer: self.me.clone(), epoch, reason, me: true });
-        let others = self.candidates.difference(&self.own_addresses).count();
+        let others = self.addresses.candidates.difference(&self.addresses.own).count();
         if self.alone() && others > 0 {
             self.note(Notification::LeadsAlone { others });
         }
@@ -87,18 +87,18 @@ impl<P: Protocol> Core<P> {
             if self.phase.leading() {
                 self.lose_leader(Reason::Superseded);
             }
-            if self.transferring {
-                self.transferring = false;
-                self.transfers_failed = 0;
+            if self.transfers.under_way {
+                self.transfers.under_way = false;
+                self.transfers.failed = 0;
             }
             self.set_epoch(epoch);
             // It may have followed another leader meanwhile, or taken in what others told of members.
             self.members.list_stale = true;
             self.round_failed = false;
-            self.remembered.clear();
+            self.addresses.remembered.clear();
             let elected_or_heard_ms = elected_at_ms.unwrap_or(now.wall_ms);
             self.leader = Some(Incumbent { peer: leader.clone(), elected_at_ms: elected_or_heard_ms });
-            self.peers_changed = true;
+            self.outbox.peers_changed = true;
             self.enter(Phase::Following);
             self.note(Notification::Leader { peer: leader.clone(), epoch, reason, me: false });
             if elected_at_ms.is_none() {
@@ -113,13 +113,13 @@ impl<P: Protocol> Core<P> {
 
     /// There is no leader any more, for this reason; nothing happens if there was none.
     pub(crate) fn lose_leader(&mut self, reason: Reason) {
-        self.lose_leader_since(reason, self.last_turn);
+        self.lose_leader_since(reason, self.last_turn.at);
     }
 
     /// The same, when there has been none for a while already.
     pub(crate) fn lose_leader_since(&mut self, reason: Reason, since: Moment) {
         let Some(former) = self.leader.take() else { return };
-        self.peers_changed = true;
+        self.outbox.peers_changed = true;
         self.loss = reason;
         let me = former.peer.id == self.me.id;
         if me {
@@ -133,7 +133,7 @@ impl<P: Protocol> Core<P> {
 
     pub(crate) fn set_epoch(&mut self, epoch: Epoch) {
         assert!(epoch >= self.epoch, "invariant 1: an epoch never goes back");
-        self.dirty |= epoch > self.epoch;
+        self.outbox.dirty |= epoch > self.epoch;
         self.epoch = epoch;
         self.seen = self.seen.max(epoch);
     }

@@ -42,7 +42,7 @@ impl<P: Protocol> Core<P> {
             member.last_heard = Some(now.at);
         }
         if new {
-            self.peers_changed = true;
+            self.outbox.peers_changed = true;
             self.note(Notification::MemberUp(peer));
             self.broadcast_entry(id);
         }
@@ -112,7 +112,7 @@ impl<P: Protocol> Core<P> {
         let Entry { peer, state } = entry;
         let was_alive = self.members.get(peer.id).is_some_and(|m| m.state == State::Alive);
         match self.members.take(peer.clone(), state, now.at) {
-            Taken::New => self.peers_changed = true,
+            Taken::New => self.outbox.peers_changed = true,
             Taken::Known => {}
             Taken::Full => return,
         }
@@ -270,8 +270,8 @@ impl<P: Protocol> Core<P> {
         let Some(member) = self.members.remove(id) else {
             return;
         };
-        self.peers_changed = true;
-        self.lists.remove(&id);
+        self.outbox.peers_changed = true;
+        self.heartbeats.lists.remove(&id);
         P::on_member_lost(self, &member.peer, true);
         self.note(Notification::MemberGone(member.peer));
         if self.phase.leading() {
@@ -305,11 +305,11 @@ impl<P: Protocol> Core<P> {
     /// member.
     pub(crate) fn on_candidates(&mut self, now: Now, addresses: BTreeSet<SocketAddr>, complete: bool) {
         let lost = self.awaits_discovery();
-        self.discovered |= complete;
+        self.addresses.complete |= complete;
         if !addresses.is_empty() {
             self.unlist(now, &addresses);
-            self.own_addresses.retain(|a| *a == self.me.address || addresses.contains(a));
-            self.candidates = addresses;
+            self.addresses.own.retain(|a| *a == self.me.address || addresses.contains(a));
+            self.addresses.candidates = addresses;
         }
         if lost && !self.awaits_discovery() {
             self.begin_margin();

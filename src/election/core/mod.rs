@@ -5,6 +5,7 @@
 //!
 //! Invariants are asserted in release builds: a process that breaks one must end (fail-stop), not go on.
 
+mod addresses;
 mod failure_detector;
 mod leadership;
 mod members;
@@ -18,16 +19,19 @@ mod transfer;
 
 use super::clauses::Rules;
 use super::{
-    Action, Body, Epoch, Event, Incumbent, Instance, Message, Moment, Now, Peer, ProcessId, Rank, Reason,
-    Record, Settings, State, Timer,
+    Action, Body, Epoch, Event, Incumbent, Instance, Message, Now, Peer, ProcessId, Rank, Reason, Record,
+    Settings, State, Timer,
 };
-use core::net::SocketAddr;
+use addresses::Addresses;
+use failure_detector::Heartbeats;
 use members::Members;
+use outbox::Outbox;
 pub(super) use phase::Phase;
 pub(super) use protocol::{Lease, Protocol};
 pub(super) use startup::Asking;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use startup::LastTurn;
 use std::time::Duration;
+use transfer::Transfers;
 
 /// One process of the algorithm under one protocol: events in, actions out.
 #[derive(Clone, Hash, Debug)]
@@ -49,40 +53,16 @@ pub(super) struct Core<P> {
     /// Whether a round since the last leader has ended without a leader.
     pub(super) round_failed: bool,
     pub(super) members: Members,
-    /// Where discovery says that peers may be.
-    pub(super) candidates: BTreeSet<SocketAddr>,
-    /// Whether discovery has ever had an answer for every name.
-    pub(super) discovered: bool,
-    /// Where peers were in its last incarnation: asked at a start, then forgotten.
-    pub(super) remembered: BTreeSet<SocketAddr>,
-    pub(super) own_addresses: BTreeSet<SocketAddr>,
-    pub(super) seeking: BTreeSet<SocketAddr>,
-    pub(super) armed: BTreeSet<Timer>,
+    pub(super) addresses: Addresses,
     pub(super) started: bool,
-    pub(super) last_turn: Moment,
-    /// The same turn on the slow clock.
-    pub(super) last_slow: Moment,
-    /// How often the host had been suspended by then.
-    pub(super) suspends: u32,
-    pub(super) sequence: u32,
-    /// When the latest heartbeats were sent, newest last, for their round trips.
-    pub(super) beats: VecDeque<(u32, Moment)>,
-    /// Which heartbeat was the latest when a leader last sent its list to a member. Bounded by the members.
-    pub(super) lists: BTreeMap<ProcessId, u32>,
+    pub(super) last_turn: LastTurn,
+    pub(super) heartbeats: Heartbeats,
     /// The latest resignation: its sender and its epoch. That epoch is over.
     pub(super) resigned: Option<(ProcessId, Epoch)>,
-    /// Transfers in a row after which the successor did not lead; each doubles the delay of the next.
-    pub(super) transfers_failed: u32,
-    pub(super) transferring: bool,
-    /// When the next one may be tried after that.
-    pub(super) transfer_not_before: Moment,
+    pub(super) transfers: Transfers,
     /// The clauses that it keeps: all of them, but in tests.
     pub(super) clauses: Rules,
-    /// Whether the record has changed.
-    pub(super) dirty: bool,
-    /// Whether the leader or the members have changed.
-    pub(super) peers_changed: bool,
-    pub(super) actions: Vec<Action>,
+    pub(super) outbox: Outbox,
 }
 
 /// From which process a message comes, in which epoch, and when.
@@ -92,9 +72,6 @@ pub(super) struct Heard {
     pub(super) from: ProcessId,
     pub(super) epoch: Epoch,
 }
-
-/// How many heartbeats a leader remembers for measuring round trips.
-const BEATS_MAX: usize = 8;
 
 impl<P: Protocol> Core<P> {
     /// A process before its start. `record` is what it kept from its last incarnation; a leadership never
@@ -106,8 +83,7 @@ impl<P: Protocol> Core<P> {
         Core {
             protocol: P::new(&settings, record),
             clauses: Rules::default(),
-            remembered: BTreeSet::new(),
-            own_addresses: BTreeSet::from([me.address]),
+            addresses: Addresses::of(me.address),
             settings,
             cluster,
             phase: Phase::Asking(Asking::default()),
@@ -118,28 +94,13 @@ impl<P: Protocol> Core<P> {
             loss: Reason::Start,
             round_failed: false,
             members: Members::default(),
-            candidates: BTreeSet::new(),
-            discovered: false,
-            seeking: BTreeSet::new(),
-            armed: BTreeSet::new(),
             started: false,
-            last_turn: Moment::default(),
-            last_slow: Moment::default(),
-            suspends: 0,
-            // Different incarnations count with different numbers. So an acknowledgement of a heartbeat of
-            // one never counts for another. Half of all numbers are left to count with, for seventeen years
-            // at four a second.
-            sequence: (me.incarnation.0 >> 33) as u32,
+            last_turn: LastTurn::default(),
+            heartbeats: Heartbeats::of(me.incarnation),
             me,
-            beats: VecDeque::new(),
-            lists: BTreeMap::new(),
-            transfers_failed: 0,
-            transferring: false,
-            transfer_not_before: Moment::default(),
+            transfers: Transfers::default(),
             resigned: None,
-            dirty: true,
-            peers_changed: false,
-            actions: Vec::new(),
+            outbox: Outbox::default(),
         }
     }
 
@@ -148,7 +109,7 @@ impl<P: Protocol> Core<P> {
     /// believes anything, itself included, and before it looks at the event. A suspend of the host means the
     /// same, however short it seems.
     pub(crate) fn handle(&mut self, now: Now, event: Event) -> Vec<Action> {
-        assert!(now.at >= self.last_turn, "the driver's clock never goes back");
+        assert!(now.at >= self.last_turn.at, "the driver's clock never goes back");
         assert!(self.started != matches!(event, Event::Start), "Start comes first, and once");
         let before = self.epoch;
         self.notice_pause(now);
@@ -165,17 +126,17 @@ impl<P: Protocol> Core<P> {
             Event::Received { from, message } => self.on_message(now, from, message),
             Event::Timer(timer) => {
                 // A timer that was disarmed while its event waited in the driver's queue is no timer.
-                if self.armed.remove(&timer) {
+                if self.outbox.armed.remove(&timer) {
                     self.on_timer(now, timer);
                 }
             }
             Event::Candidates { addresses, complete } => self.on_candidates(now, addresses, complete),
             Event::ReachedSelf(address) => {
-                self.own_addresses.insert(address);
+                self.addresses.own.insert(address);
             }
             Event::Advertise(address) => {
                 self.me.address = address;
-                self.own_addresses.insert(address);
+                self.addresses.own.insert(address);
             }
             Event::Stop => self.on_stop(),
             Event::Turn => {}
@@ -248,40 +209,8 @@ impl<P: Protocol> Core<P> {
         }
         assert!(self.phase != Phase::Following || self.leader.is_some(), "a follower has a leader");
         P::check_invariants(self);
-        let seek = self.wanted();
-        if !seek.iter().eq(&self.seeking) {
-            self.seeking = seek.into_iter().collect();
-            self.act(Action::Seek(self.seeking.clone()));
-        }
-        if std::mem::take(&mut self.peers_changed) {
-            self.act(Action::Remember(self.known_peers()));
-        }
-        if std::mem::take(&mut self.dirty) {
-            self.actions.insert(0, Action::Persist(self.record()));
-        }
-        std::mem::take(&mut self.actions)
-    }
-
-    /// Where it wants links: a star round the leader, plus what an election needs. In order, each once: it is
-    /// compared in every turn and changes in few.
-    fn wanted(&self) -> Vec<SocketAddr> {
-        let address = |id: ProcessId| self.members.get(id).map(|m| m.peer.address);
-        let mut wanted: Vec<SocketAddr> = match &self.phase {
-            Phase::Leaving => Vec::new(),
-            Phase::Following => self.leader.iter().map(|l| l.peer.address).collect(),
-            Phase::Waiting(id) if !self.round_failed => address(*id).into_iter().collect(),
-            Phase::Electing | Phase::Deferring if !self.round_failed => Vec::new(),
-            // A leader seeks all (members that failed, leaders beyond a partition that healed). A process
-            // that has found no leader the short way does so too.
-            _ => self.members.iter().map(|m| m.peer.address).chain(self.candidates.iter().copied()).collect(),
-        };
-        if matches!(self.phase, Phase::Asking(_)) {
-            wanted.extend(&self.remembered);
-        }
-        wanted.retain(|a| !self.own_addresses.contains(a) && !a.ip().is_unspecified());
-        wanted.sort_unstable();
-        wanted.dedup();
-        wanted
+        self.seek();
+        self.flush()
     }
 
     pub(crate) fn rank(&self) -> Rank {

@@ -1,7 +1,7 @@
 //! What a process is in the middle of, and how that changes.
 
 use super::{Asking, Core, Protocol};
-use crate::election::{Epoch, Notification, Now, Outcome, ProcessId, Timer};
+use crate::election::{ElectionOutcome, Epoch, Notification, Now, ProcessId, Timer};
 
 /// What this process is in the middle of.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -23,7 +23,7 @@ pub(in crate::election) enum Phase {
 }
 
 impl Phase {
-    pub(in crate::election) fn contesting(&self) -> bool {
+    pub(in crate::election) fn electing(&self) -> bool {
         matches!(self, Phase::Waiting(_) | Phase::Electing | Phase::Deferring)
     }
 
@@ -39,16 +39,16 @@ impl<P: Protocol> Core<P> {
             P::abandon_election(self);
         }
         self.disarm_all();
-        if !self.phase.contesting() && phase.contesting() {
-            self.note(Notification::Contesting { reason: self.loss });
+        if !self.phase.electing() && phase.electing() {
+            self.note(Notification::ElectionBegins { reason: self.loss });
         }
-        if self.phase.contesting() && !phase.contesting() {
+        if self.phase.electing() && !phase.electing() {
             let outcome = match phase {
-                Phase::Leading(_) => Outcome::Won,
-                Phase::Following => Outcome::Lost,
-                _ => Outcome::Unfinished,
+                Phase::Leading(_) => ElectionOutcome::Won,
+                Phase::Following => ElectionOutcome::Lost,
+                _ => ElectionOutcome::Unfinished,
             };
-            self.note(Notification::Contested { outcome });
+            self.note(Notification::ElectionEnds { outcome });
         }
         self.phase = phase;
     }
@@ -68,8 +68,8 @@ impl<P: Protocol> Core<P> {
     /// The round has ended without a leader: this process begins another.
     pub(crate) fn elect_again(&mut self, now: Now) {
         self.round_failed = true;
-        self.note(Notification::Contested { outcome: Outcome::Unfinished });
-        self.note(Notification::Contesting { reason: self.loss });
+        self.note(Notification::ElectionEnds { outcome: ElectionOutcome::Unfinished });
+        self.note(Notification::ElectionBegins { reason: self.loss });
         P::start_election(self, now);
     }
 }

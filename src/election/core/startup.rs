@@ -26,6 +26,15 @@ pub(in crate::election) struct Asking {
     starting: bool,
 }
 
+/// When this process last turned: on its fast clock, on its slow one, and how often its host had been
+/// suspended by then.
+#[derive(Clone, Copy, Hash, Debug, Default)]
+pub(crate) struct LastTurn {
+    pub(crate) at: Moment,
+    pub(crate) slow: Moment,
+    pub(crate) suspends: u32,
+}
+
 impl<P: Protocol> Core<P> {
     pub(crate) fn on_start(&mut self, now: Now) {
         self.started = true;
@@ -37,23 +46,23 @@ impl<P: Protocol> Core<P> {
     /// Begins a turn: looks whether this process was paused before it. A process does not know how long a
     /// suspend has lasted.
     pub(crate) fn notice_pause(&mut self, now: Now) {
-        let gap = now.at.since(std::mem::replace(&mut self.last_turn, now.at));
-        self.last_slow = now.slow;
-        let suspended = std::mem::replace(&mut self.suspends, now.suspends) != now.suspends;
+        let gap = now.at.since(std::mem::replace(&mut self.last_turn.at, now.at));
+        self.last_turn.slow = now.slow;
+        let suspended = std::mem::replace(&mut self.last_turn.suspends, now.suspends) != now.suspends;
         if self.started && (suspended || gap > self.settings.failure_timeout) {
-            self.woke(gap);
+            self.resume(gap);
         }
     }
 
     /// This process has not turned for longer than the failure timeout, or its host was suspended. Others may
     /// have elected a leader since, and its own leader may be dead or not. The process believes nothing and
     /// asks, as at a start.
-    fn woke(&mut self, gap: Duration) {
+    fn resume(&mut self, gap: Duration) {
         if matches!(self.phase, Phase::Leaving) {
             return;
         }
         let starting = matches!(&self.phase, Phase::Asking(asking) if asking.starting);
-        let before = Moment(self.last_turn.0.saturating_sub(gap));
+        let before = Moment(self.last_turn.at.0.saturating_sub(gap));
         self.lose_leader_since(Reason::Pause, before);
         self.note(Notification::Asking { paused: Some(gap), expect: 0 });
         self.ask_all(Asking { after_pause: true, starting, ..Asking::default() });
@@ -89,7 +98,7 @@ impl<P: Protocol> Core<P> {
     }
 
     /// A peer's question. A leader that hears from a leaderless process of a higher epoch announces itself
-    /// anew above that epoch. Otherwise its messages would be stale for that process for ever.
+    /// anew above that epoch. Otherwise its messages would stay stale for that process.
     pub(crate) fn on_leader_query(&mut self, now: Now, from: ProcessId, epoch: Epoch) {
         if self.phase.leading() && epoch > self.epoch {
             P::on_higher_epoch(self, now, None);
@@ -200,8 +209,8 @@ impl<P: Protocol> Core<P> {
     /// process that never leads alone need not care.)
     pub(crate) fn awaits_discovery(&self) -> bool {
         P::LEADS_ALONE
-            && !self.discovered
-            && self.candidates.is_subset(&self.own_addresses)
+            && !self.addresses.complete
+            && self.addresses.candidates.is_subset(&self.addresses.own)
             && self.ids(|m| m.linked).is_empty()
     }
 

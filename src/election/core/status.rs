@@ -1,28 +1,28 @@
 //! What may be told of a process, and what it keeps over a restart.
 
 use super::{Core, Phase, Protocol};
-use crate::election::{Incumbent, KnownPeers, MemberView, Record, Role, State, View};
+use crate::election::{Incumbent, KnownPeers, MemberStatus, Record, Role, State, Status};
 
 impl<P: Protocol> Core<P> {
     /// What may be told of it.
-    pub(crate) fn view(&self) -> View {
+    pub(crate) fn status(&self) -> Status {
         let own =
-            MemberView { peer: self.me.clone(), state: State::Alive, last_heard: None, round_trip: None };
-        let others = self.members.iter().map(|m| MemberView {
+            MemberStatus { peer: self.me.clone(), state: State::Alive, last_heard: None, round_trip: None };
+        let others = self.members.iter().map(|m| MemberStatus {
             peer: m.peer.clone(),
             state: m.state,
             // Messages are to be expected only along the star; elsewhere an age would look like a failure.
             last_heard: m.last_heard.filter(|_| self.phase.leading() || self.leads(m.peer.id)),
             round_trip: m.round_trip.filter(|_| self.phase.leading()),
         });
-        let mut members: Vec<MemberView> = std::iter::once(own).chain(others).collect();
+        let mut members: Vec<MemberStatus> = std::iter::once(own).chain(others).collect();
         members.sort_by_key(|m| std::cmp::Reverse(m.peer.rank()));
-        View {
+        Status {
             cluster: self.cluster.clone(),
             me: self.me.clone(),
             role: match self.phase {
                 Phase::Asking(_) => Role::Asking,
-                Phase::Waiting(_) | Phase::Electing | Phase::Deferring => Role::Contesting,
+                Phase::Waiting(_) | Phase::Electing | Phase::Deferring => Role::Electing,
                 Phase::Leading(_) => Role::Leading,
                 Phase::Following => Role::Following,
                 Phase::Leaving => Role::Leaving,
@@ -62,7 +62,7 @@ impl<P: Protocol> Core<P> {
         assert!(!self.started, "known peers are for the start");
         let leader = known.leader.iter().map(|leader| leader.address);
         let members = known.members.iter().map(|member| member.peer.address);
-        self.remembered.extend(leader.chain(members));
+        self.addresses.remembered.extend(leader.chain(members));
     }
 
     /// The leader and the members as they are now.

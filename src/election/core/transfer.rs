@@ -1,11 +1,24 @@
 //! The leader's resignation, and leadership transfer to a better member.
 
 use super::{Core, Heard, Phase, Protocol};
-use crate::election::{Action, Body, Epoch, Member, Notification, Now, Preempt, ProcessId, Reason, Timer};
+use crate::election::{
+    Action, Body, Epoch, Member, Moment, Notification, Now, Preempt, ProcessId, Reason, Timer,
+};
 use std::time::Duration;
 
 /// A failed transfer doubles the delay of the next at most this often.
 const TRANSFER_DOUBLINGS_MAX: u32 = 6;
+
+/// The transfers that this process has tried.
+#[derive(Clone, Hash, Debug, Default)]
+pub(crate) struct Transfers {
+    /// Whether one is under way.
+    pub(crate) under_way: bool,
+    /// How many in a row had no successor that led; each doubles the delay of the next.
+    pub(crate) failed: u32,
+    /// When the next one may be tried after that.
+    not_before: Moment,
+}
 
 impl<P: Protocol> Core<P> {
     /// The leader resigns. The successor that it names announces itself at once, and no process outranks it.
@@ -105,7 +118,7 @@ impl<P: Protocol> Core<P> {
         let Some(since) = self.better().map(|m| m.alive_since) else {
             return self.disarm(Timer::Preempt);
         };
-        let due = since.plus(delay).max(self.transfer_not_before);
+        let due = since.plus(delay).max(self.transfers.not_before);
         self.arm(Timer::Preempt, due.since(now.at));
     }
 
@@ -144,7 +157,7 @@ impl<P: Protocol> Core<P> {
 
     /// Resigns in favour of a successor.
     pub(crate) fn resign_to(&mut self, to: ProcessId) {
-        self.transferring = true;
+        self.transfers.under_way = true;
         self.resign(Some(to), false);
         self.wait_for(to);
     }
@@ -155,9 +168,9 @@ impl<P: Protocol> Core<P> {
             return;
         };
         let delay = if delay.is_zero() { self.settings.coordinator_timeout } else { delay };
-        if std::mem::take(&mut self.transferring) {
-            self.transfers_failed = (self.transfers_failed + 1).min(TRANSFER_DOUBLINGS_MAX);
-            self.transfer_not_before = now.at.plus(delay.saturating_mul(1 << self.transfers_failed));
+        if std::mem::take(&mut self.transfers.under_way) {
+            self.transfers.failed = (self.transfers.failed + 1).min(TRANSFER_DOUBLINGS_MAX);
+            self.transfers.not_before = now.at.plus(delay.saturating_mul(1 << self.transfers.failed));
         }
     }
 }

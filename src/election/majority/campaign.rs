@@ -16,12 +16,12 @@ pub(super) struct Campaign {
     /// How often the request was sent to the voters that do not answer.
     pub(super) sendings: u32,
     /// The latest answer of each voter, by its name.
-    answers: BTreeMap<String, Answer>,
+    answers: BTreeMap<String, VoterAnswer>,
 }
 
 /// What one voter said.
 #[derive(Clone, Hash, Debug)]
-struct Answer {
+struct VoterAnswer {
     voter: ProcessId,
     outcome: VoteOutcome,
     /// When what keeps the voter from voting is over, where it has said so.
@@ -44,12 +44,12 @@ impl Campaign {
             VoteOutcome::Denied(denial) => denial.wait().map(|rest| now.plus(rest)),
             VoteOutcome::Granted => None,
         };
-        self.answers.insert(name, Answer { voter, outcome, held_until });
+        self.answers.insert(name, VoterAnswer { voter, outcome, held_until });
     }
 
     /// What the answers amount to now.
     pub(super) fn tally(&self, now: Moment) -> Tally {
-        let rest = |answer: &Answer| answer.held_until.map_or(Duration::ZERO, |until| until.since(now));
+        let rest = |answer: &VoterAnswer| answer.held_until.map_or(Duration::ZERO, |until| until.since(now));
         let answers = self.answers.iter().map(|(name, answer)| (name, answer.outcome, rest(answer)));
         Tally::of(&self.request.config, answers)
     }

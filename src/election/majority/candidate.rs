@@ -8,7 +8,7 @@ use crate::election::clauses::Clauses;
 use crate::election::core::Heard;
 use crate::election::core::{Core, Phase};
 use crate::election::{
-    Ballot, Body, Denial, Notification, Now, Outcome, ProcessId, Reason, Stage, Timer, VoteOutcome,
+    Ballot, Body, Denial, ElectionOutcome, Notification, Now, ProcessId, Reason, Stage, Timer, VoteOutcome,
     VoteRequest, VoterConfig,
 };
 use std::time::Duration;
@@ -234,11 +234,11 @@ impl Core<Majority> {
         }
         // There is no randomness here. The incarnation is random and differs from process to process, and the
         // moment differs from attempt to attempt.
-        let attempt = self.last_turn.0.as_nanos() as u64;
+        let attempt = self.last_turn.at.0.as_nanos() as u64;
         let spread = (self.me.incarnation.0 ^ attempt).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let jitter = Duration::from_millis(1 + spread % JITTER_MS_MAX);
         self.round_failed = true;
-        self.note(Notification::Contested { outcome: Outcome::Unfinished });
+        self.note(Notification::ElectionEnds { outcome: ElectionOutcome::Unfinished });
         self.enter(Phase::Deferring);
         self.arm(Timer::Retry, self.settings.answer_timeout + jitter);
     }

@@ -29,7 +29,7 @@ impl Core<Majority> {
 
     /// A leader's heartbeat asks for another lease. Its own promise is the first.
     pub(super) fn begin_round(&mut self, now: Now) -> Option<Body> {
-        let (sequence, lease_ms) = (self.sequence, self.lease_asked_ms());
+        let (sequence, lease_ms) = (self.heartbeats.sequence, self.lease_asked_ms());
         let config = self.protocol.config()?;
         let (longest, config) = (self.counted(config.lease_ms), config.version);
         let clauses = self.clauses;
@@ -42,7 +42,7 @@ impl Core<Majority> {
     /// After a round was sent, this process has acknowledged it already: alone it is a majority.
     pub(super) fn round_sent(&mut self, now: Now) {
         let name = self.me.name.clone();
-        self.extend(now, self.sequence, &name);
+        self.extend(now, self.heartbeats.sequence, &name);
     }
 
     /// A follower answers a round. An acknowledgement, which says what it stores, counts for the round that

@@ -35,7 +35,7 @@ impl Core<Majority> {
     /// leaves.
     pub(super) fn use_state(&mut self, state: RecoveredState) {
         let before = std::mem::replace(&mut self.protocol.state, state.clone());
-        self.dirty = true;
+        self.outbox.dirty = true;
         let (Some(config), before) = (state.founded(), before.founded()) else { return };
         if before.is_none_or(|before| before.voters != config.voters) {
             self.note(Notification::VotersChanged(config.clone()));

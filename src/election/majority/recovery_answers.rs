@@ -18,13 +18,13 @@ pub(super) struct Recovery {
     /// The latest rounds and when they were asked, newest last.
     asked: VecDeque<(u32, Moment)>,
     /// The latest answer of each other member, by its name. At most one entry a member.
-    answers: BTreeMap<String, Answer>,
+    answers: BTreeMap<String, RecoveryAnswer>,
     /// Whether the log has said that this process may not found a cluster.
     pub(super) refused: bool,
 }
 
 #[derive(Clone, Hash, Debug)]
-struct Answer {
+struct RecoveryAnswer {
     /// It was given after this moment.
     asked: Moment,
     epoch: Epoch,
@@ -56,7 +56,7 @@ impl Recovery {
         flags: Flags,
     ) {
         if let Some((_, asked)) = self.asked.iter().find(|(number, _)| *number == round) {
-            self.answers.insert(name, Answer { asked: *asked, epoch, state, flags });
+            self.answers.insert(name, RecoveryAnswer { asked: *asked, epoch, state, flags });
         }
     }
 

@@ -25,7 +25,7 @@ impl Core<Majority> {
         };
         let not_ready = match (&m.state, m.grace_until) {
             (RecoveredState::Founded(_), until) => until.map(|until| {
-                let until = self.last_turn.plus(until.since(self.last_slow));
+                let until = self.last_turn.at.plus(until.since(self.last_turn.slow));
                 NotReady::Grace { until }
             }),
             (RecoveredState::Founding(_), _) => Some(NotReady::Founding { missing: missing().0 }),

@@ -43,7 +43,7 @@ impl Core<Majority> {
 
     /// The next attempt comes later, with doubling delay.
     fn transfer_refused(&mut self, now: Now) {
-        self.transferring = true;
+        self.transfers.under_way = true;
         self.transfer_failed(now);
         self.watch_for_better(now);
     }

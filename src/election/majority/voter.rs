@@ -93,11 +93,11 @@ impl Core<Majority> {
     /// (clauses 2, 15).
     pub(super) fn vote(&mut self, now: Now, candidate: Instance, request: &VoteRequest) {
         assert!(!self.phase.leading(), "a leader has promised itself, for longer than it leads");
-        let (epoch, dirty) = (request.ballot.epoch, self.dirty);
+        let (epoch, dirty) = (request.ballot.epoch, self.outbox.dirty);
         if epoch > self.epoch {
             self.lose_leader(Reason::Superseded);
             self.set_epoch(epoch);
-            self.dirty = dirty || self.clauses.vote_is_durable();
+            self.outbox.dirty = dirty || self.clauses.vote_is_durable();
         }
         if self.clauses.vote_stores_config() {
             self.take_config(&request.config);

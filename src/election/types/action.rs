@@ -124,7 +124,7 @@ impl Reason {
 
 /// How an election that this process took part in ended for it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Outcome {
+pub enum ElectionOutcome {
     /// It leads.
     Won,
     /// Another leads.
@@ -133,18 +133,19 @@ pub enum Outcome {
     Unfinished,
 }
 
-impl Outcome {
+impl ElectionOutcome {
     /// Its name as a metric's label and in logs.
     pub fn name(self) -> &'static str {
         match self {
-            Outcome::Won => "won",
-            Outcome::Lost => "lost",
-            Outcome::Unfinished => "unfinished",
+            ElectionOutcome::Won => "won",
+            ElectionOutcome::Lost => "lost",
+            ElectionOutcome::Unfinished => "unfinished",
         }
     }
 
     /// All of them, so that metrics exist before they first count.
-    pub const ALL: [Outcome; 3] = [Outcome::Won, Outcome::Lost, Outcome::Unfinished];
+    pub const ALL: [ElectionOutcome; 3] =
+        [ElectionOutcome::Won, ElectionOutcome::Lost, ElectionOutcome::Unfinished];
 }
 
 /// A state change worth a line in the log or a count in a metric.
@@ -159,14 +160,14 @@ pub enum Notification {
         expect: usize,
     },
     /// It takes part in an election.
-    Contesting {
+    ElectionBegins {
         /// Why there is one.
         reason: Reason,
     },
     /// The election is over for it.
-    Contested {
+    ElectionEnds {
         /// Won, lost, or to be repeated.
-        outcome: Outcome,
+        outcome: ElectionOutcome,
     },
     /// No live process may lead (every priority is 0).
     NoCandidate,

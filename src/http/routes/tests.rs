@@ -3,8 +3,8 @@
 use super::super::Snapshot;
 use super::*;
 use crate::election::{
-    ConfigVersion, Epoch, Incarnation, Incumbent, MemberView, Moment, NotReady, Peer, Priority, ProcessId,
-    Role, State, View, VoterConfig, Voting,
+    ConfigVersion, Epoch, Incarnation, Incumbent, MemberStatus, Moment, NotReady, Peer, Priority, ProcessId,
+    Role, State, Status, VoterConfig, Voting,
 };
 use serde_json::{Value, json};
 use std::io::Read;
@@ -42,29 +42,29 @@ fn source(role: Role) -> Fixed {
     let leader = match role {
         Role::Leading => Some(me.clone()),
         Role::Following | Role::Leaving => Some(other.clone()),
-        Role::Asking | Role::Contesting => None,
+        Role::Asking | Role::Electing => None,
     };
     let now = Moment(Duration::from_millis(100_000));
-    let view = View {
+    let status = Status {
         cluster: "web".to_owned(),
         me: me.clone(),
         role,
         epoch: Epoch(7),
         leader: leader.map(|peer| Incumbent { peer, elected_at_ms: 1_762_000_000_123 }),
         members: vec![
-            MemberView {
+            MemberStatus {
                 peer: other,
                 state: State::Failed,
                 last_heard: Some(Moment(Duration::from_millis(99_750))),
                 round_trip: Some(Duration::from_micros(1250)),
             },
-            MemberView { peer: me, state: State::Alive, last_heard: None, round_trip: None },
+            MemberStatus { peer: me, state: State::Alive, last_heard: None, round_trip: None },
         ],
         valid_until: None,
         voting: None,
         answer_ttl: STANDS_FOR,
     };
-    Fixed(Snapshot { view: Arc::new(view), now, turned: now, health: Ok(()) })
+    Fixed(Snapshot { status: Arc::new(status), now, turned: now, health: Ok(()) })
 }
 
 fn paused(role: Role) -> Fixed {
@@ -77,8 +77,8 @@ fn paused(role: Role) -> Fixed {
 /// lease, or what it has promised, is good for 900.6 ms more.
 fn voting(role: Role, not_ready: Option<NotReady>) -> Fixed {
     let mut source = source(role);
-    let mut view = View::clone(&source.0.view);
-    view.valid_until = view.leader.is_some().then(|| source.0.now.plus(Duration::from_micros(900_600)));
+    let mut status = Status::clone(&source.0.status);
+    status.valid_until = status.leader.is_some().then(|| source.0.now.plus(Duration::from_micros(900_600)));
     let config = VoterConfig {
         version: ConfigVersion { epoch: Epoch(6), version: 2 },
         voters: ["web-0", "web-1", "web-2"].map(str::to_owned).into(),
@@ -86,9 +86,9 @@ fn voting(role: Role, not_ready: Option<NotReady>) -> Fixed {
         bound_ms: 2000,
     };
     let recovering = matches!(not_ready, Some(NotReady::Recovery { .. }));
-    let leases_ms = [(view.me.id, 1500)].into();
-    view.voting = Some(Voting { config: (!recovering).then_some(config), not_ready, leases_ms });
-    source.0.view = Arc::new(view);
+    let leases_ms = [(status.me.id, 1500)].into();
+    status.voting = Some(Voting { config: (!recovering).then_some(config), not_ready, leases_ms });
+    source.0.status = Arc::new(status);
     source
 }
 
@@ -134,7 +134,7 @@ fn the_leader_is_computed_when_asked() {
         (source(Role::Following), 200, Some(2), 503, 200, 200, "web-2"),
         (source(Role::Leaving), 200, Some(2), 503, 503, 200, "web-2"),
         (source(Role::Asking), 503, None, 503, 503, 503, ""),
-        (source(Role::Contesting), 503, None, 503, 503, 503, ""),
+        (source(Role::Electing), 503, None, 503, 503, 503, ""),
         (paused(Role::Leading), 503, None, 503, 503, 503, ""),
         (paused(Role::Following), 503, None, 503, 503, 503, ""),
     ];
@@ -179,7 +179,7 @@ fn the_leader_record_is_exactly_this() {
         })
     );
     assert_eq!(
-        get("/leader", &source(Role::Contesting)).1,
+        get("/leader", &source(Role::Electing)).1,
         json!({
             "leader": null,
             "is_leader": false,
@@ -194,9 +194,9 @@ fn the_leader_record_is_exactly_this() {
 #[test]
 fn a_leader_with_an_impossible_clock_has_no_date() {
     let mut source = source(Role::Following);
-    let mut view = View::clone(&source.0.view);
-    view.leader.as_mut().unwrap().elected_at_ms = u64::MAX;
-    source.0.view = Arc::new(view);
+    let mut status = Status::clone(&source.0.status);
+    status.leader.as_mut().unwrap().elected_at_ms = u64::MAX;
+    source.0.status = Arc::new(status);
     let (status, body) = get("/leader", &source);
     assert_eq!((status, &body["elected_at"]), (200, &Value::Null));
 }
@@ -266,7 +266,7 @@ fn a_process_that_is_not_ready_says_why() {
     #[rustfmt::skip]
     let table = [
         (source(Role::Asking), "asking its peers"),
-        (source(Role::Contesting), "an election is under way"),
+        (source(Role::Electing), "an election is under way"),
         (source(Role::Leaving), "resigned"),
         (paused(Role::Leading), "has not turned for 1501 ms (at most 1500 ms)"),
     ];
@@ -299,9 +299,9 @@ fn a_leader_is_named_for_as_long_as_the_lease_lasts() {
     }
     let mut source = voting(Role::Leading, None);
     source.0.now = source.0.turned.plus(STANDS_FOR + Duration::from_millis(1));
-    let mut view = View::clone(&source.0.view);
-    view.valid_until = Some(source.0.now.plus(STANDS_FOR));
-    source.0.view = Arc::new(view);
+    let mut status = Status::clone(&source.0.status);
+    status.valid_until = Some(source.0.now.plus(STANDS_FOR));
+    source.0.status = Arc::new(status);
     assert_eq!(
         get("/leader", &source).0,
         503,
@@ -323,12 +323,13 @@ fn a_voter_without_a_vote_says_what_it_waits_for() {
         (voting(Role::Asking, Some(recovery)), "web-1 was started with another --voters or --lease"),
         (voting(Role::Following, Some(grace)), "it votes in 750 ms, or once it hears from a leader"),
         (
-            voting(Role::Contesting, Some(founding)),
+            voting(Role::Electing, Some(founding)),
             "takes part in a first start, and votes once all other voters do; it waits for web-2",
         ),
         (
-            voting(Role::Contesting, None),
-            "an election is under way and nobody leads yet; 2 of 3 voters are needed; missing: web-0, web-2",
+            voting(Role::Electing, None),
+            "an election is under way and no process leads yet; 2 of 3 voters are needed; missing: web-0, \
+             web-2",
         ),
         (voting(Role::Asking, None), "asking its peers who leads, or waiting for them; 2 of 3 voters"),
         (
@@ -422,10 +423,10 @@ fn methods_and_paths() {
 fn names_cannot_break_out_of_a_body_nor_reach_a_header() {
     let mut source = source(Role::Leading);
     let evil = "a\"\r\nSet-Cookie: b=c\r\n\r\n<\u{7f}\u{0}";
-    let mut view = View::clone(&source.0.view);
-    view.leader.as_mut().unwrap().peer.name = evil.to_owned();
-    view.members[0].peer.name = evil.to_owned();
-    source.0.view = Arc::new(view);
+    let mut status = Status::clone(&source.0.status);
+    status.leader.as_mut().unwrap().peer.name = evil.to_owned();
+    status.members[0].peer.name = evil.to_owned();
+    source.0.status = Arc::new(status);
     for path in ["/", "/leader", "/members", "/epoch", "/is-leader", "/readyz", "/healthz"] {
         let (_, headers, body) = ask(Method::Get, path, &source);
         let body = body.strip_suffix('\n').unwrap_or(&body);

@@ -1,11 +1,11 @@
 //! The real driver, turn by turn.
 
 use super::*;
+use crate::base::boottime;
 use crate::election::{
     Epoch, Incarnation, KnownPeers, MembershipVersion, Peer, Priority, ProcessId, Safety, Settings,
 };
 use crate::http::Source;
-use crate::net::boottime;
 use crate::node::published_state::Answers;
 use crate::store::PeersFile;
 use crate::{discovery, transport};
@@ -56,16 +56,16 @@ fn driver(settings: Settings, state: Option<State>) -> (Driver, Arc<AtomicBool>,
     let me = Peer { address: listener.local_addr().unwrap(), ..peer(1) };
     let second = Duration::from_secs(1);
     let machine = Machine::new(settings.clone(), "c".to_owned(), me.clone(), None);
-    let reach = transport::Settings {
+    let reach = transport::TransportSettings {
         cluster: "c".to_owned(),
-        safety: crate::wire::Level::Classic,
+        safety: crate::wire::SafetyCode::Classic,
         me,
         dial_timeout: second,
         unacknowledged_max: second,
     };
     let sent = Sent::default();
     let transport = Transport::start(reach, listener, Arc::new(|_| ()), Arc::new(sent.clone())).unwrap();
-    let look = discovery::Settings {
+    let look = discovery::DiscoverySettings {
         service: None,
         peers: Vec::new(),
         peer_port: 4041,
@@ -75,8 +75,8 @@ fn driver(settings: Settings, state: Option<State>) -> (Driver, Arc<AtomicBool>,
     let discovery = discovery::spawn(look, |_| ()).unwrap();
     let metrics = crate::telemetry::Metrics::new("c");
     let published_state = Arc::new(PublishedState::new(
-        machine.view(),
-        crate::net::Clock::new(crate::net::Reading::take()),
+        machine.status(),
+        crate::base::Clock::new(crate::base::Reading::take()),
         metrics.clone(),
     ));
     let stop = Arc::new(AtomicBool::new(false));
@@ -117,7 +117,7 @@ impl Driver {
 
     fn leads(&self) -> bool {
         let snapshot = self.snapshot();
-        snapshot.view.leads(snapshot.now, snapshot.turned)
+        snapshot.status.leads(snapshot.now, snapshot.turned)
     }
 }
 
@@ -140,7 +140,7 @@ fn lone_voter() -> Settings {
         safety: Safety::Majority { voters: [peer(1).name].into() },
         founding: crate::election::Founding::Yes,
         heartbeat: ms(100),
-        failure_timeout: ms(1000),
+        failure_timeout: ms(2000),
         stable_margin: ms(1),
         ..Settings::default()
     }
@@ -171,11 +171,11 @@ fn nothing_is_sent_and_nothing_published_before_the_record_is_durable() {
     let before = driver.snapshot();
     // No record can be written any more.
     fs::create_dir(dir.path().join("bellwether.record.tmp")).unwrap();
-    let Err(Failure::Save(_)) = driver.turn(heartbeat()) else { panic!("it goes on without its record") };
-    assert!(driver.machine.view().leader.is_some(), "it would have followed, and said so");
+    let Err(DriverError::Save(_)) = driver.turn(heartbeat()) else { panic!("it goes on without its record") };
+    assert!(driver.machine.status().leader.is_some(), "it would have followed, and said so");
     assert_eq!(sent.take(), [""; 0]);
     let after = driver.snapshot();
-    assert!(Arc::ptr_eq(&before.view, &after.view), "a view was published");
+    assert!(Arc::ptr_eq(&before.status, &after.status), "a status was published");
     assert_eq!(before.turned, after.turned, "a turn was told of");
 }
 
@@ -188,7 +188,7 @@ fn what_depends_on_the_record_follows_when_it_is_durable() {
     sent.take();
     driver.turn(heartbeat()).unwrap();
     assert!(sent.take().contains(&"heartbeat_ack"));
-    assert_eq!(driver.snapshot().view.epoch, Epoch(5));
+    assert_eq!(driver.snapshot().status.epoch, Epoch(5));
     drop(driver);
     assert_eq!(Store::open(dir.path()).unwrap().1.unwrap().epoch, Epoch(5));
 }
@@ -255,7 +255,7 @@ fn the_round_trip_of_each_acknowledged_heartbeat_is_counted() {
     driver.turn(Event::LinkUp(peer(2))).unwrap();
     sent.take();
     driver.turn_until("a heartbeat", |_| sent.take().contains(&"heartbeat"));
-    let epoch = driver.snapshot().view.epoch;
+    let epoch = driver.snapshot().status.epoch;
     let mut hear = |body| {
         let message = Message { epoch, body };
         driver.turn(Event::Received { from: peer(2).id, message }).unwrap();
@@ -277,11 +277,11 @@ fn what_is_worth_a_note_is_published_at_once() {
     driver.turn(Event::Start).unwrap();
     driver.turn(Event::LinkUp(peer(2))).unwrap();
     driver.turn(heartbeat()).unwrap();
-    let view = driver.snapshot().view;
-    assert_eq!(view.leader.as_ref().map(|leader| leader.peer.id), Some(peer(2).id));
+    let status = driver.snapshot().status;
+    assert_eq!(status.leader.as_ref().map(|leader| leader.peer.id), Some(peer(2).id));
     // A turn that brings only a newer last-heard time is not published.
     driver.turn(heartbeat()).unwrap();
-    assert!(Arc::ptr_eq(&view, &driver.snapshot().view));
+    assert!(Arc::ptr_eq(&status, &driver.snapshot().status));
 }
 
 #[test]
@@ -292,11 +292,11 @@ fn a_renewed_lease_is_published_at_once() {
     driver.turn(no_peers()).unwrap();
     driver.turn_until("it leads", Driver::leads);
     driver.publish_every = Duration::MAX;
-    let first = driver.snapshot().view.valid_until.unwrap();
+    let first = driver.snapshot().status.valid_until.unwrap();
     driver.turn_until("the lease that is published is a later one", |driver| {
-        driver.snapshot().view.valid_until.unwrap() > first
+        driver.snapshot().status.valid_until.unwrap() > first
     });
-    assert_eq!(driver.snapshot().view.valid_until, driver.machine.view().valid_until);
+    assert_eq!(driver.snapshot().status.valid_until, driver.machine.status().valid_until);
 }
 
 /// The file of known peers cannot be written for longer than a lease, while members join: the leader renews
@@ -321,17 +321,17 @@ fn a_leader_keeps_its_lease_while_known_peers_cannot_be_written() {
         driver.turn(Event::Start).unwrap();
         driver.turn(no_peers()).unwrap();
         driver.turn_until("it leads", Driver::leads);
-        let elected = driver.snapshot().view.epoch;
-        let until = driver.snapshot().view.valid_until.unwrap();
+        let elected = driver.snapshot().status.epoch;
+        let until = driver.snapshot().status.valid_until.unwrap();
         assert_eq!(has_begun.recv_timeout(PATIENCE), Ok(0), "the election itself was news");
         for k in 2..=4 {
             driver.turn(Event::LinkUp(peer(k))).unwrap();
         }
         driver.turn_until("it leads for a lease more", |driver| {
             assert!(driver.leads(), "the lease is over");
-            driver.snapshot().view.valid_until.unwrap() > until.plus(lease)
+            driver.snapshot().status.valid_until.unwrap() > until.plus(lease)
         });
-        assert_eq!(driver.snapshot().view.epoch, elected);
+        assert_eq!(driver.snapshot().status.epoch, elected);
         done.send((driver, has_begun)).unwrap();
     });
     // The driver is there although the write has not ended.

@@ -76,7 +76,7 @@ fn a_leader_that_is_stopped_says_no_before_another_says_yes_and_when_it_goes_on(
                 let (mut world, leader) = skewed(seed, n, ppm, 0);
                 let goes_on = world.now + 6 * SECOND;
                 world.nodes[leader].paused_until = goes_on;
-                world.queue.put(goes_on, Item::Resume(world.nodes[leader].life()));
+                world.queue.put(goes_on, Item::Resume(world.nodes[leader].instance()));
                 checked("stopped", n, ppm, replaced(&mut world, leader));
                 let new = leaders(&world);
                 while world.now < goes_on + 3 * SECOND {

@@ -6,7 +6,7 @@ use crate::election::{Preempt, Safety, Settings};
 use crate::sim::clock::{Ns, ns};
 use crate::sim::fault::{Fault, Kind};
 use crate::sim::link_faults::{Pairs, Places};
-use crate::sim::node::Fate;
+use crate::sim::node::Restart;
 use crate::sim::plan::Plan;
 use crate::sim::plan_generator::draw;
 use crate::sim::run::bound;
@@ -136,7 +136,7 @@ fn before_the_first_vote_any_disk_may_be_lost_and_after_it_fewer_than_half() {
     assert!(world.checker.voted() && written(&world) == 3);
     assert!((0..3).all(|place| world.may_lose_disk(place)));
     world.nodes[0].stays_down = true;
-    world.nodes[0].fate = Fate { disk_lost: true, ..Fate::default() };
+    world.nodes[0].fate = Restart { disk_lost: true, ..Restart::default() };
     world.crash(0, false);
     assert_eq!(world.counts.disks_lost, 1);
     assert!(!world.may_lose_disk(1) && !world.may_lose_disk(2));

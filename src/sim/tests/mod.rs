@@ -13,7 +13,7 @@ mod suspends;
 use super::clock::{MS, Ns};
 use super::plan::{Draft, Plan};
 use super::plan_generator::draw;
-use super::run::{Outcome, run_world};
+use super::run::{RunOutcome, run_world};
 use super::trace::Trace;
 use super::world::{Sabotage, World};
 use crate::config::{SimArgs, SimTask};
@@ -36,7 +36,7 @@ fn broken(plan: Plan, clause: Option<Mutation>, sabotage: Option<Sabotage>) -> W
 }
 
 /// Runs a seed with something broken on purpose.
-fn run_broken(seed: u64, args: &SimArgs, clause: Option<Mutation>, sabotage: Option<Sabotage>) -> Outcome {
+fn run_broken(seed: u64, args: &SimArgs, clause: Option<Mutation>, sabotage: Option<Sabotage>) -> RunOutcome {
     run_world(broken(draw(seed, args), clause, sabotage))
 }
 
@@ -96,7 +96,7 @@ fn cut(world: &mut World, between: impl Fn(usize, usize) -> bool) {
     }
 }
 
-/// Lets time pass; no rule may break. A run ends where a rule breaks, and the wait would then last for ever.
+/// Lets time pass; no rule may break. A run ends where a rule breaks, and the wait would then have no end.
 fn pass(world: &mut World, time: Ns) {
     let until = world.now + time;
     world.run_until(until);

@@ -1,4 +1,4 @@
-//! Partial partitions, in which consensus protocols are known to elect for ever or never ("Omni-Paxos:
+//! Partial partitions, in which consensus protocols are known to elect without end or never ("Omni-Paxos:
 //! Breaking the Barriers of Partial Connectivity", EuroSys 2023). Each has to end with one leader that stays.
 
 use super::{MS, SECOND, broken, cut, leaders, peaceful, settled, sound};
@@ -107,5 +107,5 @@ fn a_contender_for_good_keeps_a_hub_of_low_rank_from_leading() {
     let hub = Priority(50);
     let never =
         (1..=SEEDS).any(|seed| after_cut(seed, hub, Some(Mutation::ContenderForGood), star).is_none());
-    assert!(never, "the others refuse it for ever, and cannot lead themselves");
+    assert!(never, "the others always refuse it, and cannot lead themselves");
 }

@@ -2,15 +2,15 @@
 
 use super::{MS, SECOND, broken, leaders, pass, peaceful, settled};
 use crate::election::Event;
-use crate::sim::node::{Fate, Input, Node};
+use crate::sim::node::{Input, Node, Restart};
 use crate::sim::run::agreed;
 use crate::sim::world::World;
 
 /// Whether it grants without conditions.
 fn grants(process: &Node) -> bool {
     let voting = |machine: &crate::election::Machine| {
-        let view = machine.view();
-        view.voting.is_some_and(|voting| voting.config.is_some() && voting.not_ready.is_none())
+        let status = machine.status();
+        status.voting.is_some_and(|voting| voting.config.is_some() && voting.not_ready.is_none())
     };
     process.machine.as_ref().is_some_and(voting)
 }
@@ -37,12 +37,12 @@ fn a_rollout_changes_the_leader_once_and_loses_no_majority() {
             let place = (leader + step) % 3;
             let process = &mut world.nodes[place];
             process.revision = "b".to_owned();
-            process.fate = Fate { down: 700 * MS, ..Fate::default() };
-            let life = process.life();
-            world.input(life, Input::Event(Event::Stop));
+            process.fate = Restart { down: 700 * MS, ..Restart::default() };
+            let instance = process.instance();
+            world.input(instance, Input::Event(Event::Stop));
             wait(&mut world, |world| {
                 let back = &world.nodes[place];
-                !back.lives(life) && grants(back) && agreed(world).is_some()
+                !back.runs_as(instance) && grants(back) && agreed(world).is_some()
             });
         }
         assert_eq!(world.counts.elections, before + 1, "seed {seed}");

@@ -6,7 +6,7 @@ use super::{MS, SECOND, broken, leaders, peaceful, sound};
 use crate::election::Priority;
 use crate::sim::clock::Ns;
 use crate::sim::link_faults::{Classes, Disturbance, Effect};
-use crate::sim::node::Fate;
+use crate::sim::node::Restart;
 use crate::sim::world::World;
 use fastrand::Rng;
 use std::collections::{BTreeMap, BTreeSet};
@@ -152,7 +152,7 @@ fn cut_to(world: &mut World, left: &Left, rough: bool) {
     for place in left.up..n {
         let process = &mut world.nodes[place];
         process.stays_down = true;
-        process.fate = Fate { host_gone: true, ..Fate::default() };
+        process.fate = Restart { host_gone: true, ..Restart::default() };
         world.crash(place, false);
     }
 }

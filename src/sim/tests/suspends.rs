@@ -42,7 +42,7 @@ fn a_leader_whose_host_was_suspended_does_not_lead_on() {
                 assert!(!world.nodes[leader].leads(world.now), "{what}");
                 pass(&mut world, MS / 10);
             }
-            let role = world.nodes[leader].machine.as_ref().map(|machine| machine.view().role);
+            let role = world.nodes[leader].machine.as_ref().map(|machine| machine.status().role);
             assert_ne!(role, Some(Role::Leading), "{what}");
             pass(&mut world, 10 * SECOND);
             assert_eq!(leaders(&world).len(), 1, "{what}");
@@ -57,7 +57,7 @@ fn a_leader_whose_host_was_suspended_does_not_lead_on() {
 fn a_leader_that_was_held_up_over_a_suspend_counts_on_nothing() {
     for seed in 1..=20 {
         let (mut world, leader) = led(seed, true);
-        world.nodes[leader].stall = Some(Stall { takes: 300 * MS, before_view: true });
+        world.nodes[leader].stall = Some(Stall { takes: 300 * MS, before_status: true });
         while world.nodes[leader].busy.is_none() {
             pass(&mut world, MS / 10);
         }

@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::election::{
-    Ballot, Body, ConfigVersion, Epoch, Flags, Incarnation, Incumbent, MemberView, MembershipVersion, Moment,
-    Peer, Priority, ProcessId, RecoveredState, Role, Stage, VoteOutcome, VoteRequest, VoterConfig, Voting,
+    Ballot, Body, ConfigVersion, Epoch, Flags, Incarnation, Incumbent, MemberStatus, MembershipVersion,
+    Moment, Peer, Priority, ProcessId, RecoveredState, Role, Stage, VoteOutcome, VoteRequest, VoterConfig,
+    Voting,
 };
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -12,7 +13,7 @@ fn at(ms: u64) -> Moment {
     Moment(Duration::from_millis(ms))
 }
 
-fn view(role: Role) -> View {
+fn status(role: Role) -> Status {
     let me = Peer {
         id: ProcessId(uuid::Uuid::from_u128(1)),
         incarnation: Incarnation(1),
@@ -21,8 +22,8 @@ fn view(role: Role) -> View {
         priority: Priority::DEFAULT,
         revision: String::new(),
     };
-    let member = |state| MemberView { peer: me.clone(), state, last_heard: None, round_trip: None };
-    View {
+    let member = |state| MemberStatus { peer: me.clone(), state, last_heard: None, round_trip: None };
+    Status {
         cluster: "web".to_owned(),
         role,
         epoch: Epoch(7),
@@ -43,7 +44,7 @@ fn sample<'a>(text: &'a str, series: &str) -> &'a str {
 
 #[test]
 fn every_series_exists_from_the_start() {
-    let text = Metrics::new("web").encode(&view(Role::Following), at(0), at(0));
+    let text = Metrics::new("web").encode(&status(Role::Following), at(0), at(0));
     for reason in Reason::ALL {
         let series = format!(r#"bellwether_leader_changes_total{{reason="{}"}}"#, reason.name());
         assert_eq!(sample(&text, &series), "0");
@@ -68,15 +69,15 @@ fn every_series_exists_from_the_start() {
 #[test]
 fn only_a_voter_has_a_lease() {
     let metrics = Metrics::new("web");
-    let text = metrics.encode(&view(Role::Leading), at(0), at(0));
+    let text = metrics.encode(&status(Role::Leading), at(0), at(0));
     assert!(!text.contains("bellwether_lease") && !text.contains("bellwether_voters"), "{text}");
 
     let voters = ["web-0", "web-1", "web-2"].map(str::to_owned).into();
     let known = VoterConfig { voters, ..VoterConfig::default() };
-    let voting = |role, known| View {
+    let voting = |role, known| Status {
         valid_until: Some(at(2000)),
         voting: Some(Voting { config: known, not_ready: None, leases_ms: Default::default() }),
-        ..view(role)
+        ..status(role)
     };
     for (role, now, remaining) in [
         (Role::Leading, 500, "1.5"),
@@ -95,7 +96,7 @@ fn only_a_voter_has_a_lease() {
 #[test]
 fn every_message_has_its_series() {
     let (version, entries) = (MembershipVersion::default(), Vec::new());
-    let entry = crate::election::Entry { peer: view(Role::Asking).me, state: State::Alive };
+    let entry = crate::election::Entry { peer: status(Role::Asking).me, state: State::Alive };
     let (epoch, incarnation, lease_ms) = (Epoch(8), Incarnation(1), 1500);
     let (config, stores) = (VoterConfig::default(), ConfigVersion::default());
     let ballot = Ballot { stage: Stage::Vote, epoch, incarnation, asked_at: Moment::default(), lease_ms };
@@ -128,7 +129,7 @@ fn every_message_has_its_series() {
     assert_eq!(bodies.len(), Body::NAMES.len());
     let metrics = Metrics::new("web");
     metrics.message("leader_query", Direction::Received);
-    let text = metrics.encode(&view(Role::Asking), at(0), at(0));
+    let text = metrics.encode(&status(Role::Asking), at(0), at(0));
     assert_eq!(sample(&text, r#"bellwether_messages_total{direction="received",type="leader_query"}"#), "1");
     assert_eq!(sample(&text, r#"bellwether_messages_total{direction="sent",type="leader_query"}"#), "0");
 }
@@ -136,14 +137,14 @@ fn every_message_has_its_series() {
 #[test]
 fn the_leader_is_computed_when_asked() {
     let metrics = Metrics::new("web");
-    let status = r#"leader_election_master_status{name="web"}"#;
+    let master = r#"leader_election_master_status{name="web"}"#;
     for (role, now, leads) in
         [(Role::Leading, 1500, "1"), (Role::Leading, 1501, "0"), (Role::Following, 0, "0")]
     {
-        let text = metrics.encode(&view(role), at(now), at(0));
-        assert_eq!((sample(&text, "bellwether_is_leader"), sample(&text, status)), (leads, leads));
+        let text = metrics.encode(&status(role), at(now), at(0));
+        assert_eq!((sample(&text, "bellwether_is_leader"), sample(&text, master)), (leads, leads));
     }
-    let text = metrics.encode(&view(Role::Leading), at(0), at(0));
+    let text = metrics.encode(&status(Role::Leading), at(0), at(0));
     assert_eq!(sample(&text, "bellwether_epoch"), "7");
     assert_eq!(sample(&text, r#"bellwether_members{state="alive"}"#), "2");
     assert_eq!(sample(&text, r#"bellwether_members{state="failed"}"#), "1");
@@ -153,7 +154,7 @@ fn the_leader_is_computed_when_asked() {
 fn the_time_without_a_leader_grows_while_there_is_none() {
     let metrics = Metrics::new("web");
     let seconds = |now| {
-        let text = metrics.encode(&view(Role::Asking), at(now), at(now));
+        let text = metrics.encode(&status(Role::Asking), at(now), at(now));
         sample(&text, "bellwether_leaderless_seconds_total").to_owned()
     };
     assert_eq!(seconds(500), "0");
@@ -168,33 +169,33 @@ fn the_time_without_a_leader_grows_while_there_is_none() {
 #[test]
 fn whether_there_is_a_leader_is_computed_when_asked() {
     let metrics = Metrics::new("web");
-    let none = view(Role::Following);
+    let none = status(Role::Following);
     let leader = Incumbent { peer: none.me.clone(), elected_at_ms: 0 };
-    let known = View { leader: Some(leader), ..none.clone() };
-    for (view, now, has) in [(&known, 1500, "1"), (&known, 1501, "0"), (&none, 0, "0")] {
-        assert_eq!(sample(&metrics.encode(view, at(now), at(0)), "bellwether_has_leader"), has);
+    let known = Status { leader: Some(leader), ..none.clone() };
+    for (status, now, has) in [(&known, 1500, "1"), (&known, 1501, "0"), (&none, 0, "0")] {
+        assert_eq!(sample(&metrics.encode(status, at(now), at(0)), "bellwether_has_leader"), has);
     }
 }
 
 #[test]
 fn a_process_says_what_it_is() {
-    let info = |view: &View| {
-        let text = Metrics::new("web").encode(view, at(0), at(0));
+    let info = |status: &Status| {
+        let text = Metrics::new("web").encode(status, at(0), at(0));
         let series: Vec<&str> =
             text.lines().filter(|line| line.starts_with("bellwether_process_info")).collect();
         series.join("\n")
     };
-    let classic = view(Role::Following);
+    let classic = status(Role::Following);
     assert_eq!(info(&classic), r#"bellwether_process_info{cluster="web",name="web-0",safety="classic"} 1"#);
     let voting = Some(Voting { config: None, not_ready: None, leases_ms: Default::default() });
-    let majority = View { voting, ..classic };
+    let majority = Status { voting, ..classic };
     assert_eq!(info(&majority), r#"bellwether_process_info{cluster="web",name="web-0",safety="majority"} 1"#);
 }
 
 /// Needs `promtool`, which comes with Prometheus. Where it is missing, only the tests above check the names.
 #[test]
 fn promtool_finds_nothing_to_say() {
-    let text = Metrics::new("web").encode(&view(Role::Leading), at(0), at(0));
+    let text = Metrics::new("web").encode(&status(Role::Leading), at(0), at(0));
     let promtool = Command::new("promtool")
         .args(["check", "metrics"])
         .stdin(Stdio::piped())

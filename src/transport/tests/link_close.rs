@@ -124,9 +124,9 @@ fn a_broken_link_whose_end_is_not_known_yet_holds_up_no_thread() {
     let listener = TcpListener::bind(loopback(0)).unwrap();
     let address = listener.local_addr().unwrap();
     let (sender, reports) = std::sync::mpsc::sync_channel(0);
-    let settings = Settings {
+    let settings = TransportSettings {
         cluster: "c".to_owned(),
-        safety: Level::Classic,
+        safety: SafetyCode::Classic,
         me: peer(1, 1, address),
         dial_timeout: Duration::from_millis(500),
         unacknowledged_max: Duration::from_secs(3),

@@ -4,7 +4,7 @@ mod link_close;
 
 use super::*;
 use crate::election::{Body, Epoch, Priority};
-use crate::wire::{Frame, Hello, Level, Refusal};
+use crate::wire::{Frame, Hello, Refusal, SafetyCode};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -58,21 +58,21 @@ fn side(number: u128, cluster: &str) -> Side {
 
 /// One that says that it is reached at this address, with its port.
 fn side_that_says(number: u128, cluster: &str, ip: Ipv4Addr) -> Side {
-    side_of(number, cluster, ip, Level::Classic)
+    side_of(number, cluster, ip, SafetyCode::Classic)
 }
 
 /// One that counts votes.
 fn voter(number: u128) -> Side {
-    side_of(number, "c", Ipv4Addr::LOCALHOST, Level::Majority)
+    side_of(number, "c", Ipv4Addr::LOCALHOST, SafetyCode::Majority)
 }
 
-fn side_of(number: u128, cluster: &str, ip: Ipv4Addr, safety: Level) -> Side {
+fn side_of(number: u128, cluster: &str, ip: Ipv4Addr, safety: SafetyCode) -> Side {
     let listener = TcpListener::bind(loopback(0)).unwrap();
     let address = listener.local_addr().unwrap();
     let (sender, reports) = channel();
     let sender = Mutex::new(sender);
     let counts = Arc::new(Counted { refused: AtomicU32::new(0), unknown: AtomicU32::new(0) });
-    let settings = Settings {
+    let settings = TransportSettings {
         cluster: cluster.to_owned(),
         safety,
         me: peer(number, 1, SocketAddr::from((ip, address.port()))),
@@ -134,13 +134,13 @@ fn hello(cluster: &str, from: Peer) -> Hello {
         version_max: wire::VERSION,
         cluster: cluster.to_owned(),
         peer: from,
-        safety: Level::Classic,
+        safety: SafetyCode::Classic,
     }
 }
 
 /// What a voter says first.
 fn voters_hello(from: Peer) -> Vec<u8> {
-    wire::encode_hello(&Hello { safety: Level::Majority, ..hello("c", from) }).unwrap()
+    wire::encode_hello(&Hello { safety: SafetyCode::Majority, ..hello("c", from) }).unwrap()
 }
 
 /// Connects by hand, says this, and hands out the connection.
@@ -213,11 +213,11 @@ fn another_safety_level_is_refused_on_either_side() {
     let (a, b) = (side(1, "c"), voter(2));
     let them = |level| Hello { safety: level, ..hello("c", peer(3, 7, loopback(9))) };
     for (to, safety, words) in [
-        (&a, Level::Majority, ["--safety is classic here, and majority there", "another --cluster"]),
-        (&b, Level::Classic, ["--safety is majority here, and classic there", "another --cluster"]),
+        (&a, SafetyCode::Majority, ["--safety is classic here, and majority there", "another --cluster"]),
+        (&b, SafetyCode::Classic, ["--safety is majority here, and classic there", "another --cluster"]),
         (
             &b,
-            Level::Other(9),
+            SafetyCode::Other(9),
             ["majority here, and of a newer version (number 9) there", "another --cluster"],
         ),
     ] {

@@ -80,7 +80,7 @@ func (a *asker) fold(got answer, err error, sent, received int64) {
 	case err != nil:
 		next.Why = err.Error()
 	case got.Leader == nil:
-		next.State = nobody
+		next.State = none
 	default:
 		next.State, next.Leader, next.ID, next.Epoch = follows, got.Leader.Name, got.Leader.ID, got.Epoch
 		if got.Leads {

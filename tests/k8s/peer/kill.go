@@ -1,4 +1,4 @@
-// Killing the process of whoever leads, as a crash would: from the node's process namespace, since a container's first
+// Killing the leader's process, as a crash would: from the node's process namespace, since a container's first
 // process ignores SIGKILL from its own.
 
 package main
@@ -40,7 +40,7 @@ func kill(ctx context.Context, arguments []string) error {
 	wait := flags.Duration("wait", 0, "before the first kill")
 	every := flags.Duration("every", 0, "between two kills")
 	times := flags.Int("times", 1, "how many kills")
-	detach := flags.Bool("detach", false, "go on after this command has ended, when nobody can be reached to run another")
+	detach := flags.Bool("detach", false, "go on after this command has ended, when no node can be reached to run another")
 	_ = flags.Parse(arguments)
 	all, err := pods(*list)
 	if err != nil {
@@ -56,7 +56,7 @@ func kill(ctx context.Context, arguments []string) error {
 				rest = append(rest, argument)
 			}
 		}
-		// Without files of its own, so that nobody waits for their end.
+		// Without files of its own, so that no process waits for their end.
 		child := exec.Command("/proc/self/exe", rest...)
 		child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		return child.Start()
@@ -110,7 +110,7 @@ func leader(all []pod) (pod, error) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	return pod{}, errors.New("nobody says that it leads")
+	return pod{}, errors.New("no process says that it leads")
 }
 
 // killIn kills the process of that name in the pod, which is known by its cgroup.

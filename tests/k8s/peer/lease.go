@@ -48,7 +48,7 @@ func lease(ctx context.Context, arguments []string) error {
 
 	var (
 		guard  sync.Mutex
-		leader string // whom the elector has told of
+		leader string // the leader that the elector has told of
 		epoch  uint64 // of this process's leadership; 0 when it does not lead
 	)
 	listener, err := net.Listen("tcp", *listen)
@@ -58,17 +58,17 @@ func lease(ctx context.Context, arguments []string) error {
 	go http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		guard.Lock()
 		reply := map[string]any{"leader": nil, "is_leader": epoch > 0, "epoch": epoch}
-		who := leader
+		holder := leader
 		if epoch > 0 {
-			who = identity
+			holder = identity
 		}
 		guard.Unlock()
 		w.Header().Set("Content-Type", "application/json")
-		if who == "" {
+		if holder == "" {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		} else {
-			pod, _, _ := strings.Cut(who, "_")
-			reply["leader"] = map[string]string{"id": who, "name": pod}
+			pod, _, _ := strings.Cut(holder, "_")
+			reply["leader"] = map[string]string{"id": holder, "name": pod}
 		}
 		_ = json.NewEncoder(w).Encode(reply)
 	}))
@@ -94,9 +94,9 @@ func lease(ctx context.Context, arguments []string) error {
 					epoch = 0
 					guard.Unlock()
 				},
-				OnNewLeader: func(who string) {
+				OnNewLeader: func(holder string) {
 					guard.Lock()
-					leader = who
+					leader = holder
 					guard.Unlock()
 				},
 			},

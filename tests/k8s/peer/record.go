@@ -39,7 +39,7 @@ type record struct {
 const (
 	leads   = "leads"   // the one asked leads
 	follows = "follows" // it names another leader
-	nobody  = "nobody"  // it knows no leader
+	none    = "none"    // it knows no leader
 	silent  = "silent"  // no answer
 	killed  = "killed"  // not an answer: its process was killed now
 )

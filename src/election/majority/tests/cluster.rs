@@ -180,7 +180,7 @@ impl Cluster {
     }
 
     fn look(&mut self, k: u8) {
-        // The view says the same, but takes longer to make.
+        // The status says the same, but takes longer to make.
         let leads = |machine: &Core<Majority>| {
             machine.phase.leading() && machine.valid_until().is_some_and(|until| Moment(self.now) < until)
         };
@@ -294,7 +294,7 @@ impl Cluster {
         self.mail.iter().filter_map(outcome).collect()
     }
 
-    /// The process that leads at this moment, by its own view.
+    /// The process that leads at this moment, by its own status.
     pub(super) fn leader(&self) -> Option<u8> {
         let leads = |node: &Node| node.machine.as_ref().is_some_and(|machine| machine.phase.leading());
         self.nodes.iter().find(|(_, node)| leads(node)).map(|(k, _)| *k)

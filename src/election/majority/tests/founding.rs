@@ -194,12 +194,12 @@ fn voters_that_may_not_found_never_do() {
     assert_eq!((voter.state(), refusals(&sent)), (None, 1), "the log says it once");
 }
 
-/// The view names what is still missing, so that the log can.
+/// The status names what is still missing, so that the log can.
 #[test]
 fn a_voter_says_which_answers_are_missing_and_which_flags_differ() {
     let mut voter = empty(None, given(&[1, 2, 3], 1500), &[2, 3]);
     voter.told(3, EMPTY, flags(&[1, 2, 3], 3000));
     let expected =
         crate::election::NotReady::Recovery { missing: vec!["p2".to_owned()], differ: vec!["p3".to_owned()] };
-    assert_eq!(voter.machine.view().voting.unwrap().not_ready, Some(expected));
+    assert_eq!(voter.machine.status().voting.unwrap().not_ready, Some(expected));
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Lets a burst of lines through and then one every so often. What is held back is counted, and the next line
 /// that is let through says how many there were.
 #[derive(Clone, Debug)]
-pub struct LineLimit {
+pub struct RateLimit {
     burst: u32,
     every: Duration,
     left: u32,
@@ -14,10 +14,10 @@ pub struct LineLimit {
     held_back: u64,
 }
 
-impl LineLimit {
+impl RateLimit {
     /// At most `burst` lines at once, and one more for each time that `every` passes. Neither may be zero.
-    pub fn new(burst: u32, every: Duration) -> LineLimit {
-        LineLimit { burst, every, left: burst, refilled: Moment::default(), held_back: 0 }
+    pub fn new(burst: u32, every: Duration) -> RateLimit {
+        RateLimit { burst, every, left: burst, refilled: Moment::default(), held_back: 0 }
     }
 
     /// Whether a line may be logged now; if so, how many were held back since the one before it.
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn lets_a_burst_through_and_then_one_a_minute_with_a_count() {
-        let mut limit = LineLimit::new(3, Duration::from_secs(60));
+        let mut limit = RateLimit::new(3, Duration::from_secs(60));
         let admitted: Vec<(u64, u64)> =
             (0..200).filter_map(|s| limit.allow(at(s * 1000)).map(|held_back| (s, held_back))).collect();
         assert_eq!(admitted, [(0, 0), (1, 0), (2, 0), (60, 57), (120, 59), (180, 59)]);
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn fills_up_again_but_not_over() {
-        let mut limit = LineLimit::new(2, Duration::from_millis(10));
+        let mut limit = RateLimit::new(2, Duration::from_millis(10));
         assert_eq!((limit.allow(at(0)), limit.allow(at(0)), limit.allow(at(0))), (Some(0), Some(0), None));
         assert_eq!(limit.allow(at(1_000_000)), Some(1));
         assert_eq!((limit.allow(at(1_000_000)), limit.allow(at(1_000_000))), (Some(0), None));

@@ -10,8 +10,8 @@ pub enum Role {
     /// It asks its peers for the leader before it starts an election.
     Asking,
     /// It takes part in an election.
-    Contesting,
-    /// It was elected and has not heard otherwise. [`View::leads`] says whether it leads *now*.
+    Electing,
+    /// It was elected and has not heard otherwise. [`Status::leads`] says whether it leads *now*.
     Leading,
     /// It follows a leader.
     Following,
@@ -24,7 +24,7 @@ impl Role {
     pub fn name(self) -> &'static str {
         match self {
             Role::Asking => "asking",
-            Role::Contesting => "contesting",
+            Role::Electing => "electing",
             Role::Leading => "leading",
             Role::Following => "following",
             Role::Leaving => "leaving",
@@ -34,7 +34,7 @@ impl Role {
 
 /// One line of `/members`.
 #[derive(Clone, Debug)]
-pub struct MemberView {
+pub struct MemberStatus {
     /// The member.
     pub peer: Peer,
     /// What the failure detector holds of it; this process holds itself alive.
@@ -45,7 +45,7 @@ pub struct MemberView {
     pub round_trip: Option<Duration>,
 }
 
-/// What `majority` adds to a view.
+/// What `majority` adds to a status.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Voting {
     /// The configuration that this process votes by; none: it has no vote yet.
@@ -82,7 +82,7 @@ pub enum NotReady {
 /// moment of asking and the driver's last turn. So a resumed process does not answer for the time before its
 /// pause.
 #[derive(Clone, Debug)]
-pub struct View {
+pub struct Status {
     /// The cluster's name.
     pub cluster: String,
     /// This process.
@@ -94,7 +94,7 @@ pub struct View {
     /// The leader that it follows, or itself.
     pub leader: Option<Incumbent>,
     /// All members, this process included, by rank, the highest first.
-    pub members: Vec<MemberView>,
+    pub members: Vec<MemberStatus>,
     /// `majority`: until when its answer holds: for the leader its lease, for a follower what it promised to
     /// the leader. None where it knows no leader.
     pub valid_until: Option<Moment>,
@@ -104,8 +104,8 @@ pub struct View {
     pub answer_ttl: Duration,
 }
 
-impl View {
-    /// Whether the answers of this view still stand at `now`, when the driver last turned at `turned`.
+impl Status {
+    /// Whether the answers of this status still stand at `now`, when the driver last turned at `turned`.
     /// `classic` has no lease, so a paused or starved process relies on this.
     pub fn is_fresh(&self, now: Moment, turned: Moment) -> bool {
         let leased = self.voting.is_none() || self.valid_until.is_some_and(|until| now < until);

@@ -1,0 +1,72 @@
+//! Where peers may be, and to which of these addresses this process wants links.
+
+use super::{Core, Phase, Protocol};
+use crate::election::{Action, ProcessId};
+use core::net::SocketAddr;
+use std::collections::BTreeSet;
+
+/// The addresses that this process knows of.
+#[derive(Clone, Hash, Debug)]
+pub(crate) struct Addresses {
+    /// Where discovery says that peers may be.
+    pub(crate) candidates: BTreeSet<SocketAddr>,
+    /// Whether discovery has ever had an answer for every name.
+    pub(crate) complete: bool,
+    /// Where peers were in its last incarnation: asked at a start, then forgotten.
+    pub(crate) remembered: BTreeSet<SocketAddr>,
+    /// This process's own.
+    pub(crate) own: BTreeSet<SocketAddr>,
+    /// What the driver was last told to seek.
+    sought: BTreeSet<SocketAddr>,
+}
+
+impl Addresses {
+    /// A process knows its own address only, until discovery answers.
+    pub(super) fn of(own: SocketAddr) -> Addresses {
+        Addresses {
+            candidates: BTreeSet::new(),
+            complete: false,
+            remembered: BTreeSet::new(),
+            own: BTreeSet::from([own]),
+            sought: BTreeSet::new(),
+        }
+    }
+}
+
+impl<P: Protocol> Core<P> {
+    /// Tells the driver to which addresses it wants links, when they have changed.
+    pub(super) fn seek(&mut self) {
+        let seek = self.wanted();
+        if !seek.iter().eq(&self.addresses.sought) {
+            self.addresses.sought = seek.into_iter().collect();
+            self.act(Action::Seek(self.addresses.sought.clone()));
+        }
+    }
+
+    /// Where it wants links: a star round the leader, plus what an election needs. In order, each once: it is
+    /// compared in every turn and changes in few.
+    fn wanted(&self) -> Vec<SocketAddr> {
+        let address = |id: ProcessId| self.members.get(id).map(|m| m.peer.address);
+        let mut wanted: Vec<SocketAddr> = match &self.phase {
+            Phase::Leaving => Vec::new(),
+            Phase::Following => self.leader.iter().map(|l| l.peer.address).collect(),
+            Phase::Waiting(id) if !self.round_failed => address(*id).into_iter().collect(),
+            Phase::Electing | Phase::Deferring if !self.round_failed => Vec::new(),
+            // A leader seeks all (members that failed, leaders beyond a partition that healed). A process
+            // that has found no leader the short way does so too.
+            _ => self
+                .members
+                .iter()
+                .map(|m| m.peer.address)
+                .chain(self.addresses.candidates.iter().copied())
+                .collect(),
+        };
+        if matches!(self.phase, Phase::Asking(_)) {
+            wanted.extend(&self.addresses.remembered);
+        }
+        wanted.retain(|a| !self.addresses.own.contains(a) && !a.ip().is_unspecified());
+        wanted.sort_unstable();
+        wanted.dedup();
+        wanted
+    }
+}
