@@ -318,7 +318,7 @@ impl Run {
                     None => Event::Timer(Timer::ALL[self.random.usize(..Timer::ALL.len())]),
                 }
             }
-            16 => Event::Candidates {
+            16 => Event::Discovered {
                 addresses: (0..3).map(|_| self.address()).collect(),
                 complete: self.random.bool(),
             },

@@ -73,7 +73,7 @@ impl Alone {
     /// pk, which leads epoch 1, since discovery knows no peer.
     fn leading(k: usize) -> Alone {
         let mut alone = Alone::new(k);
-        alone.feed(Event::Candidates { addresses: BTreeSet::new(), complete: true });
+        alone.feed(Event::Discovered { addresses: BTreeSet::new(), complete: true });
         alone.pass(ms(5_000));
         assert_eq!((alone.machine.status().role, alone.machine.epoch()), (Role::Leading, Epoch(1)));
         alone
@@ -144,7 +144,7 @@ fn members_come_and_go_without_a_write_of_the_record() {
     let safety = Safety::Majority { voters: [peer(1).name].into() };
     let settings = Settings { safety, founding: Founding::Yes, ..Settings::default() };
     let mut leader = Alone::started(Machine::new(settings, "test".to_string(), peer(1), None));
-    leader.feed(Event::Candidates { addresses: BTreeSet::new(), complete: true });
+    leader.feed(Event::Discovered { addresses: BTreeSet::new(), complete: true });
     leader.pass(ms(10_000));
     assert_eq!(leader.machine.status().role, Role::Leading);
     let known = |alone: &Alone| -> Vec<usize> {
@@ -194,7 +194,7 @@ fn known_peers_are_sought_while_it_asks() {
 fn only_a_process_that_knows_it_is_alone_leads_after_the_margin() {
     let found = |addresses: &[usize], complete| {
         let addresses = addresses.iter().map(|k| address(*k)).collect();
-        Event::Candidates { addresses, complete }
+        Event::Discovered { addresses, complete }
     };
     let cases = [
         (vec![found(&[], true)], Role::Leading),
@@ -221,7 +221,7 @@ fn only_a_process_that_knows_it_is_alone_leads_after_the_margin() {
 /// Where there is nothing to look up, no member is missing from the answer.
 #[test]
 fn an_empty_answer_removes_no_member() {
-    let no_peers = || Event::Candidates { addresses: BTreeSet::new(), complete: true };
+    let no_peers = || Event::Discovered { addresses: BTreeSet::new(), complete: true };
     let mut alone = Alone::new(2);
     alone.feed(no_peers());
     alone.feed(Event::LinkUp(peer(1)));
@@ -373,7 +373,7 @@ fn a_dead_member_stays_while_dns_names_its_address() {
     for (named, taken_over, stays) in [(true, false, true), (false, false, false), (true, true, false)] {
         let mut leader = Alone::leading(9);
         let answer: BTreeSet<_> = named.then(|| address(1)).into_iter().chain([address(2)]).collect();
-        leader.feed(Event::Candidates { addresses: answer.clone(), complete: true });
+        leader.feed(Event::Discovered { addresses: answer.clone(), complete: true });
         leader.feed(Event::LinkUp(peer(1)));
         leader.feed(Event::LinkUp(peer(2)));
         leader.feed(Event::Crashed { id: id(1), incarnation: Incarnation(1) });
@@ -384,7 +384,7 @@ fn a_dead_member_stays_while_dns_names_its_address() {
             leader.now += ms(1000);
             let membership = MembershipVersion::default();
             leader.hear(2, 1, Body::HeartbeatAck { sequence: 0, membership });
-            leader.feed(Event::Candidates { addresses: answer.clone(), complete: true });
+            leader.feed(Event::Discovered { addresses: answer.clone(), complete: true });
         }
         assert_eq!(leader.members().contains(&1), stays, "named: {named}, taken over: {taken_over}");
     }

@@ -512,6 +512,48 @@ fn circle(imports: &BTreeMap<Vec<String>, BTreeSet<Vec<String>>>) -> Option<Vec<
     })
 }
 
+/// The name of the item that this line makes public.
+fn public(line: &str) -> Option<&str> {
+    let rest = line.trim_start().strip_prefix("pub")?;
+    let rest = rest.strip_prefix('(').map_or(rest, |rest| rest.split_once(')').map_or("", |(_, rest)| rest));
+    let rest = rest.strip_prefix(' ')?;
+    let rest = rest.strip_prefix("const fn ").or_else(|| {
+        let kinds = ["fn ", "struct ", "enum ", "trait ", "type ", "const "];
+        kinds.iter().find_map(|kind| rest.strip_prefix(kind))
+    })?;
+    rest.split(|letter| !is_word(letter)).next()
+}
+
+/// The public items that no code but their own definition names. What is public, the compiler reports no more.
+fn unused(sources: &[Source]) -> Vec<String> {
+    let code: Vec<(&Source, Vec<(usize, String)>)> = sources.iter().map(|s| (s, s.code())).collect();
+    let mut named: BTreeMap<&str, usize> = BTreeMap::new();
+    for word in code.iter().flat_map(|(_, lines)| lines).flat_map(|(_, line)| line.split(|l| !is_word(l))) {
+        *named.entry(word).or_default() += 1;
+    }
+    let mut complaints = Vec::new();
+    for (source, lines) in &code {
+        let before = std::iter::once("").chain(lines.iter().map(|(_, line)| line.trim()));
+        for ((number, line), before) in lines.iter().zip(before) {
+            let Some(name) = public(line).filter(|name| named.get(name) == Some(&1)) else { continue };
+            if before != "#[cfg(test)]" {
+                complaints.push(format!("src/{}:{number}: no part of the program uses {name}", source.path));
+            }
+        }
+    }
+    complaints
+}
+
+#[test]
+fn what_is_public_is_used() {
+    let sources: Vec<Source> = sources().into_iter().filter(|source| !source.is_test()).collect();
+    let complaints = unused(&sources);
+    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+    let one = |text: &str| unused(&[Source::new("net/a.rs", text)]).len();
+    assert_eq!(one("pub fn a() {}\npub(super) struct B;\npub const fn c() {}"), 3);
+    assert_eq!(one("pub fn a() {}\nfn b() { a() }\n// c\n#[cfg(test)]\npub(crate) fn c() {}"), 0);
+}
+
 #[test]
 fn no_file_imports_in_a_circle() {
     let sources: Vec<Source> = sources().into_iter().filter(|source| !source.is_test()).collect();

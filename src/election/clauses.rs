@@ -20,7 +20,7 @@ impl Clauses for Stated {}
 
 /// Each method is a clause, or one question that a clause answers.
 pub(super) trait Clauses: Copy {
-    /// Clause 1: how long a promise lasts that is asked for this lease.
+    /// Clause 1: for how long a voter promises when a request or round asks for this lease.
     fn promise_lasts(self, lease: Duration) -> Duration {
         lease
     }
@@ -83,7 +83,7 @@ pub(super) trait Clauses: Copy {
         true
     }
 
-    /// Clause 8: whether a round ends the restart grace that is no promise.
+    /// Clause 8: whether a round ends the restart grace although this voter does not acknowledge it.
     fn stale_round_ends_grace(self) -> bool {
         false
     }
@@ -154,12 +154,12 @@ pub(super) trait Clauses: Copy {
         sent
     }
 
-    /// Clause 16: whether a round extends the lease that a majority has acknowledged, or has not.
+    /// Clause 16: whether a round extends the lease: a majority has to have acknowledged it.
     fn round_extends(self, majority: bool) -> bool {
         majority
     }
 
-    /// Clause 16: whether a round is over that counts until then.
+    /// Clause 16: whether a round is too late to extend or commit anything: its lease has ended.
     fn round_is_over(self, now: Moment, until: Moment) -> bool {
         now >= until
     }

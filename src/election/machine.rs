@@ -43,10 +43,10 @@ impl Machine {
         })
     }
 
-    /// Takes one event at a time that never goes back, and says what to do. A gap of more than the failure
-    /// timeout since the last event means that this process was paused. It then asks its peers before it
-    /// believes anything, itself included, and before it looks at the event. A suspend of the host means the
-    /// same, however short it seems.
+    /// Takes one event and says what to do. `now` never goes back from one event to the next. A gap of more
+    /// than the failure timeout since the last event means that this process was paused. It then asks its
+    /// peers before it believes anything, itself included, and before it looks at the event. A suspend of the
+    /// host means the same, however short it seems.
     pub fn handle(&mut self, now: Now, event: Event) -> Vec<Action> {
         core!(&mut self.0, core => core.handle(now, event))
     }

@@ -19,7 +19,7 @@ pub struct Incumbent {
 /// A message with the epoch of its sender. Sender and cluster are stamped on it by the wire.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Message {
-    /// The sender's epoch (seed note 3).
+    /// The sender's epoch (tests/bully-readme.txt, note 3).
     pub epoch: Epoch,
     /// What it says.
     pub body: Body,
@@ -50,9 +50,9 @@ macro_rules! message_table {
             };
             /// To the leader: heard you.
             Classic 20 "heartbeat_ack" HeartbeatAck {
-                /// That of the heartbeat.
+                /// The heartbeat's sequence.
                 sequence: u32,
-                /// Which membership list the follower has; an older one is answered with the list.
+                /// The version of the follower's list. The leader answers an older one with its list.
                 membership: MembershipVersion,
             };
             /// From the leader: the whole list.
@@ -62,7 +62,7 @@ macro_rules! message_table {
                 /// At most [`MEMBERS_MAX`](super::MEMBERS_MAX).
                 entries: Vec<Entry>,
             };
-            /// From the leader: one member is new or changed (seed note 7).
+            /// From the leader: one member is new or changed (tests/bully-readme.txt, note 7).
             Both 22 "join" Join {
                 /// The list's version with this change. A follower whose list has not the version before it
                 /// asks for the whole list with its next acknowledgement.
@@ -70,8 +70,9 @@ macro_rules! message_table {
                 /// The member, and whether the leader holds it alive.
                 entry: Entry,
             };
-            /// One member is gone (seed note 7). The leader says so with the list's new version. The leaving
-            /// member says so without a version, to every process that it is connected with.
+            /// One member is gone (tests/bully-readme.txt, note 7). The leader says so with the list's new
+            /// version. The leaving member says so without a version, to every process that it is connected
+            /// with.
             Both 23 "leave" Leave {
                 /// The list's version with this change, from a leader.
                 version: Option<MembershipVersion>,
@@ -122,7 +123,7 @@ macro_rules! message_table {
             };
             /// To the leader: the round was heard, and perhaps acknowledged.
             Majority 40 "renewed" Renewed {
-                /// That of the heartbeat.
+                /// The heartbeat's sequence.
                 sequence: u32,
                 /// Which membership list the follower has.
                 membership: MembershipVersion,
@@ -148,9 +149,9 @@ macro_rules! message_table {
             };
             /// The reply. Its message's epoch is the sender's.
             Majority 42 "recovered" Recovered {
-                /// That of the question.
+                /// The question's round.
                 round: u32,
-                /// That of the question: an answer to a former incarnation does not count.
+                /// The question's incarnation: an answer to a former incarnation does not count.
                 incarnation: Incarnation,
                 /// What the sender knows from its record.
                 state: RecoveredState,

@@ -159,7 +159,7 @@ impl Driver {
     fn event(&mut self, input: Input) -> Option<Event> {
         match input {
             Input::Report(report) => self.connections.event(report),
-            Input::Found { addresses, complete } => Some(Event::Candidates { addresses, complete }),
+            Input::Found { addresses, complete } => Some(Event::Discovered { addresses, complete }),
             Input::Wake => None,
         }
     }

@@ -59,7 +59,7 @@ impl Trace {
                 )
             }
             Event::Refused(address) => format!("p-{place}         refused at {address}"),
-            Event::Candidates { addresses, .. } => {
+            Event::Discovered { addresses, .. } => {
                 format!("p-{place}         finds {} addresses", addresses.len())
             }
             Event::ReachedSelf(_) => format!("p-{place}         reached itself"),

@@ -427,7 +427,7 @@ impl World {
             .map(|p| (p.place, p.address()))
             .collect();
         if let Some(addresses) = self.nodes[instance.place].dns.look_up(self.now, &published) {
-            self.input(instance, Input::Event(Event::Candidates { addresses, complete: true }));
+            self.input(instance, Input::Event(Event::Discovered { addresses, complete: true }));
         }
         if self.nodes[instance.place].runs_as(instance) {
             self.close_idle(instance.place);

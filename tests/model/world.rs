@@ -344,7 +344,7 @@ impl World {
         }
         self.feed(k, Event::Start);
         // Discovery has answered: a cluster is not founded before it has. All are connected anyway.
-        self.feed(k, Event::Candidates { addresses: BTreeSet::new(), complete: true });
+        self.feed(k, Event::Discovered { addresses: BTreeSet::new(), complete: true });
         self.connect_all(k);
     }
 

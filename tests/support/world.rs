@@ -308,7 +308,7 @@ impl World {
     /// Discovery works now, at process k.
     pub fn look_up(&mut self, k: usize) {
         if !self.listed.is_empty() {
-            self.tell(k, Event::Candidates { addresses: self.listed.clone(), complete: true });
+            self.tell(k, Event::Discovered { addresses: self.listed.clone(), complete: true });
         }
     }
 

@@ -12,7 +12,7 @@ impl Core<Classic> {
         let Some(sender) = self.members.get(from).map(|m| m.peer.clone()) else {
             return;
         };
-        if self.resigned == Some((from, epoch)) {
+        if self.last_resignation == Some((from, epoch)) {
             // The sender sent this message before its resignation, which was faster. No process leads a
             // resigned epoch again.
             return;
@@ -32,7 +32,7 @@ impl Core<Classic> {
             }
         }
         if self.bullies(sender.rank()) {
-            if self.phase.electing() {
+            if self.phase.in_election() {
                 // Its own election goes on, and ends in a higher epoch than this one. A new election at each
                 // announcement would never end.
                 return;

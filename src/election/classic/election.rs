@@ -1,4 +1,4 @@
-//! The election itself: the seed's rules 1 to 4.
+//! The election itself: rules 1 to 4 of `tests/bully-readme.txt`.
 
 use super::Classic;
 use crate::election::clauses::Clauses;
@@ -33,8 +33,8 @@ impl Core<Classic> {
 
     /// The paper's procedure in one epoch. In two cases only live processes count. One is the detector
     /// variant, which falls back to this procedure. The other is a process that never leads and found no
-    /// leader in its first round. It would use up an epoch in each further round for calling the dead, and it
-    /// seeks them anyway.
+    /// leader in its first round. If it called the dead too, it would use up an epoch in each further round.
+    /// It seeks them anyway.
     pub(super) fn elect(&mut self, now: Now, epoch: Epoch) {
         let me = self.rank();
         let live_only = self.settings.variant == Variant::Detector || !me.eligible() && self.round_failed;
@@ -66,7 +66,7 @@ impl Core<Classic> {
     }
 
     /// Rule 2: this process received no Answer, so it leads. A process that did not answer counts as failed.
-    pub(super) fn unanswered(&mut self, now: Now) {
+    pub(super) fn on_answer_timer(&mut self, now: Now) {
         if self.phase != Phase::Electing {
             return;
         }
@@ -90,7 +90,7 @@ impl Core<Classic> {
     }
 
     /// Rule 3: no process announced in time, so this process begins again.
-    pub(super) fn coordinator_missed(&mut self, now: Now) {
+    pub(super) fn on_coordinator_timer(&mut self, now: Now) {
         if self.phase != Phase::Deferring {
             return;
         }
@@ -102,7 +102,7 @@ impl Core<Classic> {
     }
 
     /// The awaited process did not announce itself: back to the paper's procedure.
-    pub(super) fn announcement_missed(&mut self, now: Now) {
+    pub(super) fn on_announcement_timer(&mut self, now: Now) {
         if matches!(self.phase, Phase::Waiting(_)) {
             self.transfer_failed(now);
             self.elect(now, self.seen.max(self.epoch).next());

@@ -1,6 +1,6 @@
 //! `--safety classic`: the published algorithm. Rank alone decides which live process leads.
 //!
-//! `election` has the rules 1 to 4 of the seed's text in both variants, `announcement` has rule 5.
+//! `election` has the rules 1 to 4 of `tests/bully-readme.txt` in both variants, `announcement` has rule 5.
 
 mod announcement;
 mod election;
@@ -37,9 +37,9 @@ impl Protocol for Classic {
 
     fn on_timer(core: &mut Core<Classic>, now: Now, timer: Timer) {
         match timer {
-            Timer::Announcement => core.announcement_missed(now),
-            Timer::Answer => core.unanswered(now),
-            Timer::Coordinator => core.coordinator_missed(now),
+            Timer::Announcement => core.on_announcement_timer(now),
+            Timer::Answer => core.on_answer_timer(now),
+            Timer::Coordinator => core.on_coordinator_timer(now),
             _ => {}
         }
     }

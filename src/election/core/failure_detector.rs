@@ -19,7 +19,8 @@ pub(crate) struct Heartbeats {
     pub(crate) sequence: u32,
     /// When the latest were sent, newest last, for their round trips.
     pub(crate) sent: VecDeque<(u32, Moment)>,
-    /// Which was the latest when a leader last sent its list to a member. Bounded by the members.
+    /// For each member, the number of the heartbeat after which the leader sent it the list. Bounded by the
+    /// members.
     pub(crate) lists: BTreeMap<ProcessId, u32>,
 }
 
@@ -60,7 +61,7 @@ impl<P: Protocol> Core<P> {
     }
 
     /// The leader's round of heartbeats, and its look at members that have been silent.
-    pub(crate) fn beat(&mut self, now: Now) {
+    pub(crate) fn on_heartbeat_timer(&mut self, now: Now) {
         if !self.phase.leading() {
             return;
         }
@@ -121,7 +122,7 @@ impl<P: Protocol> Core<P> {
     }
 
     /// The leader has been silent for the failure timeout.
-    pub(crate) fn leader_silent(&mut self, now: Now) {
+    pub(crate) fn on_silence_timer(&mut self, now: Now) {
         if self.phase != Phase::Following {
             return;
         }
@@ -146,7 +147,7 @@ impl<P: Protocol> Core<P> {
         }
     }
 
-    /// No process listens at an address any more: its member, unless it is connected all the same, is gone.
+    /// No process listens at an address any more. Its member is gone, unless it is still connected.
     /// The refusal does not name the incarnation that listened there, so it frees no promise. The address may
     /// belong to another process by now, or to the next incarnation of the same one.
     pub(crate) fn on_refused_dial(&mut self, now: Now, address: SocketAddr) {

@@ -19,7 +19,7 @@ impl<P: Protocol> Core<P> {
         if self.phase.leading() {
             // This process is elected again: its old term ends here.
             self.leader = None;
-        } else if !self.phase.electing() {
+        } else if !self.phase.in_election() {
             self.lose_leader(Reason::Superseded);
             self.enter(Phase::Deferring);
         }
@@ -28,12 +28,12 @@ impl<P: Protocol> Core<P> {
         self.outbox.peers_changed = true;
         self.enter(Phase::Leading(epoch));
         self.round_failed = false;
-        self.addresses.remembered.clear();
+        self.dial_targets.remembered.clear();
         self.members.version = crate::election::MembershipVersion { epoch, version: 1 };
         self.heartbeats.sent.clear();
         self.heartbeats.lists.clear();
         self.note(Notification::Leader { peer: self.me.clone(), epoch, reason, me: true });
-        let others = self.addresses.candidates.difference(&self.addresses.own).count();
+        let others = self.dial_targets.discovered.difference(&self.dial_targets.own).count();
         if self.alone() && others > 0 {
             self.note(Notification::LeadsAlone { others });
         }
@@ -92,10 +92,10 @@ impl<P: Protocol> Core<P> {
                 self.transfers.failed = 0;
             }
             self.set_epoch(epoch);
-            // It may have followed another leader meanwhile, or taken in what others told of members.
+            // Meanwhile this process may have followed another leader, or heard of members from others.
             self.members.list_stale = true;
             self.round_failed = false;
-            self.addresses.remembered.clear();
+            self.dial_targets.remembered.clear();
             let elected_or_heard_ms = elected_at_ms.unwrap_or(now.wall_ms);
             self.leader = Some(Incumbent { peer: leader.clone(), elected_at_ms: elected_or_heard_ms });
             self.outbox.peers_changed = true;
@@ -116,7 +116,7 @@ impl<P: Protocol> Core<P> {
         self.lose_leader_since(reason, self.last_turn.at);
     }
 
-    /// The same, when there has been none for a while already.
+    /// There is no leader any more, and there has been none since an earlier moment.
     pub(crate) fn lose_leader_since(&mut self, reason: Reason, since: Moment) {
         let Some(former) = self.leader.take() else { return };
         self.outbox.peers_changed = true;

@@ -18,11 +18,11 @@ pub(crate) struct Members {
 
 /// What taking in a peer changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Taken {
+pub(crate) enum Upsert {
     /// Nothing.
     Known,
     /// It was not a member, or is another incarnation of one, or has changed its address or priority.
-    New,
+    Changed,
     /// The cluster is full.
     Full,
 }
@@ -82,7 +82,7 @@ impl Members {
 
     /// Takes in what is known of a peer. A full table gives up a failed member for a live one, but none that
     /// is connected.
-    pub(crate) fn take(&mut self, peer: Peer, state: State, now: Moment) -> Taken {
+    pub(crate) fn upsert(&mut self, peer: Peer, state: State, now: Moment) -> Upsert {
         if let Some(member) = self.members.get_mut(&peer.id) {
             let changed = member.peer != peer;
             if changed && member.peer.incarnation != peer.incarnation {
@@ -96,13 +96,13 @@ impl Members {
             }
             member.peer = peer;
             member.state = state;
-            return if changed { Taken::New } else { Taken::Known };
+            return if changed { Upsert::Changed } else { Upsert::Known };
         }
         if self.members.len() + 1 >= MEMBERS_MAX {
             let failed = self.iter().find(|m| m.state == State::Failed && !m.linked).map(|m| m.peer.id);
             match failed {
                 Some(id) if state == State::Alive => self.members.remove(&id),
-                _ => return Taken::Full,
+                _ => return Upsert::Full,
             };
         }
         let id = peer.id;
@@ -116,6 +116,6 @@ impl Members {
             unlisted_since: None,
         };
         self.members.insert(id, member);
-        Taken::New
+        Upsert::Changed
     }
 }

@@ -1,6 +1,6 @@
-//! The members: links, discovery, and the broadcast list (seed note 7).
+//! The members: links, discovery, and the broadcast list (tests/bully-readme.txt, note 7).
 
-use super::members::Taken;
+use super::members::Upsert;
 use super::{Core, Phase, Protocol};
 use crate::election::{
     Body, Entry, Epoch, Incarnation, Member, MembershipVersion, Notification, Now, Peer, ProcessId, Reason,
@@ -32,11 +32,11 @@ impl<P: Protocol> Core<P> {
             self.note(Notification::SameName { known, other: peer.clone() });
         }
         let was_alive = self.members.get(id).is_some_and(|m| m.state == State::Alive);
-        let taken = self.members.take(peer.clone(), State::Alive, now.at);
-        if taken == Taken::Full {
+        let upsert = self.members.upsert(peer.clone(), State::Alive, now.at);
+        if upsert == Upsert::Full {
             return self.note(Notification::TooManyMembers(peer));
         }
-        let new = taken == Taken::New || !was_alive;
+        let new = upsert == Upsert::Changed || !was_alive;
         if let Some(member) = self.members.get_mut(id) {
             member.linked = true;
             member.last_heard = Some(now.at);
@@ -88,7 +88,7 @@ impl<P: Protocol> Core<P> {
         if let Some(member) = self.members.get_mut(id).filter(|m| m.peer.incarnation == incarnation) {
             member.linked = false;
             let Member { state, peer: Peer { address, .. }, .. } = *member;
-            // Nothing is left of one whose address is another's.
+            // A member is gone for good once another process has its address.
             let inhabited = self.members.iter().any(|m| m.state == State::Alive && m.peer.address == address);
             if state == State::Failed && inhabited {
                 self.forget(id);
@@ -104,17 +104,17 @@ impl<P: Protocol> Core<P> {
         let known = self.members.get(peer.id).is_some_and(|m| m.linked || m.state == State::Failed);
         let taken_address = self.members.at(peer.address, peer.id).is_some();
         if peer.id != self.me.id && !known && !taken_address && !peer.address.ip().is_unspecified() {
-            self.take_entry(now, Entry { peer, state });
+            self.upsert_entry(now, Entry { peer, state });
         }
     }
 
-    fn take_entry(&mut self, now: Now, entry: Entry) {
+    fn upsert_entry(&mut self, now: Now, entry: Entry) {
         let Entry { peer, state } = entry;
         let was_alive = self.members.get(peer.id).is_some_and(|m| m.state == State::Alive);
-        match self.members.take(peer.clone(), state, now.at) {
-            Taken::New => self.outbox.peers_changed = true,
-            Taken::Known => {}
-            Taken::Full => return,
+        match self.members.upsert(peer.clone(), state, now.at) {
+            Upsert::Changed => self.outbox.peers_changed = true,
+            Upsert::Known => {}
+            Upsert::Full => return,
         }
         match state {
             State::Alive if !was_alive => self.note(Notification::MemberUp(peer)),
@@ -164,7 +164,7 @@ impl<P: Protocol> Core<P> {
             match (tenant.linked, tenant.state, state) {
                 // The leader has not heard yet which process listens there now.
                 (true, State::Alive, State::Alive) => return false,
-                // Nothing is left of one whose address is another's.
+                // A member is gone for good once another process has its address.
                 (true, _, State::Failed) | (_, State::Alive, State::Failed) => {
                     self.forget(peer.id);
                     return true;
@@ -175,7 +175,7 @@ impl<P: Protocol> Core<P> {
                 (false, ..) => self.forget(tenant.peer.id),
             }
         }
-        self.take_entry(now, entry);
+        self.upsert_entry(now, entry);
         true
     }
 
@@ -303,13 +303,13 @@ impl<P: Protocol> Core<P> {
     /// Discovery works and names these addresses, or there is nothing that it could name. A leader forgets
     /// failed members that discovery has not named for long. An answer that names no address removes no
     /// member.
-    pub(crate) fn on_candidates(&mut self, now: Now, addresses: BTreeSet<SocketAddr>, complete: bool) {
+    pub(crate) fn on_discovered(&mut self, now: Now, addresses: BTreeSet<SocketAddr>, complete: bool) {
         let lost = self.awaits_discovery();
-        self.addresses.complete |= complete;
+        self.dial_targets.discovery_complete |= complete;
         if !addresses.is_empty() {
             self.unlist(now, &addresses);
-            self.addresses.own.retain(|a| *a == self.me.address || addresses.contains(a));
-            self.addresses.candidates = addresses;
+            self.dial_targets.own.retain(|a| *a == self.me.address || addresses.contains(a));
+            self.dial_targets.discovered = addresses;
         }
         if lost && !self.awaits_discovery() {
             self.begin_margin();

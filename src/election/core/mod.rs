@@ -5,7 +5,7 @@
 //!
 //! Invariants are asserted in release builds: a process that breaks one must end (fail-stop), not go on.
 
-mod addresses;
+mod dial_targets;
 mod failure_detector;
 mod leadership;
 mod members;
@@ -22,7 +22,7 @@ use super::{
     Action, Body, Epoch, Event, Incumbent, Instance, Message, Now, Peer, ProcessId, Rank, Reason, Record,
     Settings, State, Timer,
 };
-use addresses::Addresses;
+use dial_targets::DialTargets;
 use failure_detector::Heartbeats;
 use members::Members;
 use outbox::Outbox;
@@ -53,12 +53,12 @@ pub(super) struct Core<P> {
     /// Whether a round since the last leader has ended without a leader.
     pub(super) round_failed: bool,
     pub(super) members: Members,
-    pub(super) addresses: Addresses,
+    pub(super) dial_targets: DialTargets,
     pub(super) started: bool,
     pub(super) last_turn: LastTurn,
     pub(super) heartbeats: Heartbeats,
     /// The latest resignation: its sender and its epoch. That epoch is over.
-    pub(super) resigned: Option<(ProcessId, Epoch)>,
+    pub(super) last_resignation: Option<(ProcessId, Epoch)>,
     pub(super) transfers: Transfers,
     /// The clauses that it keeps: all of them, but in tests.
     pub(super) clauses: Rules,
@@ -83,7 +83,7 @@ impl<P: Protocol> Core<P> {
         Core {
             protocol: P::new(&settings, record),
             clauses: Rules::default(),
-            addresses: Addresses::of(me.address),
+            dial_targets: DialTargets::of(me.address),
             settings,
             cluster,
             phase: Phase::Asking(Asking::default()),
@@ -99,15 +99,15 @@ impl<P: Protocol> Core<P> {
             heartbeats: Heartbeats::of(me.incarnation),
             me,
             transfers: Transfers::default(),
-            resigned: None,
+            last_resignation: None,
             outbox: Outbox::default(),
         }
     }
 
-    /// Takes one event at a time that never goes back, and says what to do. A gap of more than the failure
-    /// timeout since the last event means that this process was paused. It then asks its peers before it
-    /// believes anything, itself included, and before it looks at the event. A suspend of the host means the
-    /// same, however short it seems.
+    /// Takes one event and says what to do. `now` never goes back from one event to the next. A gap of more
+    /// than the failure timeout since the last event means that this process was paused. It then asks its
+    /// peers before it believes anything, itself included, and before it looks at the event. A suspend of the
+    /// host means the same, however short it seems.
     pub(crate) fn handle(&mut self, now: Now, event: Event) -> Vec<Action> {
         assert!(now.at >= self.last_turn.at, "the driver's clock never goes back");
         assert!(self.started != matches!(event, Event::Start), "Start comes first, and once");
@@ -130,13 +130,13 @@ impl<P: Protocol> Core<P> {
                     self.on_timer(now, timer);
                 }
             }
-            Event::Candidates { addresses, complete } => self.on_candidates(now, addresses, complete),
+            Event::Discovered { addresses, complete } => self.on_discovered(now, addresses, complete),
             Event::ReachedSelf(address) => {
-                self.addresses.own.insert(address);
+                self.dial_targets.own.insert(address);
             }
             Event::Advertise(address) => {
                 self.me.address = address;
-                self.addresses.own.insert(address);
+                self.dial_targets.own.insert(address);
             }
             Event::Stop => self.on_stop(),
             Event::Turn => {}
@@ -177,11 +177,11 @@ impl<P: Protocol> Core<P> {
 
     fn on_timer(&mut self, now: Now, timer: Timer) {
         match timer {
-            Timer::Margin => self.margin_over(now),
-            Timer::Start => self.start_over(now),
-            Timer::Silence => self.leader_silent(now),
-            Timer::Heartbeat => self.beat(now),
-            Timer::Preempt => self.preempt(now),
+            Timer::Margin => self.on_margin_timer(now),
+            Timer::Start => self.on_start_timer(now),
+            Timer::Silence => self.on_silence_timer(now),
+            Timer::Heartbeat => self.on_heartbeat_timer(now),
+            Timer::Preempt => self.on_preempt_timer(now),
             Timer::Leave => self.act(Action::Exit),
             timer => P::on_timer(self, now, timer),
         }

@@ -23,7 +23,7 @@ pub(in crate::election) enum Phase {
 }
 
 impl Phase {
-    pub(in crate::election) fn electing(&self) -> bool {
+    pub(in crate::election) fn in_election(&self) -> bool {
         matches!(self, Phase::Waiting(_) | Phase::Electing | Phase::Deferring)
     }
 
@@ -39,10 +39,10 @@ impl<P: Protocol> Core<P> {
             P::abandon_election(self);
         }
         self.disarm_all();
-        if !self.phase.electing() && phase.electing() {
+        if !self.phase.in_election() && phase.in_election() {
             self.note(Notification::ElectionBegins { reason: self.loss });
         }
-        if self.phase.electing() && !phase.electing() {
+        if self.phase.in_election() && !phase.in_election() {
             let outcome = match phase {
                 Phase::Leading(_) => ElectionOutcome::Won,
                 Phase::Following => ElectionOutcome::Lost,

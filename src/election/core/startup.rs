@@ -104,14 +104,14 @@ impl<P: Protocol> Core<P> {
             P::on_higher_epoch(self, now, None);
         }
         if self.leads(from) && epoch >= self.epoch {
-            // A leader does not ask, so the sender was paused, and has stopped leading. A question from
-            // before its election proves nothing: over another connection, it was slower than the
-            // Coordinator.
+            // A leader does not ask, so the sender was paused, and has stopped leading. A question that
+            // the sender sent before its election proves nothing. It was slower than the Coordinator, which
+            // came over another connection.
             self.lose_leader(Reason::Pause);
             P::start_election(self, now);
         }
         if self.phase.leading() {
-            // The peer may have missed that: it follows no process that is no voter of its own configuration.
+            // The peer may have missed this leader's configuration. It follows only voters of its own one.
             P::send_config(self, from);
         }
         self.send_leader_info(from);
@@ -209,8 +209,8 @@ impl<P: Protocol> Core<P> {
     /// process that never leads alone need not care.)
     pub(crate) fn awaits_discovery(&self) -> bool {
         P::LEADS_ALONE
-            && !self.addresses.complete
-            && self.addresses.candidates.is_subset(&self.addresses.own)
+            && !self.dial_targets.discovery_complete
+            && self.dial_targets.discovered.is_subset(&self.dial_targets.own)
             && self.ids(|m| m.linked).is_empty()
     }
 
@@ -223,7 +223,7 @@ impl<P: Protocol> Core<P> {
     }
 
     /// The set of peers has been stable for the margin.
-    pub(crate) fn margin_over(&mut self, now: Now) {
+    pub(crate) fn on_margin_timer(&mut self, now: Now) {
         let lost = self.awaits_discovery();
         let Phase::Asking(asking) = &mut self.phase else {
             return;
@@ -249,7 +249,7 @@ impl<P: Protocol> Core<P> {
     }
 
     /// This process has waited for others long enough.
-    pub(crate) fn start_over(&mut self, now: Now) {
+    pub(crate) fn on_start_timer(&mut self, now: Now) {
         if let Phase::Asking(asking) = &mut self.phase {
             asking.overdue = true;
             P::start_election(self, now);

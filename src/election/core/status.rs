@@ -62,7 +62,7 @@ impl<P: Protocol> Core<P> {
         assert!(!self.started, "known peers are for the start");
         let leader = known.leader.iter().map(|leader| leader.address);
         let members = known.members.iter().map(|member| member.peer.address);
-        self.addresses.remembered.extend(leader.chain(members));
+        self.dial_targets.remembered.extend(leader.chain(members));
     }
 
     /// The leader and the members as they are now.

@@ -37,7 +37,7 @@ impl<P: Protocol> Core<P> {
             self.lose_leader(reason);
             self.loss = reason;
             self.set_epoch(epoch);
-            self.resigned = Some((from, epoch));
+            self.last_resignation = Some((from, epoch));
         }
         // Voters may grant freed promises anew at once, and then the epoch of this resignation is over.
         P::on_resign(self, Heard { now, from, epoch });
@@ -145,7 +145,7 @@ impl<P: Protocol> Core<P> {
     }
 
     /// The preemption delay is over: the leader transfers leadership in one step.
-    pub(crate) fn preempt(&mut self, now: Now) {
+    pub(crate) fn on_preempt_timer(&mut self, now: Now) {
         if !self.phase.leading() {
             return;
         }

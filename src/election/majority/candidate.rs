@@ -3,7 +3,7 @@
 
 use super::Majority;
 use super::campaign::Campaign;
-use super::term::Term;
+use super::leader_state::LeaderState;
 use crate::election::clauses::Clauses;
 use crate::election::core::Heard;
 use crate::election::core::{Core, Phase};
@@ -24,14 +24,19 @@ const PRE_VOTE_SENDINGS_MAX: u32 = 2;
 const JITTER_MS_MAX: u64 = 30;
 
 impl Core<Majority> {
-    /// There is no leader. The best live voter stands at once, each other voter a share of the answer timeout
-    /// later. A voter with a promise to another process waits for its end first (clause 25).
+    /// There is no leader. This process answers a request that has come already. Then the best live voter
+    /// stands at once, each other voter a share of the answer timeout later. A voter with a promise to
+    /// another process waits for its end first (clause 25).
     pub(super) fn start_campaign(&mut self, now: Now) {
         self.lose_leader(Reason::Silence);
+        self.enter(Phase::Deferring);
+        self.answer_postponed(now);
+        if self.phase != Phase::Deferring {
+            return;
+        }
         if !self.may_campaign() {
             return self.defer();
         }
-        self.enter(Phase::Deferring);
         let wait = self.held_for(now).unwrap_or_default() + self.share_of_wait(now);
         if wait.is_zero() {
             self.pre_vote(now);
@@ -134,7 +139,7 @@ impl Core<Majority> {
         if ballot.stage == Stage::PreVote {
             // Epochs and versions only rise, so this ends (clause 24).
             let may_take = !self.phase.leading() && self.clauses.takes_later_config();
-            let later = own.is_some_and(|own| may_take && self.take_config(&own));
+            let later = own.is_some_and(|own| may_take && self.adopt_config(&own));
             if later || said == VoteOutcome::Denied(Denial::Stale) && self.seen >= ballot.epoch {
                 return self.campaign(now, Stage::PreVote, incumbent);
             }
@@ -182,21 +187,21 @@ impl Core<Majority> {
             return self.campaign_failed();
         }
         self.protocol.campaign = None;
-        self.protocol.term = Some(Term::new(lease_until));
+        self.protocol.leading = Some(LeaderState::new(lease_until));
         self.announce(now, epoch);
         self.write_own_config(now);
         self.arm(Timer::Lease, lease_until.since(now.at));
-        self.beat(now);
+        self.on_heartbeat_timer(now);
     }
 
-    /// Answers are missing. A candidate cannot win if too few voters would vote for it or know of a better
-    /// one. It is no contender until a pre-vote has a better result (clause 25).
-    pub(super) fn voters_silent(&mut self, now: Now) {
+    /// Answers are missing. A candidate is hopeless when fewer than a majority answered "granted" or
+    /// "outranked". It is no contender until a pre-vote has a better result (clause 25).
+    pub(super) fn on_answer_timer(&mut self, now: Now) {
         let clauses = self.clauses;
         let m = &mut self.protocol;
         let Some(campaign) = &mut m.campaign else { return };
         let (tally, majority) = (campaign.tally(now.at), campaign.request.config.majority());
-        let possible = campaign.request.config.voters.len() - tally.denied >= majority;
+        let possible = campaign.request.config.voters.len() - tally.refused >= majority;
         campaign.sendings += 1;
         match campaign.stage() {
             Stage::PreVote if campaign.sendings <= PRE_VOTE_SENDINGS_MAX => {
@@ -252,7 +257,7 @@ impl Core<Majority> {
 
     /// It is time to ask again: all voters, or those that were held by a promise or a restart grace that is
     /// over.
-    pub(super) fn retry(&mut self, now: Now) {
+    pub(super) fn on_retry_timer(&mut self, now: Now) {
         match &mut self.protocol.campaign {
             Some(campaign) if campaign.stage() == Stage::PreVote => {
                 campaign.ask_held_again(now.at);
@@ -268,9 +273,9 @@ impl Core<Majority> {
     /// itself (clause 27).
     pub(super) fn campaign_for_higher_epoch(&mut self, now: Now) {
         let ignored = self.protocol.campaign.is_some() || !self.clauses.heeds_higher_epoch();
-        let Some(term) = &mut self.protocol.term else { return };
-        if !ignored && term.stood.is_none_or(|at| now.at.since(at) >= self.settings.coordinator_timeout) {
-            term.stood = Some(now.at);
+        let Some(leading) = &mut self.protocol.leading else { return };
+        if !ignored && leading.stood.is_none_or(|at| now.at.since(at) >= self.settings.coordinator_timeout) {
+            leading.stood = Some(now.at);
             self.campaign(now, Stage::PreVote, None);
         }
     }

@@ -34,7 +34,7 @@ impl Core<Majority> {
         let (longest, config) = (self.counted(config.lease_ms), config.version);
         let clauses = self.clauses;
         let over = |sent: Moment| clauses.round_is_over(now.at, sent.plus(longest));
-        self.protocol.term.as_mut()?.begin_round(sequence, now.at, lease_ms, over);
+        self.protocol.leading.as_mut()?.begin_round(sequence, now.at, lease_ms, over);
         self.promise(now, self.myself(), duration(lease_ms));
         Some(Body::Renew { sequence, lease_ms, config })
     }
@@ -67,20 +67,21 @@ impl Core<Majority> {
     /// after that end (clause 16).
     fn extend(&mut self, now: Now, sequence: u32, acknowledged_by: &str) {
         let clauses = self.clauses;
-        let (Some(config), Some(term)) = (self.protocol.state.founded(), &mut self.protocol.term) else {
+        let (Some(config), Some(leading)) = (self.protocol.state.founded(), &mut self.protocol.leading)
+        else {
             return;
         };
-        let Some(round) = term.acknowledge(sequence, acknowledged_by) else { return };
+        let Some(round) = leading.acknowledge(sequence, acknowledged_by) else { return };
         round.sent = clauses.round_lease_begins(round.sent, now.at);
         let (majority, sent, lease_ms) = (round.has_majority(config), round.sent, round.lease_ms);
         let until = sent.plus(self.counted(lease_ms));
-        let Some(term) = &mut self.protocol.term else { return };
+        let Some(leading) = &mut self.protocol.leading else { return };
         if clauses.round_is_over(now.at, until) || !clauses.round_extends(majority) {
             return;
         }
-        term.committed.get_or_insert(now.slow);
-        if until > term.lease_until {
-            term.lease_until = until;
+        leading.committed.get_or_insert(now.slow);
+        if until > leading.lease_until {
+            leading.lease_until = until;
             self.arm(Timer::Lease, until.since(now.at));
         }
         self.reconfigure(now);
@@ -89,7 +90,7 @@ impl Core<Majority> {
     /// The lease is over, so this process does not lead any more. Every turn checks this before anything
     /// else.
     pub(super) fn check_lease(&mut self, now: Now) {
-        let over = self.protocol.term.as_ref().is_some_and(|term| now.at >= term.lease_until);
+        let over = self.protocol.leading.as_ref().is_some_and(|leading| now.at >= leading.lease_until);
         if over && self.phase.leading() {
             self.lapse(now);
         }
@@ -100,7 +101,7 @@ impl Core<Majority> {
         self.start_campaign(now);
     }
 
-    /// A leader that has lost its connections to a majority stops at once where refused dials free its lease.
+    /// With `--crash-evidence release`, a leader that has lost its connections to a majority stops at once.
     /// Something on the path may have refused the dials of the others, and they elect another leader.
     pub(super) fn check_connections(&mut self, now: Now) {
         if !self.phase.leading() || self.settings.crash_evidence != CrashEvidence::Release {

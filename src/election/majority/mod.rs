@@ -7,8 +7,9 @@
 //! | 1 to 9 | the voter: its vote, its promise, its restart grace | `voter` |
 //! | 10 to 12, 22, 23 | a voter without a record: recovery, the first start | `recovery` |
 //! | 13 to 15, 24, 25, 27 | the candidate: pre-vote, vote, the candidacy rule | `candidate` |
-//! | 1, 16, 17 | the leader: its lease and its rounds | `lease` |
-//! | 18 to 21, 26 | the configuration | `reconfiguration` |
+//! | 1, 16 | the leader: its lease and its rounds | `lease` |
+//! | 17 | no leadership outlives a resignation or a process | this file |
+//! | 18 to 21, 26 | the configuration | `reconfiguration`, `next_config`, `types/voters.rs` |
 //! | 28 | leadership transfer | `transfer` |
 //!
 //! A process leads by `Core::win` in `candidate` alone.
@@ -16,6 +17,7 @@
 mod campaign;
 mod candidate;
 mod contenders;
+mod leader_state;
 mod lease;
 mod next_config;
 mod reconfiguration;
@@ -23,7 +25,6 @@ mod recovery;
 mod recovery_answers;
 mod status;
 mod tally;
-mod term;
 #[cfg(test)]
 mod tests;
 mod transfer;
@@ -39,9 +40,9 @@ use crate::election::{
 };
 use campaign::Campaign;
 use contenders::Contenders;
+use leader_state::LeaderState;
 use recovery_answers::Recovery;
 use std::collections::{BTreeMap, BTreeSet};
-use term::Term;
 use voter::Promise;
 
 /// What a process in `majority` keeps beside what every process keeps.
@@ -57,7 +58,7 @@ pub(super) struct Majority {
     promise: Option<Promise>,
     /// The latest vote of this incarnation, which it repeats to the same process (clause 3).
     voted: Option<(Epoch, Instance)>,
-    /// The latest request for a vote that a promise stood in the way of, its sender, and when it came.
+    /// The latest request that this voter denied for a promise: its sender, the request, and when it came.
     postponed: Option<(Instance, VoteRequest, Moment)>,
     /// Until when it votes for no process, since it may have forgotten a promise (clause 8). On the slow
     /// clock.
@@ -69,7 +70,7 @@ pub(super) struct Majority {
     campaign: Option<Campaign>,
     recovery: Option<Recovery>,
     /// While it leads.
-    term: Option<Term>,
+    leading: Option<LeaderState>,
     /// When the leader that it follows was last heard.
     leader_heard: Moment,
     /// What each member was started with. At most one entry a member.
@@ -115,7 +116,7 @@ impl Protocol for Majority {
     }
 
     fn check_invariants(core: &Core<Majority>) {
-        let leased = !core.phase.leading() || core.protocol.term.is_some();
+        let leased = !core.phase.leading() || core.protocol.leading.is_some();
         assert!(leased, "no process leads without a lease");
     }
 
@@ -144,12 +145,12 @@ impl Protocol for Majority {
 
     fn on_timer(core: &mut Core<Majority>, now: Now, timer: Timer) {
         match timer {
-            Timer::Announcement => core.announcement_missed(now),
-            Timer::Answer => core.voters_silent(now),
-            Timer::Coordinator => core.coordinator_missed(now),
-            Timer::Retry => core.retry(now),
+            Timer::Announcement => core.on_announcement_timer(now),
+            Timer::Answer => core.on_answer_timer(now),
+            Timer::Coordinator => core.on_coordinator_timer(now),
+            Timer::Retry => core.on_retry_timer(now),
             Timer::Recover => core.ask_to_recover(now),
-            Timer::Grace => core.grace_over(now),
+            Timer::Grace => core.on_grace_timer(now),
             // The turn has begun by looking at the lease.
             _ => {}
         }
@@ -177,7 +178,7 @@ impl Protocol for Majority {
     }
 
     fn on_link_lost(core: &mut Core<Majority>, now: Now, crashed: Option<Instance>) {
-        crashed.into_iter().for_each(|instance| core.release(now, instance));
+        crashed.into_iter().for_each(|instance| core.release(instance));
         core.check_connections(now);
     }
 
@@ -186,12 +187,13 @@ impl Protocol for Majority {
     fn on_member_lost(core: &mut Core<Majority>, member: &Peer, gone: bool) {
         let (Peer { id, name, .. }, m) = (member, &mut core.protocol);
         m.contenders.forget(*id);
+        m.postponed.take_if(|(candidate, ..)| candidate.id == *id);
         if !gone {
             return;
         }
         m.flags.remove(id);
         if !core.members.iter().any(|other| other.peer.id != *id && other.peer.name == *name) {
-            m.term.iter_mut().for_each(|term| _ = term.stores.remove(name));
+            m.leading.iter_mut().for_each(|leading| _ = leading.stores.remove(name));
             m.recovery.iter_mut().for_each(|recovery| recovery.forget(name));
         }
     }
@@ -215,7 +217,7 @@ impl Protocol for Majority {
     /// A leader's end frees its own promise to itself: it never leads that epoch again (clause 17).
     fn on_term_end(core: &mut Core<Majority>) {
         let myself = core.myself();
-        core.protocol.term = None;
+        core.protocol.leading = None;
         core.free(|promise| promise.to == myself);
     }
 
@@ -288,7 +290,7 @@ impl Core<Majority> {
     fn announced(&mut self, by: Heard, elected_at_ms: Option<u64>) {
         let Heard { now, from, epoch } = by;
         let Some(peer) = self.members.get(from).map(|m| m.peer.clone()) else { return };
-        let resigned = self.clauses.has_resigned(self.resigned, from, epoch);
+        let resigned = self.clauses.has_resigned(self.last_resignation, from, epoch);
         // Two processes never lead in one epoch (invariant 4): a sender of this leader's epoch is mistaken.
         if resigned || epoch == self.epoch && self.phase.leading() || !peer.rank().eligible() {
             return;
@@ -302,7 +304,7 @@ impl Core<Majority> {
     }
 
     /// The process that it voted for did not announce itself.
-    fn announcement_missed(&mut self, now: Now) {
+    fn on_announcement_timer(&mut self, now: Now) {
         if matches!(self.phase, Phase::Waiting(_)) {
             self.transfer_failed(now);
             self.start_campaign(now);
@@ -310,7 +312,7 @@ impl Core<Majority> {
     }
 
     /// This process may not stand itself, and no leader came in time.
-    fn coordinator_missed(&mut self, now: Now) {
+    fn on_coordinator_timer(&mut self, now: Now) {
         if self.phase == Phase::Deferring {
             self.elect_again(now);
         }

@@ -6,7 +6,7 @@ use crate::election::{ConfigVersion, Flags, VoterConfig};
 use std::collections::BTreeSet;
 
 /// What a leader knows when its configuration is committed.
-pub(super) struct Committed<'a> {
+pub(super) struct StepInputs<'a> {
     pub(super) config: &'a VoterConfig,
     /// Whether the configuration has been committed for its bound.
     pub(super) waited: bool,
@@ -19,7 +19,7 @@ pub(super) struct Committed<'a> {
     pub(super) supporters: BTreeSet<&'a str>,
 }
 
-impl Committed<'_> {
+impl StepInputs<'_> {
     /// The next configuration, if there is something to change. The lease changes first, and alone.
     pub(super) fn next(&self, version: ConfigVersion, clauses: impl Clauses) -> Option<VoterConfig> {
         let config = self.config;

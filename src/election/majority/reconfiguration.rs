@@ -2,7 +2,7 @@
 //! it in steps.
 
 use super::Majority;
-use super::next_config::Committed;
+use super::next_config::StepInputs;
 use crate::election::clauses::Clauses;
 use crate::election::core::Core;
 use crate::election::{
@@ -16,7 +16,7 @@ impl Core<Majority> {
     pub(super) fn write_own_config(&mut self, now: Now) {
         let Some(config) = self.protocol.config().cloned() else { return };
         if !self.clauses.writes_own_config() {
-            return self.protocol.term.iter_mut().for_each(|term| term.committed = Some(now.slow));
+            return self.protocol.leading.iter_mut().for_each(|leading| leading.committed = Some(now.slow));
         }
         let version = self.clauses.first_version(self.epoch, config.version);
         self.write_config(VoterConfig { version, ..config });
@@ -26,7 +26,7 @@ impl Core<Majority> {
     fn write_config(&mut self, config: VoterConfig) {
         let clauses = self.clauses;
         self.use_state(RecoveredState::Founded(config.clone()));
-        self.protocol.term.iter_mut().for_each(|term| term.begin_config(clauses));
+        self.protocol.leading.iter_mut().for_each(|leading| leading.begin_config(clauses));
         let members = self.ids(|m| m.linked || config.voters.contains(&m.peer.name));
         self.send_each(members, &Body::Configuration { config });
     }
@@ -56,9 +56,9 @@ impl Core<Majority> {
     /// A member is connected. It needs this leader's configuration, and may have lost what a former
     /// incarnation stored.
     pub(super) fn tell_config_to_newcomer(&mut self, id: ProcessId) {
-        let Some(term) = &mut self.protocol.term else { return };
+        let Some(leading) = &mut self.protocol.leading else { return };
         if let Some(member) = self.members.get(id) {
-            term.stores.remove(&member.peer.name);
+            leading.stores.remove(&member.peer.name);
         }
         self.tell_config_to(id);
     }
@@ -76,12 +76,12 @@ impl Core<Majority> {
         let requests =
             self.protocol.campaign.as_ref().is_some_and(|campaign| campaign.stage() == Stage::Vote);
         if !self.phase.leading() && !requests {
-            self.take_config(config);
+            self.adopt_config(config);
         }
     }
 
     /// Stores a configuration if it is a later one (clauses 7, 18, 24); says whether it is.
-    pub(super) fn take_config(&mut self, config: &VoterConfig) -> bool {
+    pub(super) fn adopt_config(&mut self, config: &VoterConfig) -> bool {
         let own = self.protocol.config();
         let later = own.is_some_and(|own| self.clauses.is_later(config.version, own.version));
         if later {
@@ -94,19 +94,20 @@ impl Core<Majority> {
     pub(super) fn reconfigure(&mut self, now: Now) {
         if let Some(next) = self.next_config(now) {
             self.write_config(next);
-            self.beat(now);
+            self.on_heartbeat_timer(now);
         }
     }
 
     fn next_config(&self, now: Now) -> Option<VoterConfig> {
         let (m, me) = (&self.protocol, self.me.name.as_str());
-        let (config, term) = (m.config()?, m.term.as_ref()?);
-        let since = term.committed?;
+        let (config, leading) = (m.config()?, m.leading.as_ref()?);
+        let since = leading.committed?;
         let version = ConfigVersion { epoch: self.epoch, version: config.version.version.checked_add(1)? };
         let flags = m.flags.iter().filter_map(|(id, flags)| Some((self.voter(now, *id)?, *flags)));
         let live = self.members.iter().filter(|member| member.linked && member.state == State::Alive);
-        let stores = live.map(|member| member.peer.name.as_str()).filter(|name| term.stores.contains(*name));
-        let committed = Committed {
+        let stores =
+            live.map(|member| member.peer.name.as_str()).filter(|name| leading.stores.contains(*name));
+        let committed = StepInputs {
             config,
             waited: now.slow >= since.plus(config.bound()),
             target: &m.target,

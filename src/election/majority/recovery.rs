@@ -81,7 +81,7 @@ impl Core<Majority> {
                 let first_start = recovery.is_first_start(me, &m.flagged(), m.given, connected, clauses);
                 // A process whose list names it alone waits for the peers that discovery names, as long as at
                 // any start.
-                let asked = self.addresses.complete
+                let asked = self.dial_targets.discovery_complete
                     && (m.target.len() > 1 || !matches!(self.phase, Phase::Asking(_)));
                 if first_start && asked {
                     self.begin_founding(now);

@@ -94,8 +94,8 @@ impl Recovery {
     }
 
     /// Whether this is a first start, as far as every known peer can tell. All others of its list have
-    /// answered, and were started with the same list and lease. So have all processes that it is connected
-    /// with. None has voted.
+    /// answered, and were started with the same list and lease. All connected processes have answered too. No
+    /// process has a vote yet.
     pub(super) fn is_first_start<'a>(
         &self,
         me: &str,

@@ -6,11 +6,11 @@ use crate::election::core::{Core, Phase};
 use crate::election::{Moment, NotReady, RecoveredState, VoteRecord, Voting};
 
 impl Core<Majority> {
-    /// Until when what it says about the leader holds: as leader its lease, as follower how long that may be
-    /// silent.
+    /// Until when its answer about the leader holds. For the leader that is the end of its lease, for a
+    /// follower the moment at which it gives up a silent leader.
     pub(super) fn valid_until(&self) -> Option<Moment> {
         match self.phase {
-            Phase::Leading(_) => self.protocol.term.as_ref().map(|term| term.lease_until),
+            Phase::Leading(_) => self.protocol.leading.as_ref().map(|leading| leading.lease_until),
             Phase::Following => Some(self.protocol.leader_heard.plus(self.silence_of_leader())),
             _ => None,
         }

@@ -11,7 +11,7 @@ pub(super) struct Tally {
     /// The number that know of a better contender.
     pub(super) outranked: usize,
     /// The number that cannot vote for this request any more.
-    pub(super) denied: usize,
+    pub(super) refused: usize,
     /// How long those are still held that may vote later; the shortest first.
     pub(super) held: Vec<Duration>,
 }
@@ -29,7 +29,7 @@ impl Tally {
                 VoteOutcome::Granted => tally.granted += 1,
                 VoteOutcome::Denied(Denial::Outranked) => tally.outranked += 1,
                 VoteOutcome::Denied(Denial::Promised { .. } | Denial::Grace { .. }) => tally.held.push(rest),
-                VoteOutcome::Denied(_) => tally.denied += 1,
+                VoteOutcome::Denied(_) => tally.refused += 1,
             }
         }
         tally.held.sort_unstable();

@@ -7,8 +7,9 @@ use crate::election::core::Core;
 use crate::election::types::voters::fingerprint;
 use crate::election::{
     Action, Ballot, Body, ConfigVersion, CrashEvidence, Denial, Epoch, Event, Flags, Incarnation,
-    MembershipVersion, Message, Moment, Notification, Now, Peer, Preempt, Priority, ProcessId, Record,
-    RecoveredState, Safety, Settings, Stage, Timer, VoteOutcome, VoteRecord, VoteRequest, VoterConfig,
+    MembershipVersion, Message, Moment, Notification, Now, Peer, Preempt, Priority, ProcessId, Reason,
+    Record, RecoveredState, Safety, Settings, Stage, Timer, VoteOutcome, VoteRecord, VoteRequest,
+    VoterConfig,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;

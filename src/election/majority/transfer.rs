@@ -12,12 +12,12 @@ impl Core<Majority> {
             return self.resign_to(to);
         }
         let wait = self.settings.answer_timeout.saturating_mul(2);
-        let Some(term) = &mut self.protocol.term else { return };
-        if term.proposed.take().is_some() {
+        let Some(leading) = &mut self.protocol.leading else { return };
+        if leading.proposed.take().is_some() {
             // The successor has not answered.
             return self.transfer_refused(now);
         }
-        term.proposed = Some(to);
+        leading.proposed = Some(to);
         self.send(to, Body::ProposeTransfer);
         self.arm(Timer::Preempt, wait);
     }
@@ -35,8 +35,8 @@ impl Core<Majority> {
 
     /// Whether the successor has a majority. If so the leader stops, durably, before its resignation leaves.
     pub(super) fn on_transfer_ready(&mut self, by: Heard, majority: bool) {
-        let Some(term) = &mut self.protocol.term else { return };
-        if by.epoch == self.epoch && term.proposed.take_if(|proposed| *proposed == by.from).is_some() {
+        let Some(leading) = &mut self.protocol.leading else { return };
+        if by.epoch == self.epoch && leading.proposed.take_if(|proposed| *proposed == by.from).is_some() {
             if majority { self.resign_to(by.from) } else { self.transfer_refused(by.now) }
         }
     }

@@ -35,15 +35,10 @@ impl Core<Majority> {
         }
         self.learn_contender(now, from, request);
         let denial = self.denial(now, candidate, request);
-        if ballot.stage == Stage::Vote {
-            self.protocol.postponed = match denial {
-                None => {
-                    self.vote(now, candidate, request);
-                    None
-                }
-                Some(Denial::Promised { .. }) => Some((candidate, request.clone(), now.at)),
-                Some(_) => None,
-            };
+        let held = matches!(denial, Some(Denial::Promised { .. }));
+        self.protocol.postponed = held.then(|| (candidate, request.clone(), now.at));
+        if ballot.stage == Stage::Vote && denial.is_none() {
+            self.vote(now, candidate, request);
         }
         let own = self.protocol.config().filter(|own| own.version > config.version).cloned();
         self.send(from, Body::Vote { ballot: *ballot, outcome: denial.into(), config: own });
@@ -100,7 +95,7 @@ impl Core<Majority> {
             self.outbox.dirty = dirty || self.clauses.vote_is_durable();
         }
         if self.clauses.vote_stores_config() {
-            self.take_config(&request.config);
+            self.adopt_config(&request.config);
         }
         let another = candidate != self.myself() && !self.leads(candidate.id);
         if another && self.clauses.vote_ends_candidacy() {
@@ -153,19 +148,18 @@ impl Core<Majority> {
     pub(super) fn free_resigned(&mut self, by: Heard) {
         let Heard { now, from, epoch } = by;
         let (sender, own, clauses) = (self.instance(from), self.epoch, self.clauses);
-        self.free(|promise| clauses.resignation_frees(promise.to, sender, epoch, own));
+        let freed = self.free(|promise| clauses.resignation_frees(promise.to, sender, epoch, own));
         if clauses.resignation_ends_grace() {
             self.end_grace();
         }
-        self.answer_postponed(now);
+        if freed {
+            self.answer_postponed(now);
+        }
     }
 
-    /// A freed voter answers the request that its promise stood in the way of. The successor's request may
-    /// overtake the resignation, which another process sends.
-    fn answer_postponed(&mut self, now: Now) {
-        if self.protocol.promise.is_some() {
-            return;
-        }
+    /// A voter that is free answers the request that its promise stood in the way of. The request may
+    /// overtake what frees the promise, which comes from another process.
+    pub(super) fn answer_postponed(&mut self, now: Now) {
         let Some((candidate, request, heard)) = self.protocol.postponed.take() else { return };
         if now.at.since(heard) < self.settings.answer_timeout {
             self.on_vote_request(now, candidate.id, &request);
@@ -174,15 +168,15 @@ impl Core<Majority> {
 
     /// Crash evidence about one incarnation of a member frees the promise to it. This needs the operator's
     /// word that refused dials prove a death (`--crash-evidence release`).
-    pub(super) fn release(&mut self, now: Now, instance: Instance) {
+    pub(super) fn release(&mut self, instance: Instance) {
         if self.settings.crash_evidence == CrashEvidence::Release {
             self.free(|promise| promise.to == instance);
-            self.answer_postponed(now);
         }
     }
 
-    pub(super) fn free(&mut self, which: impl Fn(&Promise) -> bool) {
-        self.protocol.promise = self.protocol.promise.filter(|promise| !which(promise));
+    /// Says whether there was a promise to free.
+    pub(super) fn free(&mut self, which: impl Fn(&Promise) -> bool) -> bool {
+        self.protocol.promise.take_if(|promise| which(promise)).is_some()
     }
 
     /// How long the restart grace still stands in the way of a process, this one included (clause 8).
@@ -205,7 +199,7 @@ impl Core<Majority> {
     }
 
     /// The restart grace may be over. Its timer runs on the fast clock, and so may come early.
-    pub(super) fn grace_over(&mut self, now: Now) {
+    pub(super) fn on_grace_timer(&mut self, now: Now) {
         match self.protocol.grace_until.filter(|until| now.slow < *until) {
             Some(until) => self.arm(Timer::Grace, until.since(now.slow)),
             None => self.end_grace(),

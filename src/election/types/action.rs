@@ -45,8 +45,8 @@ pub enum Action {
     Exit,
 }
 
-/// What is durable (seed note 5). It is small, and written only when it changes: a leader's heartbeats wait
-/// for it.
+/// What is durable (tests/bully-readme.txt, note 5). It is small, and written only when it changes: a
+/// leader's heartbeats wait for it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Record {
     /// The cluster that it belongs to.
@@ -156,7 +156,7 @@ pub enum Notification {
     Asking {
         /// How long the process had not turned, after a pause.
         paused: Option<Duration>,
-        /// How many members it waits for, this process included, and for how long at most; 0: for none.
+        /// How many members it waits for, this process included; 0: it waits for none.
         expect: usize,
     },
     /// It takes part in an election.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The term of one leadership, stamped on every member and message (seed notes 3 and 4).
+/// The term of one leadership, stamped on every member and message (tests/bully-readme.txt, notes 3 and 4).
 ///
 /// It does not change from a leader's election to its death or resignation; every new round takes the highest
 /// seen plus one. It never goes back and never wraps.

@@ -40,7 +40,7 @@ pub enum Event {
     /// A timer that was armed and not disarmed is due.
     Timer(Timer),
     /// A look-up named addresses. One that failed, or named none, is no event.
-    Candidates {
+    Discovered {
         /// All addresses where peers may be. None: no peers are configured.
         addresses: BTreeSet<SocketAddr>,
         /// Whether every name has answered. Otherwise peers may be missing because of a name server.

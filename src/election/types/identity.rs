@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use uuid::Uuid;
 
-/// The id of a process: a version-4 UUID, compared bytewise (seed notes 1 and 2).
+/// The id of a process: a version-4 UUID, compared bytewise (tests/bully-readme.txt, notes 1 and 2).
 ///
 /// With a state directory a process keeps it over restarts. Without one a restart is a new process.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

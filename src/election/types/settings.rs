@@ -62,11 +62,11 @@ pub enum Founding {
     No,
 }
 
-/// The rates of any two clocks may differ by one part in so many.
+/// The rates of any two clocks may differ by this part: one in a hundred.
 pub const DRIFT: u32 = 100;
 
-/// What a leader counts on of a lease: less than the voters promised, by as much as clocks may differ (rule
-/// 5).
+/// What a leader counts on of a lease: less than the voters promised, by as much as clocks may differ
+/// (clause 1).
 pub fn counted(lease: Duration) -> Duration {
     lease - lease / DRIFT
 }

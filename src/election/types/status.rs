@@ -95,8 +95,8 @@ pub struct Status {
     pub leader: Option<Incumbent>,
     /// All members, this process included, by rank, the highest first.
     pub members: Vec<MemberStatus>,
-    /// `majority`: until when its answer holds: for the leader its lease, for a follower what it promised to
-    /// the leader. None where it knows no leader.
+    /// `majority`: until when its answer holds. For the leader that is the end of its lease, for a follower
+    /// the moment at which it gives up a silent leader. None where it knows no leader.
     pub valid_until: Option<Moment>,
     /// `majority`: the voters, and whether this process votes. None in `classic`.
     pub voting: Option<Voting>,

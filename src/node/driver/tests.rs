@@ -130,7 +130,7 @@ fn heartbeat() -> Event {
 
 /// Discovery has answered, and names no peer.
 fn no_peers() -> Event {
-    Event::Candidates { addresses: BTreeSet::new(), complete: true }
+    Event::Discovered { addresses: BTreeSet::new(), complete: true }
 }
 
 /// One voter, with times that are short enough to be waited for.
@@ -226,7 +226,7 @@ fn reports_and_found_addresses_become_events() {
     assert!(matches!(refused, Some(Event::Refused(a)) if a == address));
     let found = driver.event(Input::Found { addresses: [address].into(), complete: true });
     assert!(
-        matches!(found, Some(Event::Candidates { addresses, complete: true }) if addresses.contains(&address))
+        matches!(found, Some(Event::Discovered { addresses, complete: true }) if addresses.contains(&address))
     );
     assert!(driver.event(Input::Wake).is_none());
 }

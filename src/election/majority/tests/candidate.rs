@@ -17,7 +17,7 @@ fn the_answers_of_voters_are_counted_by_their_names() {
         let answers: Vec<_> =
             answers.iter().map(|(name, outcome, rest)| ((*name).to_owned(), *outcome, ms(*rest))).collect();
         let tally = Tally::of(&config, answers.iter().map(|(name, outcome, rest)| (name, *outcome, *rest)));
-        (tally.granted, tally.outranked, tally.denied, tally.held)
+        (tally.granted, tally.outranked, tally.refused, tally.held)
     };
     assert_eq!(tally(&[]), (0, 0, 0, vec![]));
     assert_eq!(tally(&[("p1", GRANTED, 0), ("p2", GRANTED, 0)]), (2, 0, 0, vec![]));

@@ -126,7 +126,7 @@ impl Cluster {
         }
         node.machine = Some(machine);
         self.feed(k, Event::Start);
-        self.feed(k, Event::Candidates { addresses: BTreeSet::new(), complete: true });
+        self.feed(k, Event::Discovered { addresses: BTreeSet::new(), complete: true });
         with.iter().for_each(|other| self.connect(k, *other));
     }
 

@@ -101,7 +101,7 @@ fn a_candidate_waits_for_an_answer_timeout_after_a_better_one_has_asked() {
 fn a_candidate_whose_voters_are_held_seeks_all_addresses() {
     let record = record(1, config(4, &[1, 2, 3]));
     let mut voter = Voter::start(peer(1), given(&[1, 2, 3], 1500), Some(&record), &[2], None);
-    voter.feed(Event::Candidates { addresses: [2, 3].map(|k| peer(k).address).into(), complete: true });
+    voter.feed(Event::Discovered { addresses: [2, 3].map(|k| peer(k).address).into(), complete: true });
     voter.wait_for_grace();
     voter.start_campaign();
     voter.answered(2, promised(1500));

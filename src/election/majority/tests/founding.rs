@@ -13,7 +13,7 @@ fn empty(leaves_out: Option<Mutation>, settings: Settings, connected: &[u8]) -> 
 
 impl Voter {
     fn discovers(&mut self, complete: bool) -> Vec<Action> {
-        self.feed(Event::Candidates { addresses: BTreeSet::new(), complete })
+        self.feed(Event::Discovered { addresses: BTreeSet::new(), complete })
     }
 
     /// Another answers its latest question.

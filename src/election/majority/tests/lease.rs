@@ -117,8 +117,8 @@ fn a_round_commits_nothing_after_its_own_lease() {
 impl Voter {
     /// Whether its present configuration is committed.
     fn committed(&self) -> bool {
-        let term = self.machine.protocol.term.as_ref();
-        term.is_some_and(|term| term.committed.is_some())
+        let leading = self.machine.protocol.leading.as_ref();
+        leading.is_some_and(|leading| leading.committed.is_some())
     }
 }
 

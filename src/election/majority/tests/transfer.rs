@@ -204,10 +204,18 @@ fn a_freed_voter_answers_the_request_that_its_promise_stood_in_the_way_of() {
     assert_eq!(outcome(&voter.hear(2, 5, leaves())), Some(GRANTED));
     assert_eq!(voter.machine.phase, Phase::Waiting(peer(3).id));
     assert_eq!(outcome(&voter.hear(2, 5, leaves())), None, "it answers once");
-    // A pre-vote binds its voter to nothing, and its candidate asks again by itself.
     let mut voter = follower();
     assert_eq!(voter.pre_vote_for(3, 6), Some(promised(1500)));
+    assert_eq!(outcome(&voter.hear(2, 5, leaves())), Some(GRANTED));
+    // The candidate has failed meanwhile.
+    let mut voter = follower();
+    voter.vote_for(3, 6);
+    voter.feed(Event::Crashed { id: peer(3).id, incarnation: peer(3).incarnation });
     assert_eq!(outcome(&voter.hear(2, 5, leaves())), None);
+    // The resignation of a process to which it has promised nothing.
+    let mut voter = follower();
+    voter.vote_for(3, 6);
+    assert_eq!(outcome(&voter.hear(3, 5, Body::Resign { successor: None, leaving: false })), None);
     // The candidate has asked again by then.
     let mut voter = follower();
     voter.vote_for(3, 6);
@@ -225,7 +233,12 @@ fn crash_evidence_that_frees_a_promise_lets_its_voter_answer_too() {
     voter.wait_for_grace();
     voter.acknowledges(2, 5, 1500, version(4, 0));
     assert_eq!(voter.vote_for(3, 6), Some(promised(1500)));
-    let crashed = Event::Crashed { id: peer(2).id, incarnation: peer(2).incarnation };
-    assert_eq!(outcome(&voter.feed(crashed)), Some(GRANTED));
+    let sent = voter.feed(Event::Crashed { id: peer(2).id, incarnation: peer(2).incarnation });
+    assert_eq!(outcome(&sent), Some(GRANTED));
     assert_eq!(voter.machine.phase, Phase::Waiting(peer(3).id));
+    let lost = sent.iter().find_map(|action| match action {
+        Action::Notification(Notification::Leaderless { reason, .. }) => Some(*reason),
+        _ => None,
+    });
+    assert_eq!(lost, Some(Reason::Crash));
 }

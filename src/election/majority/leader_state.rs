@@ -9,7 +9,7 @@ const ROUNDS_MAX: usize = 256;
 
 /// A leader's term.
 #[derive(Clone, Hash, Debug, Default)]
-pub(super) struct Term {
+pub(super) struct LeaderState {
     /// Until when it leads, unless a majority extends that.
     pub(super) lease_until: Moment,
     /// The rounds of the present configuration that can still extend the lease, newest last: at most
@@ -41,9 +41,9 @@ impl Round {
     }
 }
 
-impl Term {
-    pub(super) fn new(lease_until: Moment) -> Term {
-        Term { lease_until, ..Term::default() }
+impl LeaderState {
+    pub(super) fn new(lease_until: Moment) -> LeaderState {
+        LeaderState { lease_until, ..LeaderState::default() }
     }
 
     /// Begins a round. Rounds that were sent when `over` says so can extend nothing any more.

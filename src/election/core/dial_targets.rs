@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 
 /// The addresses that this process knows of.
 #[derive(Clone, Hash, Debug)]
-pub(crate) struct Addresses {
+pub(crate) struct DialTargets {
     /// Where discovery says that peers may be.
-    pub(crate) candidates: BTreeSet<SocketAddr>,
+    pub(crate) discovered: BTreeSet<SocketAddr>,
     /// Whether discovery has ever had an answer for every name.
-    pub(crate) complete: bool,
+    pub(crate) discovery_complete: bool,
     /// Where peers were in its last incarnation: asked at a start, then forgotten.
     pub(crate) remembered: BTreeSet<SocketAddr>,
     /// This process's own.
@@ -20,12 +20,12 @@ pub(crate) struct Addresses {
     sought: BTreeSet<SocketAddr>,
 }
 
-impl Addresses {
+impl DialTargets {
     /// A process knows its own address only, until discovery answers.
-    pub(super) fn of(own: SocketAddr) -> Addresses {
-        Addresses {
-            candidates: BTreeSet::new(),
-            complete: false,
+    pub(super) fn of(own: SocketAddr) -> DialTargets {
+        DialTargets {
+            discovered: BTreeSet::new(),
+            discovery_complete: false,
             remembered: BTreeSet::new(),
             own: BTreeSet::from([own]),
             sought: BTreeSet::new(),
@@ -37,9 +37,9 @@ impl<P: Protocol> Core<P> {
     /// Tells the driver to which addresses it wants links, when they have changed.
     pub(super) fn seek(&mut self) {
         let seek = self.wanted();
-        if !seek.iter().eq(&self.addresses.sought) {
-            self.addresses.sought = seek.into_iter().collect();
-            self.act(Action::Seek(self.addresses.sought.clone()));
+        if !seek.iter().eq(&self.dial_targets.sought) {
+            self.dial_targets.sought = seek.into_iter().collect();
+            self.act(Action::Seek(self.dial_targets.sought.clone()));
         }
     }
 
@@ -58,13 +58,13 @@ impl<P: Protocol> Core<P> {
                 .members
                 .iter()
                 .map(|m| m.peer.address)
-                .chain(self.addresses.candidates.iter().copied())
+                .chain(self.dial_targets.discovered.iter().copied())
                 .collect(),
         };
         if matches!(self.phase, Phase::Asking(_)) {
-            wanted.extend(&self.addresses.remembered);
+            wanted.extend(&self.dial_targets.remembered);
         }
-        wanted.retain(|a| !self.addresses.own.contains(a) && !a.ip().is_unspecified());
+        wanted.retain(|a| !self.dial_targets.own.contains(a) && !a.ip().is_unspecified());
         wanted.sort_unstable();
         wanted.dedup();
         wanted
