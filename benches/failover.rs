@@ -136,7 +136,9 @@ fn measure(rounds: usize, logs: &Path) -> Result<bool, String> {
         let joined = pauses.iter().map(|p| p.joined).collect();
         print(&Row { n, what: "  rejoin, from SIGCONT", times: joined, bound: Bound::None });
         let answers: u64 = pauses.iter().map(|p| p.answers).sum();
-        println!("    none of the {answers} answers of the woken leaders from SIGCONT on said that it leads");
+        println!(
+            "    none of the {answers} answers of the resumed leaders from SIGCONT on claimed leadership"
+        );
     }
     good &= majority(rounds, logs)?;
     good &= idle(logs)?;
