@@ -1,7 +1,7 @@
 //! Messages and notifications in words, for the traces of the simulator and of tests.
 
 use super::{
-    Body, Denial, Entry, Message, NotReady, Notification, Peer, ProcessId, RecoveredState, Stage, State,
+    Body, Denial, Entry, Message, NotReady, Notification, Peer, ProcessId, RecoveredState, State,
     VoteOutcome, VoterConfig,
 };
 
@@ -56,14 +56,14 @@ impl<N: Fn(ProcessId) -> String> Describer<N> {
                 let contender = if request.contender { "" } else { ", no contender" };
                 let transfer =
                     request.transfer.map_or_else(String::new, |epoch| format!(", transfer of {epoch}"));
-                format!("vote_request: {} for {}{contender}{transfer}", stage(ballot.stage), ballot.epoch)
+                format!("vote_request: {} for {}{contender}{transfer}", ballot.stage.name(), ballot.epoch)
             }
             Body::Vote { ballot, outcome, .. } => {
                 let outcome = match outcome {
                     VoteOutcome::Granted => "granted".to_owned(),
                     VoteOutcome::Denied(why) => format!("denied ({})", denial(*why)),
                 };
-                format!("vote: {} for {}: {outcome}", stage(ballot.stage), ballot.epoch)
+                format!("vote: {} for {}: {outcome}", ballot.stage.name(), ballot.epoch)
             }
             Body::Renew { sequence, .. } => format!("renew {sequence}"),
             Body::Renewed { sequence, promised: true, .. } => format!("renewed {sequence}"),
@@ -117,8 +117,8 @@ impl<N: Fn(ProcessId) -> String> Describer<N> {
             Notification::Recovered(epoch) => format!("votes from now on, epoch {epoch}"),
             Notification::FoundingRefused(founding) => format!("may not found the cluster ({founding:?})"),
             Notification::RestartGrace(wait) => format!("votes for no process for {wait:?}"),
-            Notification::Denied { voter, stage: asked, denial: why } => {
-                format!("{} denies its {} ({})", self.name(voter), stage(*asked), denial(*why))
+            Notification::Denied { voter, stage, denial: why } => {
+                format!("{} denies its {} ({})", self.name(voter), stage.name(), denial(*why))
             }
             Notification::VotersChanged(config) => format!("uses configuration {}", configuration(config)),
             Notification::LeaseInUse { lease_ms, bound_ms, given_ms } => {
@@ -137,13 +137,6 @@ pub fn not_ready(not_ready: &NotReady) -> String {
         NotReady::Recovery { missing, .. } => format!("recovery, for {}", missing.join(" ")),
         NotReady::Founding { missing } => format!("founding, for {}", missing.join(" ")),
         NotReady::Grace { .. } => "restart grace".to_owned(),
-    }
-}
-
-fn stage(stage: Stage) -> &'static str {
-    match stage {
-        Stage::PreVote => "pre-vote",
-        Stage::Vote => "vote",
     }
 }
 

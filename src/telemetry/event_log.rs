@@ -289,11 +289,7 @@ fn restart_grace(wait: Duration) -> String {
 }
 
 fn denied(voter: &Peer, stage: Stage, denial: Denial) -> String {
-    let asked = match stage {
-        Stage::PreVote => "pre-vote",
-        Stage::Vote => "vote",
-    };
-    format!("vote denied {} asked={asked} denial={}", process(voter), denial.name())
+    format!("vote denied {} asked={} denial={}", process(voter), stage.name(), denial.name())
 }
 
 fn voters_changed(config: &VoterConfig) -> String {

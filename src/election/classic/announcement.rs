@@ -1,7 +1,7 @@
 //! Rule 5: which announcements of a leader a process follows.
 
 use super::Classic;
-use crate::election::core::{Asking, Core, Heard, Phase};
+use crate::election::core::{Asking, Core, Heard};
 use crate::election::{Body, Entry, Incumbent, Now, Preempt, Rank, Reason, State};
 
 impl Core<Classic> {
@@ -55,7 +55,7 @@ impl Core<Classic> {
     /// no harm.
     pub(super) fn on_heartbeat(&mut self, by: Heard, sequence: u32) {
         self.on_coordinator(by, None);
-        if self.phase == Phase::Following && self.leads(by.from) && self.epoch == by.epoch {
+        if self.follows(by.from, by.epoch) {
             self.send(by.from, Body::HeartbeatAck { sequence, membership: self.members.held() });
         }
     }

@@ -81,8 +81,7 @@ impl<P: Protocol> Core<P> {
         epoch: Epoch,
         elected_at_ms: Option<u64>,
     ) {
-        let same = epoch == self.epoch && self.leads(leader.id) && self.phase == Phase::Following;
-        if !same {
+        if !self.follows(leader.id, epoch) {
             let reason = if self.leader.is_some() { Reason::Superseded } else { self.loss };
             if self.phase.leading() {
                 self.lose_leader(Reason::Superseded);

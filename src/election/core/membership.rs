@@ -20,7 +20,7 @@ impl<P: Protocol> Core<P> {
         let former_tenant = self.members.at(peer.address, id);
         // Another incarnation has taken the place of the known one, which is gone. (This frees no promise:
         // nothing shows which of the two is the former one.)
-        let former_life = self.members.get(id).is_some_and(|m| m.peer.incarnation != peer.incarnation);
+        let former_incarnation = self.members.get(id).is_some_and(|m| m.peer.incarnation != peer.incarnation);
         let namesake = self.members.iter().map(|m| (m.state, &m.peer)).find(|(state, known)| {
             *state == State::Alive
                 && known.name == peer.name
@@ -57,7 +57,7 @@ impl<P: Protocol> Core<P> {
             P::on_link_up(self, id);
         }
         let leader_gone =
-            former_life && self.leads(id) || former_tenant.is_some_and(|tenant| self.leads(tenant));
+            former_incarnation && self.leads(id) || former_tenant.is_some_and(|tenant| self.leads(tenant));
         let waited_for_gone = former_tenant.is_some_and(|tenant| self.phase == Phase::Waiting(tenant));
         if let Some(tenant) = former_tenant {
             self.evict(tenant);
@@ -254,10 +254,6 @@ impl<P: Protocol> Core<P> {
             }
             _ => {}
         }
-    }
-
-    fn follows(&self, from: ProcessId, epoch: Epoch) -> bool {
-        self.phase == Phase::Following && self.leads(from) && self.epoch == epoch
     }
 
     fn next_version(&self, version: MembershipVersion) -> bool {

@@ -104,10 +104,7 @@ impl<P: Protocol> Core<P> {
         }
     }
 
-    /// Takes one event and says what to do. `now` never goes back from one event to the next. A gap of more
-    /// than the failure timeout since the last event means that this process was paused. It then asks its
-    /// peers before it believes anything, itself included, and before it looks at the event. A suspend of the
-    /// host means the same, however short it seems.
+    /// One turn. [`Machine::handle`](crate::election::Machine::handle) says what it promises.
     pub(crate) fn handle(&mut self, now: Now, event: Event) -> Vec<Action> {
         assert!(now.at >= self.last_turn.at, "the driver's clock never goes back");
         assert!(self.started != matches!(event, Event::Start), "Start comes first, and once");
@@ -219,5 +216,10 @@ impl<P: Protocol> Core<P> {
 
     pub(crate) fn leads(&self, id: ProcessId) -> bool {
         self.leader.as_ref().is_some_and(|l| l.peer.id == id)
+    }
+
+    /// Whether this process follows that leader in that epoch.
+    pub(crate) fn follows(&self, id: ProcessId, epoch: Epoch) -> bool {
+        self.phase == Phase::Following && self.leads(id) && self.epoch == epoch
     }
 }

@@ -5,8 +5,7 @@ use super::Majority;
 use super::campaign::Campaign;
 use super::leader_state::LeaderState;
 use crate::election::clauses::Clauses;
-use crate::election::core::Heard;
-use crate::election::core::{Core, Phase};
+use crate::election::core::{Core, Heard, Phase};
 use crate::election::{
     Ballot, Body, Denial, ElectionOutcome, Notification, Now, ProcessId, Reason, Stage, Timer, VoteOutcome,
     VoteRequest, VoterConfig,

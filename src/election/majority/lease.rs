@@ -4,8 +4,7 @@
 use super::Majority;
 use crate::election::Moment;
 use crate::election::clauses::Clauses;
-use crate::election::core::Core;
-use crate::election::core::Heard;
+use crate::election::core::{Core, Heard};
 use crate::election::types::voters::{duration, milliseconds};
 use crate::election::{Body, ConfigVersion, CrashEvidence, Now, Reason, Timer};
 use std::time::Duration;

@@ -59,7 +59,7 @@ pub(super) struct Majority {
     /// The latest vote of this incarnation, which it repeats to the same process (clause 3).
     voted: Option<(Epoch, Instance)>,
     /// The latest request that this voter denied for a promise: its sender, the request, and when it came.
-    postponed: Option<(Instance, VoteRequest, Moment)>,
+    postponed: Option<(ProcessId, VoteRequest, Moment)>,
     /// Until when it votes for no process, since it may have forgotten a promise (clause 8). On the slow
     /// clock.
     grace_until: Option<Moment>,
@@ -187,7 +187,7 @@ impl Protocol for Majority {
     fn on_member_lost(core: &mut Core<Majority>, member: &Peer, gone: bool) {
         let (Peer { id, name, .. }, m) = (member, &mut core.protocol);
         m.contenders.forget(*id);
-        m.postponed.take_if(|(candidate, ..)| candidate.id == *id);
+        m.postponed.take_if(|(from, ..)| from == id);
         if !gone {
             return;
         }

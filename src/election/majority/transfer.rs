@@ -2,7 +2,7 @@
 
 use super::Majority;
 use crate::election::clauses::Clauses;
-use crate::election::core::{Core, Heard, Phase};
+use crate::election::core::{Core, Heard};
 use crate::election::{Body, Now, ProcessId, Stage, Timer};
 
 impl Core<Majority> {
@@ -25,9 +25,8 @@ impl Core<Majority> {
     /// The leader asks: this process asks for pre-votes in which the promise to that leader does not count.
     pub(super) fn on_propose_transfer(&mut self, by: Heard) {
         let Heard { now, from, epoch } = by;
-        let follows = self.phase == Phase::Following && self.leads(from) && self.epoch == epoch;
         let busy = self.protocol.campaign.is_some() || self.protocol.grace_until.is_some();
-        if !follows || busy || !self.may_campaign() {
+        if !self.follows(from, epoch) || busy || !self.may_campaign() {
             return self.send(from, Body::TransferReady { majority: false });
         }
         self.campaign(now, Stage::PreVote, Some(from));

@@ -36,7 +36,7 @@ impl Core<Majority> {
         self.learn_contender(now, from, request);
         let denial = self.denial(now, candidate, request);
         let held = matches!(denial, Some(Denial::Promised { .. }));
-        self.protocol.postponed = held.then(|| (candidate, request.clone(), now.at));
+        self.protocol.postponed = held.then(|| (from, request.clone(), now.at));
         if ballot.stage == Stage::Vote && denial.is_none() {
             self.vote(now, candidate, request);
         }
@@ -160,9 +160,9 @@ impl Core<Majority> {
     /// A voter that is free answers the request that its promise stood in the way of. The request may
     /// overtake what frees the promise, which comes from another process.
     pub(super) fn answer_postponed(&mut self, now: Now) {
-        let Some((candidate, request, heard)) = self.protocol.postponed.take() else { return };
+        let Some((from, request, heard)) = self.protocol.postponed.take() else { return };
         if now.at.since(heard) < self.settings.answer_timeout {
-            self.on_vote_request(now, candidate.id, &request);
+            self.on_vote_request(now, from, &request);
         }
     }
 

@@ -329,8 +329,8 @@ impl Clauses for LeftOut {
         agrees: impl Fn(&'a str) -> bool,
         connected_answered: bool,
     ) -> bool {
-        let agreeing = || flagged.voters.iter().map(String::as_str).filter(|name| agrees(name));
-        self.has(FoundedByMajority) && flagged.has_majority(agreeing())
+        let agreeing = flagged.voters.iter().map(String::as_str).filter(|name| agrees(name));
+        self.has(FoundedByMajority) && flagged.has_majority(agreeing)
             || Stated.may_begin_founding(flagged, &agrees, connected_answered)
     }
 

@@ -99,6 +99,16 @@ pub enum Stage {
     Vote,
 }
 
+impl Stage {
+    /// Its name in logs and traces.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::PreVote => "pre-vote",
+            Stage::Vote => "vote",
+        }
+    }
+}
+
 /// What a candidate asks for. A voter repeats it in its answer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Ballot {
