@@ -1,4 +1,4 @@
-//! The rules that hold for the sources as text: who may use whom, what the election must not touch, and house
+//! The rules that hold for the sources as text: which part may use which, what the election must not touch, and house
 //! rules that no compiler checks. Each rule is a function from text to complaints, and each is shown bad text
 //! once.
 
@@ -319,12 +319,17 @@ fn function_length(source: &Source) -> Vec<String> {
 
 /// The name of the function that begins in this line.
 fn function(line: &str) -> Option<&str> {
-    let mut rest = line.trim_start();
-    for word in ["pub(super) ", "pub(crate) ", "pub ", "const "] {
-        rest = rest.strip_prefix(word).unwrap_or(rest);
-    }
-    let name = rest.strip_prefix("fn ")?;
+    let (_, item) = without_visibility(line);
+    let name = item.strip_prefix("const ").unwrap_or(item).strip_prefix("fn ")?;
     name.split(['(', '<']).next()
+}
+
+/// Whether this line makes an item public, and the line from the item's kind on.
+fn without_visibility(line: &str) -> (bool, &str) {
+    let item = line.trim_start();
+    let Some(rest) = item.strip_prefix("pub") else { return (false, item) };
+    let rest = rest.strip_prefix('(').map_or(rest, |rest| rest.split_once(')').map_or("", |(_, rest)| rest));
+    rest.strip_prefix(' ').map_or((false, item), |item| (true, item))
 }
 
 /// Lines fit beside each other on a screen. Tables and addresses cannot be broken.
@@ -514,14 +519,10 @@ fn circle(imports: &BTreeMap<Vec<String>, BTreeSet<Vec<String>>>) -> Option<Vec<
 
 /// The name of the item that this line makes public.
 fn public(line: &str) -> Option<&str> {
-    let rest = line.trim_start().strip_prefix("pub")?;
-    let rest = rest.strip_prefix('(').map_or(rest, |rest| rest.split_once(')').map_or("", |(_, rest)| rest));
-    let rest = rest.strip_prefix(' ')?;
-    let rest = rest.strip_prefix("const fn ").or_else(|| {
-        let kinds = ["fn ", "struct ", "enum ", "trait ", "type ", "const "];
-        kinds.iter().find_map(|kind| rest.strip_prefix(kind))
-    })?;
-    rest.split(|letter| !is_word(letter)).next()
+    let (true, item) = without_visibility(line) else { return None };
+    let kinds = ["const fn ", "fn ", "struct ", "enum ", "trait ", "type ", "const "];
+    let name = kinds.iter().find_map(|kind| item.strip_prefix(kind))?;
+    name.split(|letter| !is_word(letter)).next()
 }
 
 /// The public items that no code but their own definition names. What is public, the compiler reports no more.
