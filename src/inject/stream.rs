@@ -37,7 +37,7 @@ pub enum Unreadable {
     Deep { line: usize, column: usize },
     #[error(
         "line {line}, column {column}: with its aliases written out, the input is more than {} MiB; write it \
-         without so many aliases, or in parts", WEIGHT_MAX / 1024 / 1024
+         with fewer aliases, or in parts", WEIGHT_MAX / 1024 / 1024
     )]
     Heavy { line: usize, column: usize },
     #[error("line {line}, column {column}: an alias of what it is a part of; write it out")]

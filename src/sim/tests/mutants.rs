@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What notices that a clause is missing.
 enum By {
-    /// A run of `n` processes, by one of so many seeds from this one on. The first to notice was found among
-    /// the first third.
+    /// A run of `n` processes by one of `most` seeds, `from` being the first. The first to notice was found
+    /// among the first third.
     Seeds { n: usize, majority: bool, from: u64, most: u64 },
     /// A test in these files, whose text this is. It leaves the clause out, and expects another outcome then.
     /// Here the check is only that there is such a test.
