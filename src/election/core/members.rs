@@ -64,7 +64,7 @@ impl Members {
     }
 
     /// The name of a member, unless another one of that name is connected, alive, heard within that time, and
-    /// known longer.
+    /// known for as long at least.
     pub(crate) fn name(&self, id: ProcessId, now: Moment, heard_within: Duration) -> Option<&str> {
         let member = self.get(id)?;
         let alive = |m: &Member| {
@@ -74,7 +74,7 @@ impl Members {
         let taken = |m: &Member| {
             m.peer.id != id
                 && m.peer.name == member.peer.name
-                && m.alive_since < member.alive_since
+                && m.alive_since <= member.alive_since
                 && alive(m)
         };
         (!self.iter().any(taken)).then_some(member.peer.name.as_str())

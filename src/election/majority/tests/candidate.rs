@@ -374,6 +374,24 @@ fn a_failed_campaign_is_tried_again_after_an_answer_timeout_and_a_little_more() 
     assert_eq!(requests(&voter.timer(Timer::Retry)), [(Stage::PreVote, 5)]);
 }
 
+/// Of two live processes with one name, this process cannot tell which one has the vote.
+#[test]
+fn two_processes_of_one_name_that_came_at_once_have_no_vote() {
+    for (later, elected) in [(0, false), (1, true)] {
+        let record = record(1, config(4, &[1, 2, 3]));
+        let mut voter = Voter::start(peer(1), given(&[1, 2, 3], 1500), Some(&record), &[2], None);
+        voter.pass(later);
+        voter.feed(Event::LinkUp(Peer { name: "p2".to_owned(), ..peer(4) }));
+        voter.pass(500);
+        voter.hear(2, 4, Body::LeaderQuery);
+        voter.hear(4, 4, Body::LeaderQuery);
+        voter.pass(1000);
+        voter.timer(Timer::Grace);
+        let asked = voter.ask_for_votes();
+        assert_eq!(requests(&asked), if elected { vec![(Stage::Vote, 5)] } else { vec![] }, "{later}");
+    }
+}
+
 /// The time that rivals add differs from attempt to attempt and from process to process.
 #[test]
 fn rivals_do_not_stay_in_step() {
@@ -394,7 +412,9 @@ fn rivals_do_not_stay_in_step() {
     };
     let (one, other) = (waits(0x1234_5678_9abc_def0), waits(0xfeed_beef_0bad_cafe));
     assert_ne!(one, other);
-    assert!(one.iter().any(|wait| *wait != one[0]), "{one:?}");
+    for waits in [one, waits(u64::MAX)] {
+        assert!(waits.iter().any(|wait| *wait != waits[0]), "{waits:?}");
+    }
 }
 
 #[test]
