@@ -148,7 +148,7 @@ impl Run {
         let own = self.machine.epoch().0;
         Epoch(match self.random.u8(0..20) {
             0 => Epoch::MAX.0,
-            1 => own + Epoch::JUMP_MAX,
+            1 => own + Epoch::ALWAYS_PLAUSIBLE,
             2 => 0,
             3..=10 => own,
             _ => (own + self.random.u64(0..5)).saturating_sub(2),
@@ -212,8 +212,14 @@ impl Run {
             0 => VoteOutcome::Denied(Denial::Promised { for_ms }),
             1 => VoteOutcome::Denied(Denial::Grace { for_ms }),
             2 => {
-                let denials = [Denial::Stale, Denial::OlderConfig, Denial::Outranked, Denial::NoRecord];
-                VoteOutcome::Denied(denials[self.random.usize(..4)])
+                let denials = [
+                    Denial::Stale,
+                    Denial::OlderConfig,
+                    Denial::Outranked,
+                    Denial::NoRecord,
+                    Denial::Unlisted,
+                ];
+                VoteOutcome::Denied(denials[self.random.usize(..denials.len())])
             }
             _ => VoteOutcome::Granted,
         }

@@ -443,6 +443,48 @@ fn a_leader_that_is_told_of_a_later_term_of_its_own_leads_above_it() {
     assert_eq!((leader.machine.status().role, leader.machine.epoch()), (Role::Leading, Epoch(8)));
 }
 
+/// A process that never led has nothing to resign from.
+#[test]
+fn a_resignation_of_a_process_that_is_not_followed_changes_nothing() {
+    let resign = |successor| Body::Resign { successor, leaving: false };
+    let mut follower = Alone::following();
+    follower.feed(Event::LinkUp(peer(2)));
+    for successor in [None, Some(id(2)), Some(id(1))] {
+        follower.hear(2, 9, resign(successor));
+        let status = follower.machine.status();
+        assert_eq!((status.role, follower.machine.epoch()), (Role::Following, Epoch(1)), "{successor:?}");
+    }
+    let mut leader = Alone::leading(3);
+    leader.feed(Event::LinkUp(peer(2)));
+    leader.hear(2, 9, resign(Some(id(2))));
+    assert_eq!((leader.machine.status().role, leader.machine.epoch()), (Role::Leading, Epoch(1)));
+    follower.hear(3, 1, resign(Some(id(1))));
+    assert_eq!(follower.machine.status().role, Role::Leading, "the leader's own counts");
+}
+
+/// The budget is common to all processes: each can follow every other one, and none is used up.
+#[test]
+fn messages_raise_an_epoch_by_at_most_one_a_millisecond() {
+    let always = Epoch::ALWAYS_PLAUSIBLE;
+    for (epoch, seen, wall_ms, believed) in [
+        (0, 0, 0, true),
+        (always, 0, 0, true),
+        (always + 1, 0, 0, false),
+        (always + 1, 0, 1, true),
+        (always + 1_800_000_000_000, 7, 1_800_000_000_000, true),
+        (always + 1_800_000_000_001, 7, 1_800_000_000_000, false),
+        // What a process has seen stays plausible when its wall clock is set back.
+        (always + 1_800_000_000_000, always + 1_800_000_000_000, 0, true),
+        (Epoch::MAX.0, 0, u64::MAX, true),
+        (Epoch::MAX.0 + 1, 0, u64::MAX, false),
+    ] {
+        assert_eq!(Epoch(epoch).plausible(Epoch(seen), wall_ms), believed, "{epoch} {seen} {wall_ms}");
+    }
+    let mut follower = Alone::following();
+    follower.hear(3, always + 1, Body::Coordinator { elected_at_ms: 0 });
+    assert_eq!(follower.machine.epoch(), Epoch(1));
+}
+
 /// Two leaders have met: the lower one asks the higher one, and the higher one goes on above the newer epoch.
 #[test]
 fn of_two_leaders_the_higher_one_goes_on() {

@@ -6,7 +6,7 @@ mod golden;
 mod strategies;
 
 use bellwether::election::{
-    Ballot, Body, CLUSTER_BYTES_MAX, ConfigVersion, Entry, Epoch, Flags, Incarnation, Incumbent,
+    Ballot, Body, CLUSTER_BYTES_MAX, ConfigVersion, Denial, Entry, Epoch, Flags, Incarnation, Incumbent,
     LEASE_MS_MAX, LimitError, MEMBERS_MAX, MembershipVersion, Message, Moment, NAME_BYTES_MAX, Peer,
     Priority, ProcessId, RecoveredState, Stage, State, VOTERS_MAX, VoteOutcome, VoteRequest, VoterConfig,
 };
@@ -230,7 +230,7 @@ fn the_largest_frame_fits() {
     assert!(tell.len() < FRAME_BYTES_MAX * 3 / 4, "room for fields to come: {}", tell.len());
     decoded(&tell);
     decoded(&membership);
-    let flags = Flags { voters: u64::MAX, lease_ms: u32::MAX };
+    let flags = Flags { voters: u64::MAX, lease_ms: LEASE_MS_MAX };
     let voters = encoded(Body::Recovered {
         round: u32::MAX,
         incarnation: Incarnation(u64::MAX),
@@ -268,7 +268,7 @@ fn a_heartbeat_is_at_most_128_bytes() {
     // The configuration of an earlier epoch: before the leader has written it again.
     for epoch in [Epoch::MAX, Epoch(Epoch::MAX.0 - (1 << 28))] {
         let config = ConfigVersion { epoch, version: u32::MAX };
-        let renew = encoded(Body::Renew { sequence, lease_ms: u32::MAX, config });
+        let renew = encoded(Body::Renew { sequence, lease_ms: LEASE_MS_MAX, config });
         assert!(renew.len() <= 128, "{}", renew.len());
     }
 }
@@ -432,9 +432,17 @@ fn voting_beyond_limits() -> Vec<(Body, LimitError)> {
     let renewed =
         |epoch, config| Body::Renewed { sequence: 0, membership: at(epoch), promised: true, config, flags };
     let renew = |config| Body::Renew { sequence: 0, lease_ms, config };
+    let long = LEASE_MS_MAX + 1;
+    let wait = |what| LimitError::Wait { what, ms: long };
+    let denied = |denial| Body::Vote { ballot, outcome: VoteOutcome::Denied(denial), config: None };
+    let empty = |flags| Body::Recovered { round: 0, incarnation, state: RecoveredState::Empty, flags };
     let mut bodies = vec![
         (request(Ballot { epoch: above, ..ballot }, None, named("web-0")), epoch()),
         (request(ballot, Some(above), named("web-0")), epoch()),
+        (request(Ballot { lease_ms: long, ..ballot }, None, named("web-0")), wait("a request's lease")),
+        (denied(Denial::Promised { for_ms: long }), wait("a voter's wait")),
+        (denied(Denial::Grace { for_ms: long }), wait("a voter's wait")),
+        (empty(Flags { lease_ms: long, ..flags }), wait("a process's --lease")),
         (renew(high), epoch()),
         (renewed(above, sound), epoch()),
         (renewed(Epoch(7), high), epoch()),

@@ -272,6 +272,18 @@ pub(super) trait Clauses: Copy {
         true
     }
 
+    /// Clause 29: whether a process counts as a voter, or as a leader. `listed`: this process's configuration
+    /// or its `--voters` name it, or it is one that was asked.
+    fn counts_as_voter(self, listed: bool) -> bool {
+        listed
+    }
+
+    /// Clause 29: whether a configuration counts. `of_leader`: it comes from the leader that this process
+    /// follows, which has written it.
+    fn counts_as_leaders(self, of_leader: bool) -> bool {
+        of_leader
+    }
+
     /// Rule 4 of `classic`: whether a process of the epoch `own` takes part in this round already.
     fn is_known_round(self, epoch: Epoch, own: Epoch) -> bool {
         epoch <= own

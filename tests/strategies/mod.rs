@@ -110,23 +110,29 @@ fn outcome() -> impl Strategy<Value = VoteOutcome> {
     prop_oneof![Just(VoteOutcome::Granted), denial().prop_map(VoteOutcome::Denied)]
 }
 
+/// A lease, or a wait for one.
+fn wait_ms() -> impl Strategy<Value = u32> {
+    0..=LEASE_MS_MAX
+}
+
 fn denial() -> impl Strategy<Value = Denial> {
     prop_oneof![
         Just(Denial::Stale),
         Just(Denial::OlderConfig),
-        any::<u32>().prop_map(|for_ms| Denial::Promised { for_ms }),
-        any::<u32>().prop_map(|for_ms| Denial::Grace { for_ms }),
+        wait_ms().prop_map(|for_ms| Denial::Promised { for_ms }),
+        wait_ms().prop_map(|for_ms| Denial::Grace { for_ms }),
         Just(Denial::Outranked),
         Just(Denial::NoRecord),
+        Just(Denial::Unlisted),
     ]
 }
 
 fn flags() -> impl Strategy<Value = Flags> {
-    (any::<u64>(), any::<u32>()).prop_map(|(voters, lease_ms)| Flags { voters, lease_ms })
+    (any::<u64>(), wait_ms()).prop_map(|(voters, lease_ms)| Flags { voters, lease_ms })
 }
 
 fn ballot() -> impl Strategy<Value = Ballot> {
-    (stage(), epoch(), incarnation(), moment(), any::<u32>()).prop_map(
+    (stage(), epoch(), incarnation(), moment(), wait_ms()).prop_map(
         |(stage, epoch, incarnation, asked_at, lease_ms)| Ballot {
             stage,
             epoch,

@@ -47,8 +47,9 @@ impl<P: Protocol> Core<P> {
             self.broadcast_entry(id);
         }
         if self.phase.leading() {
-            P::on_link_up(self, id);
+            // The newcomer takes a configuration from the leader that it follows, so it has to follow first.
             self.send_coordinator(id);
+            P::on_link_up(self, id);
             // It needs the list as soon as it follows: this leader may die before its next heartbeat.
             self.send_list(id);
             self.watch_for_better(now);

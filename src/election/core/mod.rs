@@ -147,8 +147,8 @@ impl<P: Protocol> Core<P> {
         if !P::knows(&body) {
             return;
         }
-        // One damaged message must not use up the numbers.
-        if !epoch.max(body.highest_epoch()).plausible(self.seen)
+        // No message may use up the numbers.
+        if !epoch.max(body.highest_epoch()).plausible(self.seen, now.wall_ms)
             || matches!(self.phase, Phase::Leaving)
                 && !matches!(body, Body::Coordinator { .. } | Body::VoteRequest { .. })
         {

@@ -110,11 +110,11 @@ impl<P: Protocol> Core<P> {
             self.lose_leader(Reason::Pause);
             P::start_election(self, now);
         }
+        self.send_leader_info(from);
         if self.phase.leading() {
-            // The peer may have missed this leader's configuration. It follows only voters of its own one.
+            // The peer may have missed this leader's configuration, and follows this leader now.
             P::send_config(self, from);
         }
-        self.send_leader_info(from);
     }
 
     /// Tells a peer the leader, as far as this process knows it.

@@ -31,7 +31,9 @@ impl<P: Protocol> Core<P> {
         successor: Option<ProcessId>,
         leaving: bool,
     ) {
-        let current = epoch > self.epoch || epoch == self.epoch && self.leads(from);
+        // A process that follows, or is, another leader has no use for the word of one that never led it.
+        let may_have_led = self.leads(from) || self.leader.is_none();
+        let current = may_have_led && (epoch > self.epoch || epoch == self.epoch && self.leads(from));
         if current && !self.phase.leading() {
             let reason = if leaving { Reason::Resign } else { Reason::Transfer };
             self.lose_leader(reason);

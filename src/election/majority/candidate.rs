@@ -124,13 +124,18 @@ impl Core<Majority> {
         self.arm(Timer::Answer, wait);
     }
 
-    /// A voter answers. The answer counts only for the request that it repeats.
+    /// A voter answers. The answer counts only for the request that it repeats, and only from a voter that
+    /// was asked (clause 29).
     pub(super) fn on_vote(&mut self, by: Heard, ballot: Ballot, said: VoteOutcome, own: Option<VoterConfig>) {
         let Heard { now, from, .. } = by;
         let Some(name) = self.voter(now, from).map(str::to_owned) else { return };
         let Some(campaign) = self.protocol.campaign.as_ref().filter(|c| c.request.ballot == ballot) else {
             return;
         };
+        let asked = campaign.request.config.voters.contains(&name);
+        if !self.clauses.counts_as_voter(asked) {
+            return;
+        }
         let incumbent = campaign.incumbent;
         if let (VoteOutcome::Denied(denial), Some(member)) = (said, self.members.get(from)) {
             self.note(Notification::Denied { voter: member.peer.clone(), stage: ballot.stage, denial });

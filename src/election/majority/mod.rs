@@ -11,6 +11,7 @@
 //! | 17 | no leadership outlives a resignation or a process | this file |
 //! | 18 to 21, 26 | the configuration | `reconfiguration`, `next_config`, `types/voters.rs` |
 //! | 28 | leadership transfer | `transfer` |
+//! | 29 | whose words count | this file, `reconfiguration`, `recovery_answers` |
 //!
 //! A process leads by `Core::win` in `candidate` alone.
 
@@ -131,7 +132,7 @@ impl Protocol for Majority {
                 core.on_heartbeat_ack(by, sequence, membership);
                 core.on_renewed(by, sequence, promised.then_some(config));
             }
-            Body::Configuration { config } => core.on_configuration(&config),
+            Body::Configuration { config } => core.on_configuration(by, &config),
             Body::Recover { round, incarnation } => core.on_recover(from, round, incarnation),
             Body::Recovered { round, incarnation, state, flags } => {
                 core.learn_flags(from, flags);
@@ -276,6 +277,17 @@ impl Core<Majority> {
             && self.protocol.config().is_some_and(|config| config.voters.contains(&self.me.name))
     }
 
+    /// Whether this process's configuration or its `--voters` name a member (clause 29). It votes for no
+    /// other process, and follows no other.
+    fn is_listed(&self, id: ProcessId) -> bool {
+        let m = &self.protocol;
+        let lists = |name: &String| {
+            m.target.contains(name) || m.config().is_some_and(|config| config.voters.contains(name))
+        };
+        let listed = self.members.get(id).is_some_and(|member| lists(&member.peer.name));
+        self.clauses.counts_as_voter(id == self.me.id || listed)
+    }
+
     /// Takes down what a member was started with. The log says once where its `--voters` differ.
     fn learn_flags(&mut self, from: ProcessId, flags: Flags) {
         let Some(peer) = self.members.get(from).map(|m| m.peer.clone()) else { return };
@@ -285,14 +297,15 @@ impl Core<Majority> {
         }
     }
 
-    /// A process announces that it leads, or sends a heartbeat. This process follows it in an epoch at or
-    /// above its own. No rank counts here: voters have elected the leader.
+    /// A listed process announces that it leads, or sends a heartbeat. This process follows it in an epoch at
+    /// or above its own. No rank counts here: voters have elected the leader.
     fn announced(&mut self, by: Heard, elected_at_ms: Option<u64>) {
         let Heard { now, from, epoch } = by;
         let Some(peer) = self.members.get(from).map(|m| m.peer.clone()) else { return };
         let resigned = self.clauses.has_resigned(self.last_resignation, from, epoch);
         // Two processes never lead in one epoch (invariant 4): a sender of this leader's epoch is mistaken.
-        if resigned || epoch == self.epoch && self.phase.leading() || !peer.rank().eligible() {
+        let two = epoch == self.epoch && self.phase.leading();
+        if resigned || two || !peer.rank().eligible() || !self.is_listed(from) {
             return;
         }
         if self.clauses.is_stale(epoch, self.epoch) {

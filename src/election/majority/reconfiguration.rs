@@ -4,7 +4,7 @@
 use super::Majority;
 use super::next_config::StepInputs;
 use crate::election::clauses::Clauses;
-use crate::election::core::Core;
+use crate::election::core::{Core, Heard};
 use crate::election::{
     Body, ConfigVersion, Notification, Now, ProcessId, RecoveredState, Stage, State, VoterConfig,
 };
@@ -70,9 +70,14 @@ impl Core<Majority> {
         }
     }
 
-    /// A process that neither leads nor has asked for votes stores every later configuration, from any
-    /// sender.
-    pub(super) fn on_configuration(&mut self, config: &VoterConfig) {
+    /// A process that neither leads nor has asked for votes stores every later configuration of the leader
+    /// that it follows. That leader has written it under its own epoch (clauses 19, 29).
+    pub(super) fn on_configuration(&mut self, by: Heard, config: &VoterConfig) {
+        let Heard { from, epoch, .. } = by;
+        let of_leader = self.follows(from, epoch) && config.version.epoch == epoch;
+        if !self.clauses.counts_as_leaders(of_leader) {
+            return;
+        }
         let requests =
             self.protocol.campaign.as_ref().is_some_and(|campaign| campaign.stage() == Stage::Vote);
         if !self.phase.leading() && !requests {

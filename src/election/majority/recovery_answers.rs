@@ -3,7 +3,7 @@
 
 use crate::election::clauses::Clauses;
 use crate::election::{Epoch, Flags, Moment, RecoveredState, VoterConfig};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// How many rounds of asking are remembered, to tell when an answer was given. Answers to older rounds do not
 /// count.
@@ -79,12 +79,37 @@ impl Recovery {
         flagged: &VoterConfig,
         clauses: impl Clauses,
     ) -> Option<(Epoch, VoterConfig)> {
-        clauses.known_without_answers(flagged).or_else(|| self.told_by_majority(me, clauses))
+        clauses.known_without_answers(flagged).or_else(|| self.told_by_majority(me, flagged, clauses))
     }
 
-    fn told_by_majority(&self, me: &str, clauses: impl Clauses) -> Option<(Epoch, VoterConfig)> {
-        let highest = self.highest()?;
-        let told = || self.answers.iter().filter(|(name, a)| *name != me && a.state.founded().is_some());
+    /// The processes whose answers count: those of its own list, and the voters of the highest configuration
+    /// that these have told. Any other process could name any configuration (clause 29).
+    fn trusted<'a>(&'a self, flagged: &'a VoterConfig) -> BTreeSet<&'a String> {
+        let mut trusted: BTreeSet<&String> = flagged.voters.iter().collect();
+        loop {
+            let told = self.answers.iter().filter(|(name, _)| trusted.contains(name));
+            let configs = told.filter_map(|(_, answer)| answer.state.founded());
+            let Some(highest) = configs.max_by_key(|config| config.version) else { return trusted };
+            let before = trusted.len();
+            trusted.extend(&highest.voters);
+            // It only grows, up to the names that the answers have.
+            if trusted.len() == before {
+                return trusted;
+            }
+        }
+    }
+
+    fn told_by_majority(
+        &self,
+        me: &str,
+        flagged: &VoterConfig,
+        clauses: impl Clauses,
+    ) -> Option<(Epoch, VoterConfig)> {
+        let trusted = self.trusted(flagged);
+        let counts = |name: &String| *name != me && clauses.counts_as_voter(trusted.contains(name));
+        let told = || self.answers.iter().filter(|(name, a)| counts(name) && a.state.founded().is_some());
+        let highest =
+            told().filter_map(|(_, answer)| answer.state.founded()).max_by_key(|config| config.version)?;
         let late_from = self.started.plus(highest.bound());
         let late = told().filter(|(_, answer)| clauses.answer_is_late_enough(answer.asked, late_from));
         let known = clauses.recovery_is_told(highest, late.map(|(name, _)| name.as_str()), me);

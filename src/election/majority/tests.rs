@@ -25,6 +25,7 @@ mod lease;
 mod promise;
 mod recovery;
 mod schedules;
+mod strangers;
 mod transfer;
 mod voter;
 
@@ -231,6 +232,13 @@ impl Voter {
             Body::Renewed { promised, .. } => Some(*promised),
             _ => None,
         })
+    }
+
+    /// It follows the leader that has written this configuration, and hears of it.
+    fn tells_config(&mut self, from: u8, config: VoterConfig) {
+        let epoch = config.version.epoch.0;
+        self.hear(from, epoch, Body::Coordinator { elected_at_ms: 0 });
+        self.hear(from, epoch, Body::Configuration { config });
     }
 
     fn resigns(&mut self, from: u8, epoch: u64) {

@@ -48,8 +48,8 @@ impl Core<Majority> {
         }
     }
 
-    /// Why this voter denies a candidate, itself included, its vote; none: it votes (clauses 3, 4, 7, 8, 13
-    /// and 25).
+    /// Why this voter denies a candidate, itself included, its vote; none: it votes (clauses 3, 4, 7, 8, 13,
+    /// 25 and 29).
     pub(super) fn denial(&self, now: Now, candidate: Instance, request: &VoteRequest) -> Option<Denial> {
         let (VoteRequest { ballot, transfer, config, .. }, clauses) = (request, self.clauses);
         let Some(own) = self.protocol.config() else { return Some(Denial::NoRecord) };
@@ -59,6 +59,9 @@ impl Core<Majority> {
         }
         if !clauses.may_vote_with(config.version, own.version) {
             return Some(Denial::OlderConfig);
+        }
+        if !self.is_listed(candidate.id) {
+            return Some(Denial::Unlisted);
         }
         if let Some(rest) = self.grace(now, candidate) {
             return Some(Denial::Grace { for_ms: milliseconds(rest) });
@@ -226,7 +229,8 @@ impl Core<Majority> {
 
     /// A pre-vote says whether its sender may still win.
     fn learn_contender(&mut self, now: Now, from: ProcessId, request: &VoteRequest) {
-        let named = self.voter(now, from).is_some_and(|name| request.config.voters.contains(name));
+        let named = self.voter(now, from).is_some_and(|name| request.config.voters.contains(name))
+            && self.is_listed(from);
         if let Some(member) = self.members.get(from)
             && request.ballot.stage == Stage::PreVote
             && request.transfer.is_none()

@@ -126,6 +126,10 @@ mutations! {
     HigherEpochIgnored,
     /// Clause 28: a leader resigns without asking whether its successor can win.
     TransferUnprepared,
+    /// Clause 29: a process that no list names counts as a voter and as a leader.
+    StrangersCount,
+    /// Clause 29: a configuration counts from any member.
+    ConfigOfAny,
     /// The guard beside the clauses: the configuration changes without a majority's agreement.
     NoAgreement,
     /// Spec, rule 4: an election that this process takes part in already begins another of its own.
@@ -376,6 +380,14 @@ impl Clauses for LeftOut {
 
     fn asks_successor(self) -> bool {
         !self.has(TransferUnprepared) && Stated.asks_successor()
+    }
+
+    fn counts_as_voter(self, listed: bool) -> bool {
+        self.has(StrangersCount) || Stated.counts_as_voter(listed)
+    }
+
+    fn counts_as_leaders(self, of_leader: bool) -> bool {
+        self.has(ConfigOfAny) || Stated.counts_as_leaders(of_leader)
     }
 
     fn is_known_round(self, epoch: Epoch, own: Epoch) -> bool {

@@ -18,13 +18,18 @@ impl Epoch {
     /// use the numbers up.
     pub const MAX: Epoch = Epoch(1 << 62);
 
-    /// How far a message may be ahead of all that its receiver has seen. Real processes are a few rounds
-    /// ahead. One damaged or hostile message must not use up the numbers for all processes.
-    pub const JUMP_MAX: u64 = 1 << 32;
+    /// Below this, an epoch is plausible whatever a clock says. Elections alone reach it in a century of one
+    /// election a second.
+    pub const ALWAYS_PLAUSIBLE: u64 = 1 << 32;
 
-    /// Whether a process that has seen `seen` may believe a message of this epoch.
-    pub fn plausible(self, seen: Epoch) -> bool {
-        self <= Epoch::MAX && self.0 <= seen.0.saturating_add(Epoch::JUMP_MAX)
+    /// Whether a process that has seen `seen` may believe a message of this epoch, at this time of its wall
+    /// clock, in milliseconds since 1970.
+    ///
+    /// Messages that a damaged or hostile process sends raise an epoch by one for each millisecond since
+    /// 1970, and no further. All processes have this bound in common, so each can follow every other one.
+    pub fn plausible(self, seen: Epoch, wall_ms: u64) -> bool {
+        let budget = Epoch::ALWAYS_PLAUSIBLE.saturating_add(wall_ms);
+        self <= seen || self <= Epoch::MAX && self.0 <= budget
     }
 
     /// The epoch of the next round. It cannot wrap: every epoch that enters a process is at most

@@ -33,7 +33,8 @@ pub struct Now {
     pub slow: Moment,
     /// How often the host is known to have been suspended. A suspend may have lasted longer than `at` says.
     pub suspends: u32,
-    /// Wall clock in milliseconds since 1970, only ever shown to people (`elected_at`); it may jump.
+    /// Wall clock in milliseconds since 1970; it may jump. People see it (`elected_at`), and it bounds the
+    /// epochs of messages ([`Epoch::plausible`](super::Epoch::plausible)). No lease depends on it.
     pub wall_ms: u64,
 }
 

@@ -1,9 +1,9 @@
 //! What may enter a process: the same limits for messages of peers and for the record on disk.
 
 use crate::election::{
-    Ballot, CLUSTER_BYTES_MAX, ConfigVersion, Entry, Epoch, Flags, Incarnation, Incumbent, LEASE_MS_MAX,
-    MEMBERS_MAX, MembershipVersion, Message, NAME_BYTES_MAX, Peer, Priority, ProcessId, REVISION_BYTES_MAX,
-    RecoveredState, VOTERS_MAX, VoteOutcome, VoteRequest, VoterConfig,
+    Ballot, CLUSTER_BYTES_MAX, ConfigVersion, Denial, Entry, Epoch, Flags, Incarnation, Incumbent,
+    LEASE_MS_MAX, MEMBERS_MAX, MembershipVersion, Message, NAME_BYTES_MAX, Peer, Priority, ProcessId,
+    REVISION_BYTES_MAX, RecoveredState, VOTERS_MAX, VoteOutcome, VoteRequest, VoterConfig,
 };
 use std::collections::BTreeSet;
 use std::fmt;
@@ -37,6 +37,13 @@ pub enum LimitError {
     Members(u64),
     /// A configuration has none, or more than [`VOTERS_MAX`] voters.
     Voters(usize),
+    /// A lease, or a wait for one, is longer than [`LEASE_MS_MAX`].
+    Wait {
+        /// Which lease or wait.
+        what: &'static str,
+        /// Its length, in milliseconds.
+        ms: u32,
+    },
     /// A configuration's lease is zero, or longer than its bound, or the bound is longer than
     /// [`LEASE_MS_MAX`].
     Lease {
@@ -67,6 +74,9 @@ impl fmt::Display for LimitError {
             LimitError::Voters(seen) => {
                 write!(f, "the configuration has {seen} voters; from 1 to {VOTERS_MAX} are allowed")
             }
+            LimitError::Wait { what, ms } => {
+                write!(f, "{what} is {ms} ms; at most {LEASE_MS_MAX} ms are allowed")
+            }
             LimitError::Lease { lease_ms, bound_ms } => write!(
                 f,
                 "the configuration has a lease of {lease_ms} ms and a bound of {bound_ms} ms; allowed are a \
@@ -93,6 +103,13 @@ pub fn check_text(what: &'static str, text: &str, bytes_max: usize) -> Result<()
 /// Checks the name of a cluster.
 pub fn check_cluster(cluster: &str) -> Result<(), LimitError> {
     check_text("the cluster's name", cluster, CLUSTER_BYTES_MAX)
+}
+
+fn check_wait(what: &'static str, ms: u32) -> Result<(), LimitError> {
+    if ms > LEASE_MS_MAX {
+        return Err(LimitError::Wait { what, ms });
+    }
+    Ok(())
 }
 
 /// Checks a list of members: their number, and each of them.
@@ -164,7 +181,7 @@ pub(crate) trait Bounded {
 macro_rules! unbounded {
     ($($field:ty),*) => { $(impl Bounded for $field {})* };
 }
-unbounded!(bool, u32, u64, Flags, Incarnation, ProcessId, VoteOutcome);
+unbounded!(bool, u32, u64, Incarnation, ProcessId);
 
 /// Fields that have the limits of a part of them.
 macro_rules! bounded_by {
@@ -181,7 +198,17 @@ bounded_by! {
     Epoch: |epoch| Epoch::check(*epoch);
     MembershipVersion: |version| version.epoch.check();
     ConfigVersion: |version| version.epoch.check();
-    Ballot: |ballot| ballot.epoch.check();
+    Ballot: |ballot| {
+        ballot.epoch.check()?;
+        check_wait("a request's lease", ballot.lease_ms)
+    };
+    Flags: |flags| check_wait("a process's --lease", flags.lease_ms);
+    VoteOutcome: |outcome| match outcome {
+        VoteOutcome::Denied(Denial::Promised { for_ms } | Denial::Grace { for_ms }) => {
+            check_wait("a voter's wait", *for_ms)
+        }
+        _ => Ok(()),
+    };
     Entry: |entry| entry.peer.check();
     Incumbent: |leader| leader.peer.check();
     Vec<Entry>: |entries| check_entries(entries);

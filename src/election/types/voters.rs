@@ -161,6 +161,8 @@ pub enum Denial {
     Outranked,
     /// The voter has no record, and so no vote yet.
     NoRecord,
+    /// Neither the voter's configuration nor its `--voters` name the candidate.
+    Unlisted,
 }
 
 impl Denial {
@@ -173,6 +175,7 @@ impl Denial {
             Denial::Grace { .. } => "grace",
             Denial::Outranked => "outranked",
             Denial::NoRecord => "no_record",
+            Denial::Unlisted => "unlisted",
         }
     }
 

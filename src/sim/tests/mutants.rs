@@ -31,6 +31,7 @@ const RULES: &str = concat!(
     include_str!("../../election/majority/tests/promise.rs"),
     include_str!("../../election/majority/tests/recovery.rs"),
     include_str!("../../election/majority/tests/schedules.rs"),
+    include_str!("../../election/majority/tests/strangers.rs"),
     include_str!("../../election/majority/tests/transfer.rs"),
     include_str!("../../election/majority/tests/voter.rs"),
 );
@@ -73,6 +74,8 @@ fn caught_by(clause: Mutation) -> By {
         | ContenderForGood
         | ChangedWithoutSupport
         | HigherEpochIgnored
+        | StrangersCount
+        | ConfigOfAny
         | NoAgreement => By::RuleTest(RULES),
     }
 }

@@ -332,7 +332,10 @@ fn a_voter_that_may_not_stand_refuses_no_lower_rank() {
     };
     assert!(matches!(restarted().pre_vote_for(2, 5), Some(VoteOutcome::Denied(Denial::Grace { .. }))));
     let mut no_voter = restarted();
-    no_voter.hear(2, 4, Body::Configuration { config: config(5, &[2, 3, 4]) });
+    no_voter.tells_config(2, config(5, &[2, 3, 4]));
+    no_voter.feed(Event::LinkDown { id: peer(2).id, incarnation: peer(2).incarnation });
+    no_voter.feed(Event::Crashed { id: peer(2).id, incarnation: peer(2).incarnation });
+    no_voter.feed(Event::LinkUp(peer(2)));
     no_voter.wait_for_grace();
     let asked = VoteRequest { config: config(5, &[2, 3, 4]), ..request(2, Stage::PreVote, 6) };
     assert_eq!(no_voter.outcome_for(2, asked), Some(GRANTED));

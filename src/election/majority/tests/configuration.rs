@@ -73,13 +73,10 @@ impl Voter {
 fn configurations_are_ordered_by_the_epoch_of_their_writer_first() {
     for (leaves_out, stored) in [(None, version(5, 0)), (Some(Mutation::ConfigByCounter), version(4, 2))] {
         let mut voter = Voter::settled(leaves_out);
-        for version in [version(4, 2), version(5, 0), version(5, 0), version(4, 1)] {
-            voter.hear(
-                2,
-                5,
-                Body::Configuration { config: VoterConfig { version, ..config(0, &[1, 2, 3]) } },
-            );
-        }
+        voter.tells_config(2, VoterConfig { version: version(4, 2), ..config(4, &[1, 2, 3]) });
+        voter.tells_config(3, config(5, &[1, 2, 3]));
+        voter.tells_config(3, config(5, &[1, 2, 3]));
+        voter.tells_config(2, VoterConfig { version: version(4, 1), ..config(4, &[1, 2, 3]) });
         assert_eq!(voter.config().version, stored, "{leaves_out:?}");
     }
 }
@@ -88,7 +85,8 @@ fn configurations_are_ordered_by_the_epoch_of_their_writer_first() {
 fn a_leader_and_a_candidate_for_votes_store_no_configuration_of_others() {
     let mut voter = Voter::settled(None);
     voter.start_campaign();
-    voter.hear(3, 4, Body::Configuration { config: config(5, &[1, 2, 3]) });
+    let (ballot, outcome) = (voter.asked.as_ref().unwrap().ballot, denied(Denial::OlderConfig));
+    voter.hear(3, 4, Body::Vote { ballot, outcome, config: Some(config(5, &[1, 2, 3])) });
     assert_eq!(voter.config().version, version(5, 0), "a candidate for pre-votes does");
     let mut voter = Voter::settled(None);
     voter.ask_for_votes();

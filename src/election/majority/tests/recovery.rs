@@ -114,7 +114,7 @@ fn the_epoch_of_an_early_answer_counts_too() {
     voter.pass(500);
     voter.timer(Timer::Recover);
     for (from, epoch, round) in [(2, 4, 3), (4, 4, 3)] {
-        let (state, flags) = (RecoveredState::Founded(config(4, &[2, 3, 4])), flags(&[1, 2, 3], 1500));
+        let (state, flags) = (RecoveredState::Founded(config(5, &[2, 3, 4])), flags(&[1, 2, 3], 1500));
         voter.hear(from, epoch, Body::Recovered { round, incarnation: Incarnation(1), state, flags });
     }
     assert_eq!(voter.machine.record().epoch, Epoch(9));

@@ -150,7 +150,8 @@ fn a_request_that_names_an_older_configuration_gets_no_vote() {
         [(None, denied(Denial::OlderConfig)), (Some(Mutation::OlderConfigVotedFor), GRANTED)]
     {
         let mut voter = Voter::settled(leaves_out);
-        voter.hear(2, 4, Body::Configuration { config: config(6, &[1, 2, 3, 4, 5]) });
+        voter.tells_config(2, config(6, &[1, 2, 3, 4, 5]));
+        voter.resigns(2, 6);
         assert_eq!(voter.vote_for(3, 7), Some(vote), "{leaves_out:?}");
     }
 }
@@ -170,7 +171,7 @@ fn an_acknowledged_round_names_the_very_configuration_that_the_voter_stores() {
     for (leaves_out, acknowledged) in [(None, false), (Some(Mutation::OlderConfigAcknowledged), true)] {
         for (stored, named) in [(6, 4), (4, 6)] {
             let mut voter = Voter::settled(leaves_out);
-            voter.hear(2, 4, Body::Configuration { config: config(stored, &[1, 2, 3]) });
+            voter.tells_config(2, config(stored, &[1, 2, 3]));
             let answer = voter.acknowledges(2, 7, 1500, version(named, 0));
             assert_eq!(answer, Some(acknowledged), "{leaves_out:?}: {stored} {named}");
         }
@@ -351,7 +352,7 @@ fn under_release_a_crash_frees_a_promise_and_a_refused_dial_does_not() {
 /// good.
 #[test]
 fn an_implausible_epoch_within_a_message_is_ignored() {
-    let far = Epoch::JUMP_MAX + 5;
+    let far = Epoch::ALWAYS_PLAUSIBLE + 5;
     let mut voter = Voter::settled(None);
     assert_eq!(voter.vote_for(2, far), None);
     voter.hear(2, 4, Body::Configuration { config: config(far, &[2, 3]) });
