@@ -7,12 +7,14 @@ mod strategies;
 
 use bellwether::election::{
     Ballot, Body, CLUSTER_BYTES_MAX, ConfigVersion, Denial, Entry, Epoch, Flags, Incarnation, Incumbent,
-    LEASE_MS_MAX, LimitError, MEMBERS_MAX, MembershipVersion, Message, Moment, NAME_BYTES_MAX, Peer,
-    Priority, ProcessId, RecoveredState, Stage, State, VOTERS_MAX, VoteOutcome, VoteRequest, VoterConfig,
+    Instance, LEASE_MS_MAX, LimitError, MEMBERS_MAX, MembershipVersion, Message, Moment, NAME_BYTES_MAX,
+    Peer, Priority, ProcessId, RecoveredState, Stage, State, VOTERS_MAX, VoteOutcome, VoteRequest,
+    VoterConfig,
 };
 use bellwether::wire::{
-    DecodeError, FRAME_BYTES_MAX, Frame, HELLO_BYTES_MAX, Hello, REFUSE_TEXT_BYTES_MAX, Refusal, SafetyCode,
-    Stamp, VERSION, VERSION_MIN, decode, encode_bye, encode_hello, encode_message, encode_refuse,
+    Confirm, Confirmed, DecodeError, FRAME_BYTES_MAX, Frame, HELLO_BYTES_MAX, Hello, REFUSE_TEXT_BYTES_MAX,
+    Refusal, SafetyCode, Stamp, VERSION, VERSION_MIN, decode, encode_bye, encode_confirm, encode_confirmed,
+    encode_hello, encode_message, encode_refuse,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -27,12 +29,19 @@ fn stamp() -> impl Strategy<Value = Stamp> {
 }
 
 fn hello() -> impl Strategy<Value = Hello> {
-    (any::<u16>(), any::<u16>(), strategies::cluster(), strategies::peer(), any::<u8>()).prop_map(
-        |(version_min, version_max, cluster, peer, safety)| {
+    (any::<u16>(), any::<u16>(), strategies::cluster(), strategies::peer(), any::<u8>(), any::<u64>())
+        .prop_map(|(version_min, version_max, cluster, peer, safety, token)| {
             let safety = SafetyCode::from(safety);
-            Hello { version_min, version_max, cluster, peer, safety }
-        },
-    )
+            Hello { version_min, version_max, cluster, peer, safety, token }
+        })
+}
+
+fn confirm() -> impl Strategy<Value = Confirm> {
+    (strategies::peer(), any::<u64>(), strategies::peer()).prop_map(|(peer, token, other)| Confirm {
+        instance: Instance { id: peer.id, incarnation: peer.incarnation },
+        token,
+        reached: (peer.address, other.address),
+    })
 }
 
 /// Any frame that this version can send, and its bytes.
@@ -52,6 +61,12 @@ fn frame() -> impl Strategy<Value = (Frame, Vec<u8>)> {
             (Frame::Refuse { why, text }, bytes)
         }),
         1 => Just((Frame::Bye, encode_bye())),
+        1 => confirm().prop_map(|question| {
+            let bytes = encode_confirm(&question);
+            (Frame::Confirm(question), bytes)
+        }),
+        1 => prop_oneof![Just(Confirmed::Own), Just(Confirmed::Foreign), Just(Confirmed::Another)]
+            .prop_map(|answer| (Frame::Confirmed(answer), encode_confirmed(answer))),
     ]
 }
 
@@ -207,6 +222,8 @@ fn check_sound_frame(bytes: &[u8]) -> Result<(), TestCaseError> {
                 Frame::Hello(hello) => (encode_hello(hello), frame),
                 Frame::Message { stamp, message } => (encode_message(stamp, message), frame),
                 Frame::Refuse { why, text } => (Ok(encode_refuse(*why, text)), frame),
+                Frame::Confirm(question) => (Ok(encode_confirm(question)), frame),
+                Frame::Confirmed(answer) => (Ok(encode_confirmed(*answer)), frame),
                 Frame::Bye | Frame::Unknown { .. } => return Ok(()),
             }
         }
@@ -249,6 +266,7 @@ fn the_largest_handshake_fits() {
         cluster: "c".repeat(CLUSTER_BYTES_MAX),
         peer: strategies::largest_peer(),
         safety: SafetyCode::Other(u8::MAX),
+        token: u64::MAX,
     };
     let hello = encode_hello(&hello).unwrap();
     assert!(hello.len() * 2 < HELLO_BYTES_MAX, "{}", hello.len());
@@ -356,7 +374,8 @@ fn what_is_beyond_its_limit_neither_leaves_nor_enters() {
 fn a_handshake_beyond_a_limit_neither_leaves_nor_enters() {
     for (peer, error) in peers_beyond_limits() {
         let safety = SafetyCode::Classic;
-        let hello = Hello { version_min: 1, version_max: 1, cluster: "web".to_owned(), peer, safety };
+        let hello =
+            Hello { version_min: 1, version_max: 1, cluster: "web".to_owned(), peer, safety, token: 0 };
         assert_eq!(encode_hello(&hello), Err(error.clone()));
         let bytes = framed(1, &postcard::to_stdvec(&hello).unwrap());
         let limit = DecodeError::Limit { frame: "hello", source: error };
@@ -664,7 +683,9 @@ fn the_reasons_of_a_refusal_have_their_numbers() {
         Refusal::Malformed,
         Refusal::Safety,
         Refusal::Name,
-        Refusal::Other(8),
+        Refusal::Identity,
+        Refusal::Address,
+        Refusal::Other(10),
     ];
     for (number, why) in (1..).zip(numbered) {
         assert_eq!((u16::from(why), Refusal::from(number)), (number, why));
@@ -692,6 +713,7 @@ fn our_own_versions_agree() {
         cluster: "web".to_owned(),
         peer: small_peer(),
         safety: SafetyCode::Classic,
+        token: 0,
     };
     assert_eq!(hello.negotiate((VERSION_MIN, VERSION)), Some(VERSION));
 }

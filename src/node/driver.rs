@@ -159,7 +159,10 @@ impl Driver {
     fn event(&mut self, input: Input) -> Option<Event> {
         match input {
             Input::Report(report) => self.connections.event(report),
-            Input::Found { addresses, complete } => Some(Event::Discovered { addresses, complete }),
+            Input::Found { addresses, complete } => {
+                self.transport.name(addresses.clone());
+                Some(Event::Discovered { addresses, complete })
+            }
             Input::Wake => None,
         }
     }
@@ -222,6 +225,7 @@ impl Driver {
         match action {
             Action::Persist(record) => self.persist(&record)?,
             Action::Remember(known) => {
+                self.transport.know(known.alive().cloned());
                 if let Some(State { peers, .. }) = &self.state {
                     peers.put(known);
                 }

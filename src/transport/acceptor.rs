@@ -1,7 +1,7 @@
 //! The peer port's side of the handshake.
 
-use super::duplicate_identity::{find_duplicate, refusal};
 use super::handshake::{Verdict, judge};
+use super::identity::{self, Doubt, Way, settle};
 use super::{Inner, session};
 use crate::election::Peer;
 use crate::net::{Service, Step};
@@ -18,6 +18,8 @@ pub(super) struct Acceptor {
 /// What a peer has said of itself in its Hello.
 pub(super) struct Welcome {
     peer: Box<Peer>,
+    /// The Hello's token.
+    token: u64,
     /// The length of the Hello's frame, in bytes; what follows belongs to the link.
     hello_bytes: usize,
 }
@@ -35,14 +37,21 @@ impl Service for Acceptor {
                 return Step::Close;
             }
         };
-        let Frame::Hello(hello) = frame else {
-            self.inner.counts.refused();
-            return Step::Close;
+        let hello = match frame {
+            Frame::Hello(hello) => hello,
+            Frame::Confirm(question) => {
+                let bytes = wire::encode_confirmed(identity::answer(&self.inner, &question));
+                return Step::Reply { bytes, consumed: received.len(), close: true };
+            }
+            _ => {
+                self.inner.counts.refused();
+                return Step::Close;
+            }
         };
         match judge(&self.inner, &hello, remote) {
-            Verdict::Welcome(peer) => Step::Detach(Welcome { peer, hello_bytes }),
+            Verdict::Welcome(peer) => Step::Detach(Welcome { peer, token: hello.token, hello_bytes }),
             Verdict::Self_ => {
-                Step::Reply { bytes: self.inner.hello(), consumed: received.len(), close: true }
+                Step::Reply { bytes: self.inner.hello(0), consumed: received.len(), close: true }
             }
             Verdict::Refuse(why, text) => {
                 self.inner.counts.refused();
@@ -68,10 +77,11 @@ impl Service for Acceptor {
     fn detached(&mut self, stream: TcpStream, remote: SocketAddr, received: Vec<u8>, welcome: Welcome) {
         let inner = Arc::clone(&self.inner);
         let admitted = self.inner.links.run(move || {
-            let Welcome { peer, hello_bytes } = welcome;
+            let Welcome { peer, token, hello_bytes } = welcome;
             let timeout = Some(inner.settings.dial_timeout);
-            if let Some(known) = find_duplicate(&inner, &peer) {
-                let (why, text) = refusal(&known, &peer);
+            let Ok(reached) = stream.local_addr() else { return };
+            let reached = SocketAddr::new(reached.ip().to_canonical(), reached.port());
+            if let Err(Doubt::Refused(why, text)) = settle(&inner, &peer, Way::Accepted { token, reached }) {
                 inner.counts.refused();
                 inner.warn(format_args!("{text}"));
                 if stream.set_write_timeout(timeout).is_ok() {
@@ -80,7 +90,7 @@ impl Service for Acceptor {
                 }
                 return;
             }
-            if stream.set_write_timeout(timeout).is_ok() && (&stream).write_all(&inner.hello()).is_ok() {
+            if stream.set_write_timeout(timeout).is_ok() && (&stream).write_all(&inner.hello(0)).is_ok() {
                 session::serve(&inner, *peer, stream, received[hello_bytes..].to_vec());
             }
         });

@@ -3,10 +3,11 @@
 use super::handshake::{Answered, judge_answer};
 use super::{Inner, Report};
 use crate::election::Peer;
-use crate::wire;
+use crate::wire::{self, Frame};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+use uuid::Uuid;
 
 /// How often one gathering of evidence dials.
 const EVIDENCE_DIALS_MAX: u32 = 4;
@@ -44,6 +45,40 @@ fn found_out(inner: &Inner, own: SocketAddr) {
 /// Connects and shakes hands: the dial timeout for the connection, and once more for the handshake.
 pub(super) fn dial(inner: &Inner, address: SocketAddr) -> io::Result<DialOutcome> {
     let timeout = inner.settings.dial_timeout;
+    // Zero stands for no dial.
+    let token = Uuid::new_v4().as_u64_pair().0.max(1);
+    inner.table().dial_begins(token, address);
+    let asked = ask(inner, address, &inner.hello(token), timeout);
+    inner.table().dial_ends(token);
+    let (stream, answer) = asked?;
+    let (frame, rest) = match answer {
+        Ok(answer) => answer,
+        Err(error) => {
+            return Ok(DialOutcome::Refused(format!("{address} answered with no handshake: {error}")));
+        }
+    };
+    let own = SocketAddr::new(stream.local_addr()?.ip().to_canonical(), inner.listen_port);
+    Ok(match judge_answer(inner, frame, address) {
+        Answered::Peer(peer) => {
+            found_out(inner, own);
+            DialOutcome::Peer { peer, stream, rest }
+        }
+        Answered::Self_ => DialOutcome::Self_,
+        Answered::Refused(why) => DialOutcome::Refused(why),
+    })
+}
+
+/// The first frame of an answer, and the bytes that came after it.
+type Answer = Result<(Frame, Vec<u8>), wire::DecodeError>;
+
+/// Connects, says one frame, and reads the first frame of the answer: a timeout for the connection, and once
+/// more for the answer.
+pub(super) fn ask(
+    inner: &Inner,
+    address: SocketAddr,
+    first: &[u8],
+    timeout: Duration,
+) -> io::Result<(TcpStream, Answer)> {
     let stream = TcpStream::connect_timeout(&address, timeout)?;
     stream.set_nodelay(true)?;
     let own = SocketAddr::new(stream.local_addr()?.ip().to_canonical(), inner.listen_port);
@@ -51,7 +86,7 @@ pub(super) fn dial(inner: &Inner, address: SocketAddr) -> io::Result<DialOutcome
         found_out(inner, own);
     }
     stream.set_write_timeout(Some(timeout))?;
-    (&stream).write_all(&inner.hello())?;
+    (&stream).write_all(first)?;
     let deadline = Instant::now() + timeout;
     let mut received = Vec::new();
     let mut buffer = [0u8; wire::HELLO_BYTES_MAX];
@@ -72,18 +107,9 @@ pub(super) fn dial(inner: &Inner, address: SocketAddr) -> io::Result<DialOutcome
             Ok(None) => {}
             Ok(Some((frame, length))) => {
                 let rest = received.split_off(length);
-                return Ok(match judge_answer(inner, frame, address) {
-                    Answered::Peer(peer) => {
-                        found_out(inner, own);
-                        DialOutcome::Peer { peer, stream, rest }
-                    }
-                    Answered::Self_ => DialOutcome::Self_,
-                    Answered::Refused(why) => DialOutcome::Refused(why),
-                });
+                return Ok((stream, Ok((frame, rest))));
             }
-            Err(error) => {
-                return Ok(DialOutcome::Refused(format!("{address} answered with no handshake: {error}")));
-            }
+            Err(error) => return Ok((stream, Err(error))),
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Links that are sought, and links that a message waits for.
 
 use super::dial::{DialOutcome, dial};
-use super::duplicate_identity::{find_duplicate, refusal, say_bye};
+use super::identity::{Doubt, Way, say_bye, settle};
 use super::link_table::Dialled;
 use super::session::hand_over;
 use super::{Inner, Report};
 use crate::base::boottime;
-use crate::election::ProcessId;
+use crate::election::{Peer, ProcessId};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError};
@@ -46,14 +46,15 @@ pub(super) fn begin(inner: &Arc<Inner>, address: SocketAddr) {
     let job = Arc::clone(inner);
     let begun = inner.dials.run(move || {
         let outcome = match dial(&job, address) {
-            Ok(DialOutcome::Peer { peer, stream, rest }) => match find_duplicate(&job, &peer) {
-                None => hand_over(&job, *peer, stream, rest),
-                Some(known) => {
-                    job.warn(format_args!("{}", refusal(&known, &peer).1));
-                    say_bye(&stream);
-                    Dialled::Hopeless
+            Ok(DialOutcome::Peer { peer, stream, rest }) => {
+                match settle(&job, &peer, Way::Dialled(address)) {
+                    Ok(()) => hand_over(&job, *peer, stream, rest),
+                    Err(doubt) => {
+                        say_bye(&stream);
+                        doubted(&job, &peer, doubt)
+                    }
                 }
-            },
+            }
             Ok(DialOutcome::Self_) => {
                 job.report(Report::ReachedSelf(address));
                 Dialled::Hopeless
@@ -73,6 +74,23 @@ pub(super) fn begin(inner: &Arc<Inner>, address: SocketAddr) {
     });
     if begun.is_err() {
         inner.dial_over(address, Dialled::Failed);
+    }
+}
+
+/// What becomes of a dial whose connection does not count.
+fn doubted(inner: &Arc<Inner>, peer: &Peer, doubt: Doubt) -> Dialled {
+    match doubt {
+        Doubt::Refused(_, text) => {
+            inner.warn(format_args!("{text}"));
+            Dialled::Hopeless
+        }
+        Doubt::LivesAt(_) if !inner.table().links(peer.id).is_empty() => Dialled::Linked(peer.id),
+        Doubt::LivesAt(address) => {
+            if inner.table().dialling(address) {
+                begin(inner, address);
+            }
+            Dialled::Failed
+        }
     }
 }
 

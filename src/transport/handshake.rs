@@ -17,12 +17,10 @@ pub(super) enum Verdict {
 pub(super) fn judge(inner: &Inner, hello: &Hello, remote: SocketAddr) -> Verdict {
     let me = &inner.settings.me;
     if hello.cluster != inner.settings.cluster {
-        let text = format!(
-            "this is cluster {:?}, not {:?}; give both the same --cluster, or leave each out of the other's \
-             peers",
-            inner.settings.cluster, hello.cluster
-        );
-        return Verdict::Refuse(Refusal::Cluster, text);
+        // A stranger that guesses names is not told the right one.
+        let text = "this is another cluster; give both the same --cluster, or leave each out of the \
+                    other's peers";
+        return Verdict::Refuse(Refusal::Cluster, text.to_owned());
     }
     if hello.peer.id == me.id {
         if hello.peer.incarnation == me.incarnation {
@@ -51,6 +49,15 @@ pub(super) fn judge(inner: &Inner, hello: &Hello, remote: SocketAddr) -> Verdict
     }
     let mut peer = hello.peer.clone();
     peer.address = reachable(peer.address, remote);
+    if peer.address.ip() != remote.ip().to_canonical() && !inner.table().names(peer.address) {
+        let text = format!(
+            "it advertises {}, but connects from {}, and discovery names no such address; correct its \
+             --advertise, or let --service or --peers name that address",
+            peer.address,
+            remote.ip().to_canonical()
+        );
+        return Verdict::Refuse(Refusal::Address, text);
+    }
     Verdict::Welcome(Box::new(peer))
 }
 

@@ -181,7 +181,7 @@ fn frames(inner: &Inner, link: &Link, received: &mut Vec<u8>) -> Result<bool, St
                 open = false;
             }
             Frame::Unknown { .. } => inner.counts.unknown_frame(),
-            Frame::Hello(_) | Frame::Refuse { .. } => {
+            Frame::Hello(_) | Frame::Refuse { .. } | Frame::Confirm(_) | Frame::Confirmed(_) => {
                 return Err("it sent a handshake frame after the handshake".to_owned());
             }
         }

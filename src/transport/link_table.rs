@@ -31,6 +31,12 @@ pub(super) struct LinkTable {
     dialling: BTreeSet<SocketAddr>,
     /// Peers about whose crash evidence is being gathered.
     probing: BTreeSet<(ProcessId, u64)>,
+    /// The live members that the election knows: which process is where.
+    known: BTreeMap<ProcessId, Peer>,
+    /// The addresses that discovery names.
+    named: BTreeSet<SocketAddr>,
+    /// The dials that wait for an answer to their Hello, by their tokens, and where they dialled.
+    tokens: BTreeMap<u64, SocketAddr>,
     advertised: SocketAddr,
     closed: bool,
 }
@@ -67,6 +73,9 @@ impl LinkTable {
             sought: BTreeMap::new(),
             dialling: BTreeSet::new(),
             probing: BTreeSet::new(),
+            known: BTreeMap::new(),
+            named: BTreeSet::new(),
+            tokens: BTreeMap::new(),
             advertised,
             closed: false,
         }
@@ -126,10 +135,48 @@ impl LinkTable {
         links.filter(|l| l.peer.incarnation != incarnation).cloned().collect()
     }
 
-    /// The links of other processes of this peer's name: one each.
-    pub(super) fn namesakes(&self, peer: &Peer) -> Vec<Arc<Link>> {
-        let others = self.links.iter().filter(|(id, _)| **id != peer.id);
-        others.filter_map(|(_, links)| links.last()).filter(|l| l.peer.name == peer.name).cloned().collect()
+    /// The members that the election knows, from now on.
+    pub(super) fn know(&mut self, members: impl Iterator<Item = Peer>) {
+        self.known = members.map(|peer| (peer.id, peer)).collect();
+    }
+
+    /// The addresses that discovery names, from now on.
+    pub(super) fn name(&mut self, addresses: BTreeSet<SocketAddr>) {
+        self.named = addresses;
+    }
+
+    /// Whether discovery names this address.
+    pub(super) fn names(&self, address: SocketAddr) -> bool {
+        self.named.contains(&address)
+    }
+
+    /// The processes that are connected, or are known to be alive, and that have something in common with a
+    /// newcomer: the id, the address, or where that counts the name. The newcomer itself may be among them.
+    pub(super) fn in_common(&self, newcomer: &Peer, names_count: bool) -> Vec<Peer> {
+        let linked = self.links.values().filter_map(|links| links.last()).map(|link| &link.peer);
+        let alike = |peer: &&Peer| {
+            peer.id == newcomer.id
+                || peer.address == newcomer.address
+                || names_count && peer.name == newcomer.name
+        };
+        // A connected process is known best from its connection.
+        let known = self.known.values().filter(|peer| !self.links.contains_key(&peer.id));
+        linked.chain(known).filter(alike).cloned().collect()
+    }
+
+    /// Notes a dial to an address, under its token.
+    pub(super) fn dial_begins(&mut self, token: u64, address: SocketAddr) {
+        self.tokens.insert(token, address);
+    }
+
+    /// A dial has its answer, or gets none.
+    pub(super) fn dial_ends(&mut self, token: u64) {
+        self.tokens.remove(&token);
+    }
+
+    /// Whether a dial with this token is under way to one of these addresses.
+    pub(super) fn dials(&self, token: u64, addresses: (SocketAddr, SocketAddr)) -> bool {
+        self.tokens.get(&token).is_some_and(|at| *at == addresses.0 || *at == addresses.1)
     }
 
     /// Begins to gather evidence about one incarnation of a peer; false if another thread does already.
@@ -158,6 +205,11 @@ impl LinkTable {
             pending.frames.remove(0);
         }
         self.dialling.insert(address)
+    }
+
+    /// Marks an address as being dialled; false if it is already.
+    pub(super) fn dialling(&mut self, address: SocketAddr) -> bool {
+        !self.closed && self.dialling.insert(address)
     }
 
     /// What has waited for a peer.

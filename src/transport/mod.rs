@@ -15,8 +15,8 @@ mod acceptor;
 mod connections;
 mod dial;
 mod dialer;
-mod duplicate_identity;
 mod handshake;
+mod identity;
 mod link;
 mod link_table;
 mod session;
@@ -213,6 +213,18 @@ impl Transport {
         self.inner.seek_changed.notify_one();
     }
 
+    /// Says which members the election knows to be alive. A connection that names one of them counts only
+    /// once that member has confirmed it.
+    pub fn know(&self, members: impl Iterator<Item = Peer>) {
+        self.inner.table().know(members);
+    }
+
+    /// Says which addresses discovery names. A peer advertises one of them, or the address that it connects
+    /// from.
+    pub fn name(&self, addresses: BTreeSet<SocketAddr>) {
+        self.inner.table().name(addresses);
+    }
+
     /// Accepts and dials no more, and ends all links, announced as deliberate.
     pub fn close(self) {
         let Transport { inner, listener } = self;
@@ -247,8 +259,8 @@ impl Inner {
         }
     }
 
-    /// What this process says first on every connection.
-    fn hello(&self) -> Vec<u8> {
+    /// What this process says first on every connection. `token` names the dial; zero: it answers one.
+    fn hello(&self, token: u64) -> Vec<u8> {
         let peer = Peer { address: self.table().advertised(), ..self.settings.me.clone() };
         let hello = wire::Hello {
             version_min: wire::VERSION_MIN,
@@ -256,6 +268,7 @@ impl Inner {
             cluster: self.settings.cluster.clone(),
             peer,
             safety: self.settings.safety,
+            token,
         };
         // Config bounds every text in it; an empty Hello is refused by the other side as damaged.
         wire::encode_hello(&hello).unwrap_or_default()

@@ -1,6 +1,7 @@
 //! A link from the handshake to its end, and what its end says about the peer.
 
 use super::dial::{DialOutcome, dial_through};
+use super::identity::{Way, say_bye, settle};
 use super::link::{End, LOOK_EVERY, Link, read};
 use super::link_table::Dialled;
 use super::{Inner, Report};
@@ -106,7 +107,10 @@ pub(super) fn evidence(inner: &Arc<Inner>, peer: &Peer) -> bool {
     let crashed = match dial_through(inner, peer.address) {
         Ok(DialOutcome::Peer { peer: found, stream, rest }) => {
             let same_incarnation = found.id == peer.id && found.incarnation == peer.incarnation;
-            hand_over(inner, *found, stream, rest);
+            match settle(inner, &found, Way::Dialled(peer.address)) {
+                Ok(()) => _ = hand_over(inner, *found, stream, rest),
+                Err(_) => say_bye(&stream),
+            }
             !same_incarnation
         }
         // The address is this process's own by now, or was never that peer's from here.

@@ -41,6 +41,8 @@ fn payload(number: u16, payload: &[u8]) -> Result<Frame, DecodeError> {
         tag::HELLO => hello(Reader::new("hello", payload)),
         tag::REFUSE => refuse(Reader::new("refuse", payload)),
         tag::BYE => Ok(Frame::Bye),
+        tag::CONFIRM => Ok(Frame::Confirm(Reader::new("confirm", payload).take()?)),
+        tag::CONFIRMED => Ok(Frame::Confirmed(Reader::new("confirmed", payload).take()?)),
         number => Ok(messages::read(number, payload)?.unwrap_or(Frame::Unknown { tag: number })),
     }
 }
@@ -48,7 +50,8 @@ fn payload(number: u16, payload: &[u8]) -> Result<Frame, DecodeError> {
 fn hello(mut fields: Reader<'_>) -> Result<Frame, DecodeError> {
     let (version_min, version_max, cluster, peer) = fields.take()?;
     let safety = if fields.is_empty() { SafetyCode::Classic } else { fields.take()? };
-    let hello = Hello { version_min, version_max, cluster, peer, safety };
+    let token = if fields.is_empty() { 0 } else { fields.take()? };
+    let hello = Hello { version_min, version_max, cluster, peer, safety, token };
     fields.allow(check_cluster(&hello.cluster))?;
     fields.allow(hello.peer.check())?;
     Ok(Frame::Hello(hello))

@@ -1,7 +1,7 @@
 //! Frames to bytes.
 
 use super::writer::{begin, put, seal};
-use super::{Hello, REFUSE_TEXT_BYTES_MAX, Refusal, Stamp, messages, tag};
+use super::{Confirm, Confirmed, Hello, REFUSE_TEXT_BYTES_MAX, Refusal, Stamp, messages, tag};
 use crate::election::{LimitError, Message, check_cluster};
 
 /// A message's frame. The error says which part is beyond its limit; a receiver would refuse it.
@@ -28,6 +28,16 @@ pub fn encode_refuse(why: Refusal, text: &str) -> Vec<u8> {
         end -= 1;
     }
     seal(put(begin(tag::REFUSE), &(why, &text[..end])))
+}
+
+/// A question whether a Hello is the receiver's own.
+pub fn encode_confirm(question: &Confirm) -> Vec<u8> {
+    seal(put(begin(tag::CONFIRM), question))
+}
+
+/// The answer to that question.
+pub fn encode_confirmed(answer: Confirmed) -> Vec<u8> {
+    seal(put(begin(tag::CONFIRMED), &answer))
 }
 
 /// A Bye's frame.

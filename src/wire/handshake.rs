@@ -1,8 +1,9 @@
 //! The first frame on a connection: the sender's identity and versions, or why it refuses the other.
 
-use crate::election::Peer;
+use crate::election::{Instance, Peer};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::net::SocketAddr;
 
 /// The safety level of a process, as the other side has to know it: in one cluster all have the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -59,6 +60,33 @@ pub struct Hello {
     pub peer: Peer,
     /// What it was given as `--safety`.
     pub safety: SafetyCode,
+    /// The number of the dial that brought it, drawn at random; zero in an answer. The sender confirms it to
+    /// a [`Confirm`].
+    pub token: u64,
+}
+
+/// The other first frame of a connection: asks the process at an address whether a Hello that names it is
+/// its own. The connection ends with the answer.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Confirm {
+    /// The process that the Hello names.
+    pub instance: Instance,
+    /// The Hello's token.
+    pub token: u64,
+    /// Where the Hello arrived: the process has dialled one of these addresses. The first is that of the
+    /// asking side's end of the connection, the second the one that it advertises.
+    pub reached: (SocketAddr, SocketAddr),
+}
+
+/// The answer to a [`Confirm`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Confirmed {
+    /// The receiver is that process, and the Hello is its own.
+    Own,
+    /// The receiver is that process, and the Hello is another's.
+    Foreign,
+    /// The receiver is another process.
+    Another,
 }
 
 impl Hello {
@@ -90,6 +118,10 @@ pub enum Refusal {
     Safety,
     /// `majority`: another live process has the sender's name, and with it its vote.
     Name,
+    /// The process at the address that the sender advertises does not confirm the connection.
+    Identity,
+    /// The address that the sender advertises is not its own, as far as the receiver can tell.
+    Address,
     /// A reason that a newer version has and this one doesn't, by its number. Its text says more.
     Other(u16),
 }
@@ -104,6 +136,8 @@ impl From<u16> for Refusal {
             5 => Refusal::Malformed,
             6 => Refusal::Safety,
             7 => Refusal::Name,
+            8 => Refusal::Identity,
+            9 => Refusal::Address,
             other => Refusal::Other(other),
         }
     }
@@ -119,6 +153,8 @@ impl From<Refusal> for u16 {
             Refusal::Malformed => 5,
             Refusal::Safety => 6,
             Refusal::Name => 7,
+            Refusal::Identity => 8,
+            Refusal::Address => 9,
             Refusal::Other(number) => number,
         }
     }

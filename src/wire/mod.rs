@@ -35,8 +35,8 @@ mod tag;
 mod writer;
 
 pub use decode::decode;
-pub use encode::{encode_bye, encode_hello, encode_message, encode_refuse};
-pub use handshake::{Hello, Refusal, SafetyCode};
+pub use encode::{encode_bye, encode_confirm, encode_confirmed, encode_hello, encode_message, encode_refuse};
+pub use handshake::{Confirm, Confirmed, Hello, Refusal, SafetyCode};
 pub use reader::DecodeError;
 
 use crate::election::{Message, Priority, ProcessId};
@@ -84,6 +84,10 @@ pub enum Frame {
         /// For people; at most [`REFUSE_TEXT_BYTES_MAX`] bytes.
         text: String,
     },
+    /// Instead of a Hello, on a connection of its own.
+    Confirm(Confirm),
+    /// The answer to that.
+    Confirmed(Confirmed),
     /// The sender closes this connection deliberately: its end is no evidence of a crash.
     Bye,
     /// A message of the election.

@@ -11,7 +11,8 @@ use bellwether::store::format::{FORMAT, Unreadable, from_bytes, to_bytes};
 use bellwether::store::{RECORD_BYTES_MAX, peers};
 use bellwether::wire::{
     DecodeError, FRAME_BYTES_MAX, Frame, HELLO_BYTES_MAX, Hello, REFUSE_TEXT_BYTES_MAX, Refusal as Reason,
-    VERSION, VERSION_MIN, decode, encode_bye, encode_hello, encode_message, encode_refuse,
+    VERSION, VERSION_MIN, decode, encode_bye, encode_confirm, encode_confirmed, encode_hello, encode_message,
+    encode_refuse,
 };
 
 /// The bytes of a frame before its payload: length, tag and checksum.
@@ -57,6 +58,8 @@ fn check_again(frame: &Frame) {
     let bytes = match frame {
         Frame::Hello(hello) => encode_hello(hello),
         Frame::Refuse { why, text } => Ok(encode_refuse(*why, text)),
+        Frame::Confirm(question) => Ok(encode_confirm(question)),
+        Frame::Confirmed(answer) => Ok(encode_confirmed(*answer)),
         Frame::Bye => Ok(encode_bye()),
         Frame::Message { stamp, message } => encode_message(stamp, message),
         Frame::Unknown { .. } => return,
@@ -70,6 +73,8 @@ fn outcome(decoded: &Result<Option<(Frame, usize)>, DecodeError>) -> &'static st
         Ok(None) => "incomplete",
         Ok(Some((Frame::Hello(_), _))) => "hello",
         Ok(Some((Frame::Refuse { .. }, _))) => "refuse",
+        Ok(Some((Frame::Confirm(_), _))) => "confirm",
+        Ok(Some((Frame::Confirmed(_), _))) => "confirmed",
         Ok(Some((Frame::Bye, _))) => "bye",
         Ok(Some((Frame::Message { message, .. }, _))) => message.body.name(),
         Ok(Some((Frame::Unknown { .. }, _))) => "unknown",

@@ -2,13 +2,14 @@
 //! of its own.
 
 use bellwether::election::{
-    Ballot, Body, ConfigVersion, Denial, Entry, Epoch, Flags, Incarnation, Incumbent, KnownPeers,
+    Ballot, Body, ConfigVersion, Denial, Entry, Epoch, Flags, Incarnation, Incumbent, Instance, KnownPeers,
     MembershipVersion, Message, Moment, NAME_BYTES_MAX, Peer, Priority, ProcessId, Record, RecoveredState,
     Stage, State, VOTERS_MAX, VoteOutcome, VoteRecord, VoteRequest, VoterConfig,
 };
 use bellwether::store::format::to_bytes;
 use bellwether::wire::{
-    Hello, Refusal as Reason, SafetyCode, Stamp, encode_hello, encode_message, encode_refuse,
+    Confirm, Confirmed, Hello, Refusal as Reason, SafetyCode, Stamp, encode_confirm, encode_confirmed,
+    encode_hello, encode_message, encode_refuse,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -168,10 +169,14 @@ pub fn handshakes() -> Seeds {
             cluster: "web".to_owned(),
             peer,
             safety: SafetyCode::Classic,
+            token: 0x0102_0304,
         };
         encode_hello(&hello).unwrap()
     };
     let usual = hello("web-0", (1, 1), "198.18.0.1:4041");
+    let at = "198.18.0.2:4041".parse().unwrap();
+    let instance = Instance { id: peer().id, incarnation: peer().incarnation };
+    let question = Confirm { instance, token: 0x0102_0304, reached: (at, at) };
     let damaged: Vec<u8> = usual.iter().enumerate().map(|(k, byte)| byte ^ u8::from(k == 20)).collect();
     named([
         ("hello", usual.clone()),
@@ -181,8 +186,10 @@ pub fn handshakes() -> Seeds {
         ("hello_of_no_version", hello("web-0", (3, 1), "198.18.0.1:4041")),
         ("hello_longest", hello(&"\"".repeat(NAME_BYTES_MAX), (1, 1), "198.18.0.1:4041")),
         ("hello_and_more", [&usual[..], &framed(25, &start())].concat()),
-        // The level is the last byte; the first version did not send it.
-        ("hello_of_the_first_version", framed(1, &usual[10..usual.len() - 1])),
+        // The first version sent neither the level nor the token, which take a byte and four.
+        ("hello_of_the_first_version", framed(1, &usual[10..usual.len() - 5])),
+        ("confirm", encode_confirm(&question)),
+        ("confirmed", encode_confirmed(Confirmed::Foreign)),
         ("hello_majority", framed(1, &[&usual[10..usual.len() - 1], &[1][..]].concat())),
         ("hello_of_another_level", framed(1, &[&usual[10..usual.len() - 1], &[200][..]].concat())),
         ("hello_begun", usual[..17].to_vec()),

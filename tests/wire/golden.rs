@@ -2,10 +2,14 @@
 
 use super::{ASKED_AT, small_peer, small_stamp};
 use bellwether::election::{
-    Ballot, Body, ConfigVersion, Denial, Entry, Epoch, Flags, Incarnation, Incumbent, MembershipVersion,
-    Message, Peer, Priority, ProcessId, RecoveredState, Stage, State, VoteOutcome, VoteRequest, VoterConfig,
+    Ballot, Body, ConfigVersion, Denial, Entry, Epoch, Flags, Incarnation, Incumbent, Instance,
+    MembershipVersion, Message, Peer, Priority, ProcessId, RecoveredState, Stage, State, VoteOutcome,
+    VoteRequest, VoterConfig,
 };
-use bellwether::wire::{Hello, Refusal, SafetyCode, encode_bye, encode_hello, encode_message, encode_refuse};
+use bellwether::wire::{
+    Confirm, Confirmed, Hello, Refusal, SafetyCode, encode_bye, encode_confirm, encode_confirmed,
+    encode_hello, encode_message, encode_refuse,
+};
 use std::fmt::Write as _;
 use std::path::Path;
 use uuid::Uuid;
@@ -17,12 +21,17 @@ const OTHER: ProcessId = ProcessId(Uuid::from_u128(0xffee_ddcc_bbaa_4988_8766_55
 /// One frame of each kind.
 fn corpus() -> Vec<(&'static str, Vec<u8>)> {
     let safety = SafetyCode::Majority;
-    let hello =
-        Hello { version_min: 1, version_max: 2, cluster: "web".to_owned(), peer: small_peer(), safety };
+    let (cluster, token) = ("web".to_owned(), 300);
+    let hello = Hello { version_min: 1, version_max: 2, cluster, peer: small_peer(), safety, token };
+    let instance = Instance { id: OTHER, incarnation: Incarnation(7) };
+    let (one, other) = (([198, 18, 0, 1], 4041).into(), ([198, 18, 0, 2], 4041).into());
+    let question = Confirm { instance, token, reached: (one, other) };
     let mut corpus = vec![
         ("hello", encode_hello(&hello).unwrap()),
         ("refuse", encode_refuse(Refusal::Cluster, "this is cluster web, not api")),
         ("bye", encode_bye()),
+        ("confirm", encode_confirm(&question)),
+        ("confirmed", encode_confirmed(Confirmed::Foreign)),
     ];
     for body in bodies_about_members().into_iter().chain(bodies_about_votes()) {
         let message = Message { epoch: Epoch(300), body };

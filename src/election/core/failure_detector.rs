@@ -54,6 +54,7 @@ impl<P: Protocol> Core<P> {
         };
         member.state = State::Alive;
         member.alive_since = now.at;
+        self.outbox.peers_changed = true;
         let peer = member.peer.clone();
         self.note(Notification::MemberUp(peer));
         self.broadcast_entry(id);
@@ -181,6 +182,7 @@ impl<P: Protocol> Core<P> {
         };
         member.state = State::Failed;
         member.round_trip = None;
+        self.outbox.peers_changed = true;
         let peer = member.peer.clone();
         self.note(Notification::MemberFailed { peer: peer.clone(), reason: Some(reason) });
         P::on_member_lost(self, &peer, false);

@@ -1,7 +1,8 @@
 //! What the machine wants done: everything that it ever asks for.
 
 use crate::election::{
-    Denial, Entry, Epoch, Founding, Message, Moment, Peer, ProcessId, Stage, Timer, VoteRecord, VoterConfig,
+    Denial, Entry, Epoch, Founding, Message, Moment, Peer, ProcessId, Stage, State, Timer, VoteRecord,
+    VoterConfig,
 };
 use core::net::SocketAddr;
 use std::collections::BTreeSet;
@@ -69,6 +70,13 @@ pub struct KnownPeers {
     pub leader: Option<Peer>,
     /// The other members.
     pub members: Vec<Entry>,
+}
+
+impl KnownPeers {
+    /// The members that the failure detector holds alive.
+    pub fn alive(&self) -> impl Iterator<Item = &Peer> {
+        self.members.iter().filter(|entry| entry.state == State::Alive).map(|entry| &entry.peer)
+    }
 }
 
 /// Why there was a change of leader, or a loss of one.

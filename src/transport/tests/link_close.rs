@@ -161,6 +161,7 @@ fn a_crash_ends_the_other_links_of_that_incarnation() {
     let them = peer(2, 7, listener.local_addr().unwrap());
     let greeting = wire::encode_hello(&hello("c", them.clone())).unwrap();
     let mut streams = [connect(a.address, &greeting), connect(a.address, &greeting)];
+    confirms(&listener, Confirmed::Own);
     for stream in &mut streams {
         assert!(matches!(frame(stream), Frame::Hello(_)));
         a.opened();

@@ -1,0 +1,124 @@
+//! Whether a newcomer is the process that it says it is.
+//!
+//! What a Hello says is not believed where it concerns a process that is known: one with the same id or the
+//! same address, or in `majority` the same name. A connection counts only once the process at the known
+//! address has confirmed that the Hello is its own. It does so by the token that it drew for the dial. An
+//! unknown id at an unknown address is a new member.
+
+use super::Inner;
+use super::dial::ask;
+use super::handshake::two_of_one_name;
+use crate::election::{Instance, Peer};
+use crate::wire::{self, Confirm, Confirmed, Frame, Refusal, SafetyCode};
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
+
+/// A newcomer has at most this many others confirmed: each takes a dial.
+const QUESTIONS_MAX: usize = 4;
+
+/// How the connection with a newcomer came about.
+#[derive(Clone, Copy)]
+pub(super) enum Way {
+    /// The newcomer has dialled: the token of its Hello, and where it reached this process.
+    Accepted { token: u64, reached: SocketAddr },
+    /// This process has dialled this address.
+    Dialled(SocketAddr),
+}
+
+/// Why a connection does not count.
+pub(super) enum Doubt {
+    /// The newcomer is refused, and told so.
+    Refused(Refusal, String),
+    /// This process has dialled one address and found a process that lives at another one. It is to be
+    /// dialled there.
+    LivesAt(SocketAddr),
+}
+
+/// Says whether a connection counts as one with this peer.
+///
+/// # Errors
+/// What stands against it.
+pub(super) fn settle(inner: &Inner, newcomer: &Peer, way: Way) -> Result<(), Doubt> {
+    let names_count = inner.settings.safety == SafetyCode::Majority;
+    let known = inner.table().in_common(newcomer, names_count);
+    if known.is_empty() {
+        return Ok(());
+    }
+    let (token, reached) = match way {
+        Way::Accepted { token, reached } => (token, reached),
+        Way::Dialled(address) if address != newcomer.address => {
+            return Err(Doubt::LivesAt(newcomer.address));
+        }
+        Way::Dialled(address) => (0, address),
+    };
+    let advertised = inner.table().advertised();
+    let question = |peer: &Peer| Confirm { instance: instance(peer), token, reached: (reached, advertised) };
+    for other in known.iter().filter(|peer| peer.address != newcomer.address).take(QUESTIONS_MAX) {
+        match confirm(inner, other.address, &question(other)) {
+            Some(Confirmed::Own) if instance(other) == instance(newcomer) => return Ok(()),
+            Some(Confirmed::Own | Confirmed::Foreign) => {
+                let (why, text) = refusal(other, newcomer);
+                return Err(Doubt::Refused(why, text));
+            }
+            // A process that does not answer a dial to its address is gone.
+            Some(Confirmed::Another) | None => {}
+        }
+    }
+    let confirmed = matches!(way, Way::Dialled(_))
+        || confirm(inner, newcomer.address, &question(newcomer)) == Some(Confirmed::Own);
+    if confirmed { Ok(()) } else { Err(Doubt::Refused(Refusal::Identity, unconfirmed(newcomer))) }
+}
+
+fn instance(peer: &Peer) -> Instance {
+    Instance { id: peer.id, incarnation: peer.incarnation }
+}
+
+/// What the process at an address says to a question; none: it did not answer it.
+fn confirm(inner: &Inner, address: SocketAddr, question: &Confirm) -> Option<Confirmed> {
+    match ask(inner, address, &wire::encode_confirm(question), inner.settings.dial_timeout / 4) {
+        Ok((_, Ok((Frame::Confirmed(answer), _)))) => Some(answer),
+        _ => None,
+    }
+}
+
+/// This process's answer to such a question.
+pub(super) fn answer(inner: &Inner, question: &Confirm) -> Confirmed {
+    if question.instance != instance(&inner.settings.me) {
+        Confirmed::Another
+    } else if inner.table().dials(question.token, question.reached) {
+        Confirmed::Own
+    } else {
+        Confirmed::Foreign
+    }
+}
+
+/// Why the newcomer is refused.
+fn refusal(known: &Peer, newcomer: &Peer) -> (Refusal, String) {
+    if known.id == newcomer.id {
+        (Refusal::OwnId, two_of_one_id(known, newcomer))
+    } else {
+        (Refusal::Name, two_of_one_name(known, newcomer))
+    }
+}
+
+fn two_of_one_id(known: &Peer, newcomer: &Peer) -> String {
+    format!(
+        "{:?} at {} is refused: {:?} at {} is alive and has this id too: {}; give each process a state \
+         folder of its own",
+        newcomer.name, newcomer.address, known.name, known.address, known.id
+    )
+}
+
+fn unconfirmed(newcomer: &Peer) -> String {
+    format!(
+        "{:?} (id {}) is refused: the process at {} does not confirm this connection; let --advertise name \
+         the address at which other members reach this process",
+        newcomer.name, newcomer.id, newcomer.address
+    )
+}
+
+/// Closes a connection of which nothing is wanted: deliberately, so that the peer gathers no evidence.
+pub(super) fn say_bye(stream: &TcpStream) {
+    // A peer that does not hear it finds out by a dial that this process is alive.
+    let _ = (&*stream).write_all(&wire::encode_bye());
+}
