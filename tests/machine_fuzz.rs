@@ -105,7 +105,7 @@ impl Run {
                 Action::Arm { timer, .. } => drop(self.armed.insert(timer)),
                 Action::Disarm(timer) => drop(self.armed.remove(&timer)),
                 Action::Exit => self.exited = true,
-                Action::Seek(_) | Action::Notification(_) => {}
+                Action::Seek(_) | Action::Refuse(_) | Action::Notification(_) => {}
             }
         }
         let members = before.max(self.machine.status().members.len());

@@ -28,6 +28,8 @@ struct Alone {
     records: usize,
     /// Where its peers were, as it was last kept.
     known: Option<KnownPeers>,
+    /// The addresses that it wants links with.
+    sought: BTreeSet<std::net::SocketAddr>,
 }
 
 impl Alone {
@@ -37,7 +39,8 @@ impl Alone {
 
     fn started(machine: Machine) -> Alone {
         let (timers, due) = (BTreeMap::new(), BTreeMap::new());
-        let mut alone = Alone { machine, now: ms(0), timers, due, records: 0, known: None };
+        let mut alone =
+            Alone { machine, now: ms(0), timers, due, records: 0, known: None, sought: BTreeSet::new() };
         alone.feed(Event::Start);
         alone
     }
@@ -95,6 +98,7 @@ impl Alone {
                 }
                 Action::Persist(_) => self.records += 1,
                 Action::Remember(known) => self.known = Some(known),
+                Action::Seek(addresses) => self.sought = addresses,
                 _ => {}
             }
         }
@@ -291,6 +295,80 @@ fn a_full_table_gives_up_no_connected_member() {
         let members = alone.members();
         assert_eq!((members.len(), members.contains(&7)), (MEMBERS_MAX, true));
         assert_eq!((members.contains(&1000), members.contains(&2000)), (!room, room));
+    }
+}
+
+/// A full process tells a newcomer so, and gives up a member that discovery does not name for one that it
+/// names.
+#[test]
+fn a_full_process_turns_a_newcomer_away_unless_discovery_names_it() {
+    for (named, refused) in [(None, 2000), (Some(2000), 1)] {
+        let mut alone = Alone::leading(3);
+        for k in (1..MEMBERS_MAX + 1).filter(|k| *k != 3) {
+            alone.feed(Event::LinkUp(peer(k)));
+        }
+        let listed = (2..MEMBERS_MAX + 1).chain(named).map(address).collect();
+        alone.feed(Event::Discovered { addresses: listed, complete: true });
+        let now = Now::at(Moment(alone.now));
+        let actions = alone.machine.handle(now, Event::LinkUp(peer(2000)));
+        assert!(actions.contains(&Action::Refuse(id(refused))), "{named:?}: {actions:?}");
+        let members = alone.members();
+        assert_eq!((members.len(), members.contains(&2000)), (MEMBERS_MAX, named.is_some()));
+    }
+}
+
+/// There is a cluster, and this process is no part of it.
+#[test]
+fn a_process_that_is_turned_away_does_not_lead_beside_the_cluster() {
+    for connected in [false, true] {
+        let mut alone = Alone::new(1);
+        alone.feed(Event::Discovered { addresses: [address(2)].into(), complete: true });
+        for _ in 0..30 {
+            alone.feed(Event::LinkUp(peer(2)));
+            alone.feed(Event::TurnedAway);
+            if !connected {
+                alone.feed(Event::LinkDown { id: id(2), incarnation: Incarnation(1) });
+            }
+            alone.pass(ms(1_000));
+        }
+        let role = alone.machine.status().role;
+        assert_eq!(role == Role::Asking, !connected, "{role:?}: another process is connected");
+        alone.feed(Event::Crashed { id: id(2), incarnation: Incarnation(1) });
+        alone.pass(ms(25_000));
+        assert_eq!(alone.machine.status().role, Role::Leading, "no process refuses it any more");
+    }
+}
+
+#[test]
+fn a_list_sends_no_process_to_its_own_host_or_to_its_clouds_metadata() {
+    let address = |text: &str| text.parse::<std::net::SocketAddr>().unwrap();
+    for (text, named, dialled) in [
+        ("198.18.0.9:4041", false, true),
+        ("198.18.0.9:0", false, false),
+        ("0.0.0.0:4041", false, false),
+        ("127.0.0.1:22", false, false),
+        ("[::1]:22", false, false),
+        ("[::ffff:127.0.0.1]:22", false, false),
+        ("169.254.169.254:80", false, false),
+        ("[fe80::1]:80", false, false),
+        ("224.0.0.1:80", false, false),
+        ("[ff02::1]:80", false, false),
+        ("[::ffff:224.0.0.1]:80", false, false),
+        ("255.255.255.255:80", false, false),
+        ("127.0.0.1:22", true, true),
+        ("169.254.169.254:80", true, true),
+    ] {
+        let mut alone = Alone::new(1);
+        if named {
+            alone.feed(Event::Discovered { addresses: [address(text)].into(), complete: true });
+        }
+        alone.feed(Event::LinkUp(peer(2)));
+        let listed = Peer { address: address(text), ..peer(7) };
+        let entries = vec![Entry { peer: listed, state: State::Alive }];
+        let message = Message { epoch: Epoch(1), body: Body::LeaderInfo { leader: None, entries } };
+        alone.feed(Event::Received { from: id(2), message });
+        alone.feed(Event::LinkDown { id: id(2), incarnation: Incarnation(1) });
+        assert_eq!(alone.sought.contains(&address(text)), dialled, "{text}, named: {named}");
     }
 }
 

@@ -232,6 +232,7 @@ impl Driver {
             }
             Action::Send { to, address, message } => self.transport.send(to, address, &message),
             Action::Seek(addresses) => self.transport.seek(addresses),
+            Action::Refuse(id) => self.transport.refuse(id),
             Action::Arm { timer, after } => self.timers.arm(timer, now, after),
             Action::Disarm(timer) => self.timers.disarm(timer),
             Action::Notification(note) => self.event_log.note(&note, now),

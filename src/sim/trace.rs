@@ -59,6 +59,7 @@ impl Trace {
                 )
             }
             Event::Refused(address) => format!("p-{place}         refused at {address}"),
+            Event::TurnedAway => format!("p-{place}         is turned away"),
             Event::Discovered { addresses, .. } => {
                 format!("p-{place}         finds {} addresses", addresses.len())
             }

@@ -404,6 +404,8 @@ impl World {
                     }
                 }
                 Action::Exit => return self.crash(place, true),
+                // No cluster here is as large as a list may be.
+                Action::Refuse(_) => {}
             }
         }
     }

@@ -40,6 +40,7 @@ impl Connections {
                 let current = self.latest.get(&from) == Some(&incarnation);
                 current.then_some(Event::Received { from, message })
             }
+            Report::TurnedAway => Some(Event::TurnedAway),
             Report::ReachedSelf(address) => Some(Event::ReachedSelf(address)),
             Report::Advertise(address) => Some(Event::Advertise(address)),
         }

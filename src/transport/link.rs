@@ -3,7 +3,7 @@
 use super::{FRAME_DEADLINE, IDLE_AFTER, Inner, Report};
 use crate::base::boottime;
 use crate::election::Peer;
-use crate::wire::{self, Frame};
+use crate::wire::{self, Frame, Refusal};
 use rustix::net::SendFlags;
 use std::io::{ErrorKind, Read};
 use std::net::{Shutdown, TcpStream};
@@ -100,7 +100,17 @@ impl Link {
 
     /// Ends the link, announced.
     pub(super) fn say_bye(&self) {
-        self.write(&wire::encode_bye());
+        self.end_with(&wire::encode_bye());
+    }
+
+    /// Ends the link, since there is no room for its peer.
+    pub(super) fn refuse(&self) {
+        let text = "the cluster is full; start fewer processes in it, or give this one another --cluster";
+        self.end_with(&wire::encode_refuse(Refusal::Full, text));
+    }
+
+    fn end_with(&self, last: &[u8]) {
+        self.write(last);
         self.closing.store(true, Ordering::Release);
         let _ = self.stream.shutdown(Shutdown::Write);
     }
@@ -181,6 +191,13 @@ fn frames(inner: &Inner, link: &Link, received: &mut Vec<u8>) -> Result<bool, St
                 open = false;
             }
             Frame::Unknown { .. } => inner.counts.unknown_frame(),
+            Frame::Refuse { why: Refusal::Full, text } => {
+                inner.warn(format_args!("{:?} refuses this process: {text:?}", link.peer.name));
+                inner.table().turned_away(link.peer.address, boottime());
+                inner.report(Report::TurnedAway);
+                link.closing.store(true, Ordering::Release);
+                open = false;
+            }
             Frame::Hello(_) | Frame::Refuse { .. } | Frame::Confirm(_) | Frame::Confirmed(_) => {
                 return Err("it sent a handshake frame after the handshake".to_owned());
             }

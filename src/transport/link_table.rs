@@ -232,6 +232,13 @@ impl LinkTable {
         seek.not_before = now.plus(backoff.mul_f64(0.5 + fastrand::f64()));
     }
 
+    /// The process at an address has no room for this one: the next dial to it comes late.
+    pub(super) fn turned_away(&mut self, address: SocketAddr, now: Moment) {
+        if let Some(seek) = self.sought.get_mut(&address) {
+            seek.not_before = now.plus(BACKOFF_MAX.mul_f64(0.5 + fastrand::f64()));
+        }
+    }
+
     pub(super) fn seek(&mut self, addresses: BTreeSet<SocketAddr>) {
         let known = std::mem::take(&mut self.sought);
         self.sought =

@@ -84,6 +84,8 @@ pub enum Report {
     },
     /// A dial to this address was refused.
     Refused(SocketAddr),
+    /// A peer refuses this process, since its list of members is full.
+    TurnedAway,
     /// A message arrived.
     Received {
         /// The sender.
@@ -211,6 +213,14 @@ impl Transport {
     pub fn seek(&self, addresses: BTreeSet<SocketAddr>) {
         self.inner.table().seek(addresses);
         self.inner.seek_changed.notify_one();
+    }
+
+    /// Ends all links with a peer, and tells it that there is no room for it.
+    pub fn refuse(&self, id: ProcessId) {
+        let links = self.inner.table().links(id);
+        for link in links {
+            link.refuse();
+        }
     }
 
     /// Says which members the election knows to be alive. A connection that names one of them counts only

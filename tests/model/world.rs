@@ -580,7 +580,7 @@ impl World {
                     return;
                 }
                 // All are connected anyway: where peers were makes no difference here.
-                Action::Seek(_) | Action::Remember(_) | Action::Notification(_) => {}
+                Action::Seek(_) | Action::Remember(_) | Action::Refuse(_) | Action::Notification(_) => {}
             }
         }
         if let Some(epoch) = begun {

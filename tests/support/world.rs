@@ -427,6 +427,7 @@ impl World {
                     assert!(old <= new, "invariant 1: nor over restarts with a record");
                 }
                 Action::Remember(known) => self.node_mut(k).known = Some(known),
+                Action::Refuse(id) => panic!("{id} is refused in a small cluster"),
                 Action::Send { to, address, message } => {
                     let record = self.node(k).stored.as_ref().expect("invariant 2: a record before a send");
                     assert!(message.epoch <= record.epoch, "invariant 2: the epoch of a send is durable");

@@ -2,7 +2,7 @@
 
 use super::Classic;
 use crate::election::clauses::Clauses;
-use crate::election::core::{Core, Heard, Phase};
+use crate::election::core::{Asking, Core, Heard, Phase};
 use crate::election::{
     Action, Body, Epoch, Message, Notification, Now, Preempt, ProcessId, Reason, State, Timer, Variant,
 };
@@ -14,6 +14,10 @@ impl Core<Classic> {
     /// process that outranks it, the dead coordinator included. `detector`: every process knows the live ones
     /// from the failure detector. The highest of them announces at once, and the others wait for it.
     pub(super) fn start_election(&mut self, now: Now) {
+        if self.is_turned_away(now) {
+            self.lose_leader(Reason::Superseded);
+            return self.ask_all(Asking::default());
+        }
         let next = self.seen.max(self.epoch).next();
         if self.settings.variant == Variant::Paper {
             return self.elect(now, next);

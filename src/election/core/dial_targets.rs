@@ -2,7 +2,7 @@
 
 use super::{Core, Phase, Protocol};
 use crate::election::{Action, ProcessId};
-use core::net::SocketAddr;
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::collections::BTreeSet;
 
 /// The addresses that this process knows of.
@@ -31,6 +31,19 @@ impl DialTargets {
             sought: BTreeSet::new(),
         }
     }
+}
+
+/// Whether a peer may listen at an address that only other peers name. A list must not send this process to
+/// its own host's services, nor to its cloud's metadata.
+fn may_be_a_peers(address: SocketAddr, own: IpAddr) -> bool {
+    let ip = address.ip().to_canonical();
+    let near = |ip: IpAddr| match ip.to_canonical() {
+        IpAddr::V4(ip) => (ip.is_loopback(), ip.is_link_local()),
+        IpAddr::V6(ip) => (ip.is_loopback(), ip.is_unicast_link_local()),
+    };
+    let ((loopback, link_local), (own_loopback, own_link_local)) = (near(ip), near(own));
+    let one = !ip.is_unspecified() && !ip.is_multicast() && ip != IpAddr::V4(Ipv4Addr::BROADCAST);
+    one && address.port() != 0 && (!loopback || own_loopback) && (!link_local || own_link_local)
 }
 
 impl<P: Protocol> Core<P> {
@@ -64,7 +77,11 @@ impl<P: Protocol> Core<P> {
         if matches!(self.phase, Phase::Asking(_)) {
             wanted.extend(&self.dial_targets.remembered);
         }
-        wanted.retain(|a| !self.dial_targets.own.contains(a) && !a.ip().is_unspecified());
+        let own = self.me.address.ip();
+        wanted.retain(|a| {
+            let named = self.dial_targets.discovered.contains(a);
+            !self.dial_targets.own.contains(a) && (named || may_be_a_peers(*a, own))
+        });
         wanted.sort_unstable();
         wanted.dedup();
         wanted

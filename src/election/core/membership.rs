@@ -3,8 +3,8 @@
 use super::members::Upsert;
 use super::{Core, Phase, Protocol};
 use crate::election::{
-    Body, Entry, Epoch, Incarnation, Member, MembershipVersion, Notification, Now, Peer, ProcessId, Reason,
-    State,
+    Action, Body, Entry, Epoch, Incarnation, Member, MembershipVersion, Notification, Now, Peer, ProcessId,
+    Reason, State,
 };
 use core::net::SocketAddr;
 use std::collections::BTreeSet;
@@ -32,8 +32,12 @@ impl<P: Protocol> Core<P> {
             self.note(Notification::SameName { known, other: peer.clone() });
         }
         let was_alive = self.members.get(id).is_some_and(|m| m.state == State::Alive);
-        let upsert = self.members.upsert(peer.clone(), State::Alive, now.at);
+        let mut upsert = self.members.upsert(peer.clone(), State::Alive, now.at);
+        if upsert == Upsert::Full && self.make_room_for(peer.address) {
+            upsert = self.members.upsert(peer.clone(), State::Alive, now.at);
+        }
         if upsert == Upsert::Full {
+            self.act(Action::Refuse(id));
             return self.note(Notification::TooManyMembers(peer));
         }
         let new = upsert == Upsert::Changed || !was_alive;
@@ -70,6 +74,20 @@ impl<P: Protocol> Core<P> {
             P::start_election(self, now);
         }
         self.elect_if_ready(now);
+    }
+
+    /// Gives up a member that discovery does not name for a process that it names; says whether there was
+    /// one.
+    fn make_room_for(&mut self, address: SocketAddr) -> bool {
+        let named = &self.dial_targets.discovered;
+        let unnamed = |m: &&Member| !named.contains(&m.peer.address) && !self.leads(m.peer.id);
+        let Some(id) = self.members.iter().find(unnamed).map(|m| m.peer.id) else { return false };
+        let room = named.contains(&address);
+        if room {
+            self.act(Action::Refuse(id));
+            self.forget(id);
+        }
+        room
     }
 
     /// A member's address belongs to another process now. A member that is still connected may be alive all

@@ -19,8 +19,8 @@ mod transfer;
 
 use super::clauses::Rules;
 use super::{
-    Action, Body, Epoch, Event, Incumbent, Instance, Message, Now, Peer, ProcessId, Rank, Reason, Record,
-    Settings, State, Timer,
+    Action, Body, Epoch, Event, Incumbent, Instance, Message, Moment, Now, Peer, ProcessId, Rank, Reason,
+    Record, Settings, State, Timer,
 };
 use dial_targets::DialTargets;
 use failure_detector::Heartbeats;
@@ -54,6 +54,8 @@ pub(super) struct Core<P> {
     pub(super) round_failed: bool,
     pub(super) members: Members,
     pub(super) dial_targets: DialTargets,
+    /// When a peer last refused this process, since its list of members was full.
+    pub(super) turned_away: Option<Moment>,
     pub(super) started: bool,
     pub(super) last_turn: LastTurn,
     pub(super) heartbeats: Heartbeats,
@@ -94,6 +96,7 @@ impl<P: Protocol> Core<P> {
             loss: Reason::Start,
             round_failed: false,
             members: Members::default(),
+            turned_away: None,
             started: false,
             last_turn: LastTurn::default(),
             heartbeats: Heartbeats::of(me.incarnation),
@@ -120,6 +123,7 @@ impl<P: Protocol> Core<P> {
             }
             Event::Crashed { id, incarnation } => self.on_crash(now, Instance { id, incarnation }),
             Event::Refused(address) => self.on_refused_dial(now, address),
+            Event::TurnedAway => self.turned_away = Some(now.at),
             Event::Received { from, message } => self.on_message(now, from, message),
             Event::Timer(timer) => {
                 // A timer that was disarmed while its event waited in the driver's queue is no timer.

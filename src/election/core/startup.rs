@@ -200,6 +200,13 @@ impl<P: Protocol> Core<P> {
         }
     }
 
+    /// Whether full processes refuse this one, and no other process is connected. There is a cluster then,
+    /// and this process is no part of it. (A process that never leads alone need not care.)
+    pub(in crate::election) fn is_turned_away(&self, now: Now) -> bool {
+        let lately = self.turned_away.is_some_and(|since| now.at.since(since) < self.settings.start_timeout);
+        P::LEADS_ALONE && lately && self.ids(|m| m.linked).is_empty()
+    }
+
     fn complete(&self, asking: &Asking) -> bool {
         asking.overdue || self.ids(|m| m.linked).len() + 1 >= asking.expect
     }

@@ -30,6 +30,8 @@ pub enum Action {
     /// Keep trying to have a link with the process at each of these addresses. The next `Seek` replaces this
     /// one. The driver may close a link that neither side seeks or uses, and announces that as deliberate.
     Seek(BTreeSet<SocketAddr>),
+    /// Refuse this process, whose connection is open, and tell it that the list of members is full.
+    Refuse(ProcessId),
     /// Deliver [`Event::Timer`](crate::election::Event::Timer) once, this long from now. An armed timer
     /// starts anew.
     Arm {

@@ -28,6 +28,8 @@ pub enum Event {
     },
     /// A dial to this address was refused: no process listens there any more.
     Refused(SocketAddr),
+    /// A peer has refused this process, since its list of members is full.
+    TurnedAway,
     /// A message arrived over a connection whose other side is `from`. Once [`Event::LinkUp`] has named
     /// another incarnation of that process, no message of a former one arrives. Otherwise its Leave would
     /// count as the new one's.

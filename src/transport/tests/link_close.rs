@@ -173,3 +173,14 @@ fn a_crash_ends_the_other_links_of_that_incarnation() {
     assert_eq!(other.read(&mut [0]).unwrap(), 0, "it ends");
     assert!(a.transport.inner.table().links(them.id).is_empty());
 }
+
+#[test]
+fn a_peer_for_which_there_is_no_room_is_told_so() {
+    let (a, b) = (side(1, "c"), side(2, "c"));
+    a.dial(b.address);
+    let (a_id, _) = (b.opened().id, a.opened());
+    b.transport.refuse(a_id);
+    a.until("refusal", |r| matches!(r, Report::TurnedAway).then_some(()));
+    assert_eq!(a.closed(), (ProcessId(Uuid::from_u128(2)), 1, false), "which is no crash");
+    assert_eq!(b.closed(), (a_id, 1, false));
+}
