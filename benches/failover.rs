@@ -1,6 +1,9 @@
 //! How long a failover takes, with real processes on loopback:
 //! `cargo bench --bench failover [-- --rounds 20]`.
 //!
+//! `-- --rested` measures 25 rounds after a rest beside 25 without one. A cluster that rests has closed the
+//! links that nothing needs, and rest is when leaders crash.
+//!
 //! Prints a table, and fails when a round breaks what has to hold (one leader, a higher epoch, the right
 //! successor, no election when a process comes back) or a measured time is over its bound.
 //!
@@ -22,9 +25,13 @@ use bellwether::store::Store;
 use rounds::{ANSWER_TIMEOUT, Cause, FAILURE_TIMEOUT, PATIENCE};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 const ROUNDS: usize = 100;
+const RESTED_ROUNDS: usize = 25;
+/// Longer than the silence after which an unused link is closed.
+const REST: Duration = Duration::from_millis(11_500);
 const SIZES: [usize; 2] = [3, 5];
 /// The medians that are promised where a process resigns, or its death is seen.
 const FAST: Duration = Duration::from_millis(10);
@@ -58,8 +65,8 @@ enum Bound {
 }
 
 fn main() -> ExitCode {
-    let rounds = match rounds_asked_for(std::env::args().skip(1)) {
-        Ok(rounds) => rounds,
+    let task = match task(std::env::args().skip(1)) {
+        Ok(task) => task,
         Err(error) => {
             eprintln!("error: {error}");
             return ExitCode::from(2);
@@ -72,7 +79,11 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match measure(rounds, logs.path()) {
+    let measured = match task {
+        Task::Rested => measure_rested(logs.path()),
+        Task::All(rounds) => measure(rounds, logs.path()),
+    };
+    match measured {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -82,25 +93,33 @@ fn main() -> ExitCode {
     }
 }
 
+/// What is to be measured.
+enum Task {
+    /// All rows, with so many rounds each.
+    All(usize),
+    /// What a rest before each round costs.
+    Rested,
+}
+
 /// Cargo itself adds `--bench`.
-fn rounds_asked_for(mut args: impl Iterator<Item = String>) -> Result<usize, String> {
-    let mut rounds = ROUNDS;
+fn task(mut args: impl Iterator<Item = String>) -> Result<Task, String> {
+    let mut task = Task::All(ROUNDS);
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--bench" => {}
             "--rounds" => {
                 let number = args.next().and_then(|n| n.parse().ok()).filter(|n| *n > 0);
-                rounds = number.ok_or("--rounds needs a number from 1 on")?;
+                task = Task::All(number.ok_or("--rounds needs a number from 1 on")?);
             }
-            _ => return Err(format!("{arg} is not known; there is --rounds N")),
+            "--rested" => task = Task::Rested,
+            _ => return Err(format!("{arg} is not known; there are --rounds N and --rested")),
         }
     }
-    Ok(rounds)
+    Ok(task)
 }
 
-/// Whether everything was within its bound.
-fn measure(rounds: usize, logs: &Path) -> Result<bool, String> {
-    let began = Instant::now();
+/// The head of a table.
+fn print_head() {
     println!(
         "time from the signal to the leader until all survivors name the same new leader, release build:"
     );
@@ -108,6 +127,51 @@ fn measure(rounds: usize, logs: &Path) -> Result<bool, String> {
         "{:>2}  {:<34} {:>6} {:>11} {:>11} {:>11}  bound",
         "n", "what", "rounds", "median ms", "p99 ms", "max ms"
     );
+}
+
+/// What a rest before each round costs.
+fn measure_rested(logs: &Path) -> Result<bool, String> {
+    print_head();
+    let mut good = true;
+    for n in SIZES {
+        for (cause, what, rested) in [
+            (Cause::Crash, "crash (SIGKILL)", "crash, after a rest"),
+            (Cause::Resignation, "resignation (SIGTERM)", "resignation, after a rest"),
+        ] {
+            let (times, _) = rounds_of(n, cause, RESTED_ROUNDS, &[], None, None, logs)?;
+            good &= print(&Row { n, what, times, bound: Bound::Median(FAST) });
+            let times = rested_rounds_of(n, cause, logs)?;
+            good &= print(&Row { n, what: rested, times, bound: Bound::Median(FAST) });
+        }
+    }
+    Ok(good)
+}
+
+/// Several clusters rest at the same time, and come to their rounds one after the other.
+fn rested_rounds_of(n: usize, cause: Cause, logs: &Path) -> Result<Vec<Duration>, String> {
+    let turn = AtomicU32::new(0);
+    let parts = in_parallel(RESTED_ROUNDS, |share| {
+        let turn = turn.fetch_add(1, Ordering::Relaxed);
+        let (mut processes, mut now) = started(n, &[], None, None, logs)?;
+        std::thread::sleep(REST * turn / CLUSTERS as u32);
+        let mut times = Vec::new();
+        for round in 1..=share {
+            std::thread::sleep(REST);
+            let wrong = |error| format!("{cause:?} after a rest, round {round}: {error}");
+            let (next, took) = rounds::take_down(&mut processes, &now, cause).map_err(wrong)?;
+            times.push(took);
+            rounds::bring_back(&mut processes, now.leader, &[], &next).map_err(wrong)?;
+            now = next;
+        }
+        Ok(times)
+    })?;
+    Ok(parts.into_iter().flatten().collect())
+}
+
+/// Whether everything was within its bound.
+fn measure(rounds: usize, logs: &Path) -> Result<bool, String> {
+    let began = Instant::now();
+    print_head();
     let mut good = true;
     for n in SIZES {
         for (cause, what) in

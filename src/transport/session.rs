@@ -10,6 +10,12 @@ use crate::wire;
 use std::io::ErrorKind;
 use std::net::TcpStream;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// After how long a silence the kernel asks whether the other host is there, and how often from then on. The
+/// limit on unacknowledged bytes ends the link where no answer comes.
+const KEEPALIVE_AFTER: Duration = Duration::from_secs(10);
+const KEEPALIVE_EVERY: Duration = Duration::from_secs(1);
 
 /// Takes a checked connection into the table and reads it to its end, on a thread of the link pool.
 /// `received` holds bytes that came after the peer's Hello.
@@ -77,6 +83,9 @@ fn prepare(inner: &Inner, stream: &TcpStream) -> std::io::Result<()> {
     let socket = socket2::SockRef::from(stream);
     // Room for a whole membership list besides what is under way, so that a write never has to wait.
     socket.set_send_buffer_size(2 * wire::FRAME_BYTES_MAX)?;
+    // A standing link is silent, so the kernel has to ask whether the other host is still there.
+    let keepalive = socket2::TcpKeepalive::new().with_time(KEEPALIVE_AFTER).with_interval(KEEPALIVE_EVERY);
+    socket.set_tcp_keepalive(&keepalive)?;
     // Without this, a link over a cut network stays open for a quarter of an hour and is slow for minutes
     // after.
     socket.set_tcp_user_timeout(Some(inner.settings.unacknowledged_max))

@@ -1,9 +1,13 @@
 //! Where peers may be, and to which of these addresses this process wants links.
 
 use super::{Core, Phase, Protocol};
-use crate::election::{Action, ProcessId};
+use crate::election::{Action, ProcessId, State};
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::collections::BTreeSet;
+
+/// In a cluster of at most so many members, this process included, all keep links with all. An election then
+/// opens none. A link takes a thread on either side, so larger clusters keep a star round the leader.
+const STANDING_LINKS_MEMBERS_MAX: usize = 8;
 
 /// The addresses that this process knows of.
 #[derive(Clone, Hash, Debug)]
@@ -56,13 +60,23 @@ impl<P: Protocol> Core<P> {
         }
     }
 
+    /// The links of a follower: with its leader, and in a small cluster with every live member.
+    fn standing_links(&self) -> Vec<SocketAddr> {
+        let leader = self.leader.iter().map(|l| l.peer.address);
+        if self.members.iter().count() >= STANDING_LINKS_MEMBERS_MAX {
+            return leader.collect();
+        }
+        let alive = self.members.iter().filter(|m| m.state == State::Alive);
+        leader.chain(alive.map(|m| m.peer.address)).collect()
+    }
+
     /// Where it wants links: a star round the leader, plus what an election needs. In order, each once: it is
     /// compared in every turn and changes in few.
     fn wanted(&self) -> Vec<SocketAddr> {
         let address = |id: ProcessId| self.members.get(id).map(|m| m.peer.address);
         let mut wanted: Vec<SocketAddr> = match &self.phase {
             Phase::Leaving => Vec::new(),
-            Phase::Following => self.leader.iter().map(|l| l.peer.address).collect(),
+            Phase::Following => self.standing_links(),
             Phase::Waiting(id) if !self.round_failed => address(*id).into_iter().collect(),
             Phase::Electing | Phase::Deferring if !self.round_failed => Vec::new(),
             // A leader seeks all (members that failed, leaders beyond a partition that healed). A process
