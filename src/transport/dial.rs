@@ -29,9 +29,17 @@ pub(super) fn dial_through(inner: &Inner, address: SocketAddr) -> io::Result<Dia
 
 /// What answered a dial.
 pub(super) enum DialOutcome {
-    Peer { peer: Box<Peer>, stream: TcpStream, rest: Vec<u8> },
+    Peer {
+        peer: Box<Peer>,
+        stream: TcpStream,
+        rest: Vec<u8>,
+    },
     Self_,
-    Refused(String),
+    /// `lasting`: another dial will have the same answer.
+    Refused {
+        why: String,
+        lasting: bool,
+    },
 }
 
 /// Takes down where peers reach this process, if that was not known. A loopback address says so only where a
@@ -54,7 +62,8 @@ pub(super) fn dial(inner: &Inner, address: SocketAddr) -> io::Result<DialOutcome
     let (frame, rest) = match answer {
         Ok(answer) => answer,
         Err(error) => {
-            return Ok(DialOutcome::Refused(format!("{address} answered with no handshake: {error}")));
+            let why = format!("{address} answered with no handshake: {error}");
+            return Ok(DialOutcome::Refused { why, lasting: true });
         }
     };
     let own = SocketAddr::new(stream.local_addr()?.ip().to_canonical(), inner.listen_port);
@@ -64,7 +73,7 @@ pub(super) fn dial(inner: &Inner, address: SocketAddr) -> io::Result<DialOutcome
             DialOutcome::Peer { peer, stream, rest }
         }
         Answered::Self_ => DialOutcome::Self_,
-        Answered::Refused(why) => DialOutcome::Refused(why),
+        Answered::Refused { why, lasting } => DialOutcome::Refused { why, lasting },
     })
 }
 

@@ -59,9 +59,9 @@ pub(super) fn begin(inner: &Arc<Inner>, address: SocketAddr) {
                 job.report(Report::ReachedSelf(address));
                 Dialled::Hopeless
             }
-            Ok(DialOutcome::Refused(why)) => {
+            Ok(DialOutcome::Refused { why, lasting }) => {
                 job.warn(format_args!("{why}"));
-                Dialled::Hopeless
+                if lasting { Dialled::Hopeless } else { Dialled::Failed }
             }
             Err(error) => {
                 if error.kind() == ErrorKind::ConnectionRefused {
@@ -80,9 +80,9 @@ pub(super) fn begin(inner: &Arc<Inner>, address: SocketAddr) {
 /// What becomes of a dial whose connection does not count.
 fn doubted(inner: &Arc<Inner>, peer: &Peer, doubt: Doubt) -> Dialled {
     match doubt {
-        Doubt::Refused(_, text) => {
+        Doubt::Refused(why, text) => {
             inner.warn(format_args!("{text}"));
-            Dialled::Hopeless
+            if why.is_lasting() { Dialled::Hopeless } else { Dialled::Failed }
         }
         Doubt::LivesAt(_) if !inner.table().links(peer.id).is_empty() => Dialled::Linked(peer.id),
         Doubt::LivesAt(address) => {

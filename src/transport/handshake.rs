@@ -83,8 +83,16 @@ pub(super) enum Answered {
     Peer(Box<Peer>),
     /// It is this process.
     Self_,
-    /// It refuses this process, or is refused.
-    Refused(String),
+    /// It refuses this process, or is refused. `lasting`: another dial will have the same answer.
+    Refused { why: String, lasting: bool },
+}
+
+impl Refusal {
+    /// Whether the next dial will be refused too, unless an operator changes something. Discovery may name an
+    /// address a moment later, and a process may confirm then what it did not confirm now.
+    pub(super) fn is_lasting(self) -> bool {
+        !matches!(self, Refusal::Address | Refusal::Identity | Refusal::Full)
+    }
 }
 
 pub(super) fn judge_answer(inner: &Inner, frame: Frame, remote: SocketAddr) -> Answered {
@@ -92,15 +100,24 @@ pub(super) fn judge_answer(inner: &Inner, frame: Frame, remote: SocketAddr) -> A
         Frame::Hello(hello) => match judge(inner, &hello, remote) {
             Verdict::Welcome(peer) => Answered::Peer(peer),
             Verdict::Self_ => Answered::Self_,
-            Verdict::Refuse(_, text) => Answered::Refused(format!(
-                "{:?} (id {}, cluster {:?}) at {remote} is refused: {text}",
-                hello.peer.name, hello.peer.id, hello.cluster
-            )),
+            Verdict::Refuse(why, text) => Answered::Refused {
+                why: format!(
+                    "{:?} (id {}, cluster {:?}) at {remote} is refused: {text}",
+                    hello.peer.name, hello.peer.id, hello.cluster
+                ),
+                lasting: why.is_lasting(),
+            },
         },
-        Frame::Refuse { why, text } => Answered::Refused(format!(
-            "{remote} refuses {:?} (id {}, cluster {:?}): {text:?} ({why:?})",
-            inner.settings.me.name, inner.settings.me.id, inner.settings.cluster
-        )),
-        _ => Answered::Refused(format!("{remote} answered with something that is no handshake")),
+        Frame::Refuse { why, text } => Answered::Refused {
+            why: format!(
+                "{remote} refuses {:?} (id {}, cluster {:?}): {text:?} ({why:?})",
+                inner.settings.me.name, inner.settings.me.id, inner.settings.cluster
+            ),
+            lasting: why.is_lasting(),
+        },
+        _ => Answered::Refused {
+            why: format!("{remote} answered with something that is no handshake"),
+            lasting: true,
+        },
     }
 }

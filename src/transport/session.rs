@@ -124,7 +124,7 @@ pub(super) fn evidence(inner: &Arc<Inner>, peer: &Peer) -> bool {
         }
         // The address is this process's own by now, or was never that peer's from here.
         Ok(DialOutcome::Self_) => false,
-        Ok(DialOutcome::Refused(_)) => false,
+        Ok(DialOutcome::Refused { .. }) => false,
         Err(error) => error.kind() == ErrorKind::ConnectionRefused,
     };
     inner.table().probed(peer.id, peer.incarnation);

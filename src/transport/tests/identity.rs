@@ -185,3 +185,19 @@ fn a_stranger_that_guesses_names_is_not_told_the_right_one() {
     assert_eq!(why, Refusal::Cluster);
     assert!(!text.contains("the-right-name"), "{text}");
 }
+
+/// Discovery names the address a moment later.
+#[test]
+fn a_dial_that_is_refused_for_what_may_change_soon_is_tried_again_soon() {
+    let a = side_that_says(1, "c", Ipv4Addr::new(127, 0, 0, 78));
+    let b = side(2, "c");
+    a.dial(b.address);
+    let began = Instant::now();
+    while b.counts.refused.load(Ordering::Relaxed) == 0 {
+        assert!(began.elapsed() < PATIENCE, "never dialled");
+        std::thread::yield_now();
+    }
+    let advertised = a.transport.inner.table().advertised();
+    b.transport.name(BTreeSet::from([advertised]));
+    assert_eq!(b.opened().address, advertised);
+}
