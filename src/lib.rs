@@ -5,6 +5,7 @@
 //! crate.
 
 pub mod base;
+pub mod channel;
 pub mod config;
 pub mod demo;
 pub mod discovery;

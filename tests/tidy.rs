@@ -36,7 +36,7 @@ const RETIRED: [(&str, &str); 15] = [
 
 /// Which folder may use which. `base` and `net` are bases, `election` the vocabulary; arrows only point up
 /// this list.
-const MAY_USE: [(&str, &[&str]); 16] = [
+const MAY_USE: [(&str, &[&str]); 17] = [
     ("election", &[]),
     ("base", &["election"]),
     ("net", &["base", "election"]),
@@ -44,13 +44,15 @@ const MAY_USE: [(&str, &[&str]); 16] = [
     ("store", &["election"]),
     ("discovery", &["election"]),
     ("telemetry", &["base", "election"]),
-    ("transport", &["base", "election", "net", "wire"]),
+    ("channel", &[]),
+    ("transport", &["base", "channel", "election", "net", "wire"]),
     ("http", &["base", "election", "net", "telemetry"]),
-    ("config", &["election", "telemetry"]),
+    ("config", &["channel", "election", "telemetry"]),
     (
         "node",
         &[
             "base",
+            "channel",
             "config",
             "discovery",
             "election",

@@ -8,8 +8,9 @@ use super::inject::{INJECT_EXAMPLES, INJECT_LONG, InjectArgs};
 use super::level::SafetyLevel;
 #[cfg(feature = "sim")]
 use super::sim::{SIM_EXAMPLES, SimFlags};
-use super::values::{crash_evidence, founding, peer_port, preempt, socket_address, whole};
+use super::values::{crash_evidence, founding, peer_auth, peer_port, preempt, socket_address, whole};
 use super::voters::{Voters, voters};
+use crate::channel::PeerAuth;
 use crate::election::{CrashEvidence, Founding, MEMBERS_MAX, Preempt, Priority, Variant};
 use crate::telemetry::log::LogFormat;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -287,6 +288,28 @@ pub struct RunArgs {
         value_parser = crash_evidence()
     )]
     pub crash_evidence: CrashEvidence,
+
+    /// File with the secret that the members of the cluster share
+    ///
+    /// One to three lines of at least 32 random bytes, for instance of: head -c 32 /dev/urandom | base64. The
+    /// first line is sent, all are accepted. A member proves with it that it belongs to the cluster, and
+    /// connections between members are encrypted. The file may change while the process runs: add a second
+    /// line everywhere, then swap the two, then remove the old one.
+    #[arg(
+        long, env = "BELLWETHER_PEER_SECRET_FILE", value_name = "FILE", help_heading = PEERS
+    )]
+    pub peer_secret_file: Option<PathBuf>,
+
+    /// Which connections between members count: `off`, `permissive` or `required`
+    ///
+    /// required: only those whose peer has proved that it holds the secret; the default with
+    /// --peer-secret-file. off: all, in clear; the default without it. permissive: both, which protects
+    /// against nothing and is a step from one to the other without an outage.
+    #[arg(
+        long, env = "BELLWETHER_PEER_AUTH", value_name = "MODE", help_heading = PEERS,
+        value_parser = peer_auth()
+    )]
+    pub peer_auth: Option<PeerAuth>,
 
     /// Time between two heartbeats of a leader
     #[arg(

@@ -28,6 +28,7 @@ pub use level::SafetyLevel;
 #[cfg(feature = "sim")]
 pub use sim::{SimArgs, SimTask};
 
+use crate::channel::PeerAuth;
 use crate::election::{Priority, Settings};
 use clap::{Args, CommandFactory, FromArgMatches};
 use core::net::SocketAddr;
@@ -77,6 +78,10 @@ pub struct Config {
     pub revision: String,
     /// What the machine is told.
     pub settings: Settings,
+    /// The file with the secret that members share; always there but with [`PeerAuth::Off`].
+    pub peer_secret_file: Option<PathBuf>,
+    /// Which connections between members count.
+    pub peer_auth: PeerAuth,
     /// How long opening a connection to a peer may take.
     pub dial_timeout: Duration,
     /// Between two DNS look-ups.
@@ -211,6 +216,19 @@ impl Config {
                  otherwise leads itself"
                     .to_owned(),
             );
+        }
+        match self.peer_auth {
+            PeerAuth::Off if !self.listen.ip().is_loopback() => warnings.push(
+                "members do not prove themselves: any process that reaches the peer port can take part in \
+                 the election; give all members a --peer-secret-file"
+                    .to_owned(),
+            ),
+            PeerAuth::Permissive => warnings.push(
+                "--peer-auth permissive protects against nothing: go on to required once all members have \
+                 the secret"
+                    .to_owned(),
+            ),
+            _ => {}
         }
         warnings.extend(voters::warning(&self.settings.safety));
         let set = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());

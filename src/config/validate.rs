@@ -6,6 +6,7 @@ use super::flags::RunArgs;
 use super::host_port::HostPort;
 use super::safety::safety;
 use super::voters;
+use crate::channel::PeerAuth;
 use crate::election::{
     CLUSTER_BYTES_MAX, MEMBERS_MAX, NAME_BYTES_MAX, Preempt, Priority, REVISION_BYTES_MAX, Settings,
 };
@@ -105,6 +106,11 @@ pub enum ConfigError {
     ControlCharacters { what: &'static str, text: String },
     #[error("this machine's host name cannot be read, and POD_NAME is not set; give --name")]
     NoName,
+    #[error(
+        "--peer-auth {0} needs a secret; give --peer-secret-file, or leave --peer-auth out for connections \
+         in clear"
+    )]
+    NoSecret(&'static str),
     #[error(transparent)]
     Safety(#[from] voters::SafetyError),
 }
@@ -141,6 +147,7 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Config
     }
 
     let safety = safety(&args, &name)?;
+    let peer_auth = peer_auth(&args)?;
 
     Ok(Config {
         peers: merged(args.peers)?,
@@ -169,11 +176,25 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Config
             expect: args.expect,
             forget_after: args.forget_after,
         },
+        peer_secret_file: args.peer_secret_file,
+        peer_auth,
         dial_timeout: args.dial_timeout,
         refresh: args.refresh,
         log: args.log,
         log_format: args.log_format,
     })
+}
+
+/// Which connections count: with a secret, those that are proved.
+fn peer_auth(args: &RunArgs) -> Result<PeerAuth, ConfigError> {
+    match (args.peer_auth, &args.peer_secret_file) {
+        (_, Some(file)) if file.as_os_str().is_empty() => Err(ConfigError::Empty("--peer-secret-file")),
+        (Some(PeerAuth::Required), None) => Err(ConfigError::NoSecret("required")),
+        (Some(PeerAuth::Permissive), None) => Err(ConfigError::NoSecret("permissive")),
+        (Some(mode), _) => Ok(mode),
+        (None, Some(_)) => Ok(PeerAuth::Required),
+        (None, None) => Ok(PeerAuth::Off),
+    }
 }
 
 /// How the durations must stand to each other.

@@ -1,6 +1,7 @@
 //! How single values of flags are read.
 
 use super::duration::parse_positive;
+use crate::channel::PeerAuth;
 use crate::election::{CrashEvidence, Founding, Preempt};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use core::net::SocketAddr;
@@ -31,6 +32,15 @@ pub(super) fn crash_evidence() -> impl TypedValueParser<Value = CrashEvidence> {
         "off" => CrashEvidence::Off,
         "release" => CrashEvidence::Release,
         _ => CrashEvidence::Suspect,
+    })
+}
+
+/// `--peer-auth`.
+pub(super) fn peer_auth() -> impl TypedValueParser<Value = PeerAuth> {
+    PossibleValuesParser::new(["off", "permissive", "required"]).map(|mode| match mode.as_str() {
+        "permissive" => PeerAuth::Permissive,
+        "required" => PeerAuth::Required,
+        _ => PeerAuth::Off,
     })
 }
 

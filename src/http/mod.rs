@@ -93,8 +93,9 @@ struct Api<S> {
 impl<S: Source> Service for Api<S> {
     /// No connection is taken over.
     type Admitted = Infallible;
+    type Session = ();
 
-    fn received(&mut self, received: &[u8], _: SocketAddr) -> Step<Infallible> {
+    fn received(&mut self, _: &mut (), received: &[u8], _: SocketAddr) -> Step<Infallible> {
         match request::parse(received) {
             Ok(None) => Step::Wait,
             Ok(Some((request, consumed))) => Step::Reply {

@@ -47,15 +47,27 @@ enum Phase {
     /// then.
     Blocked,
     /// Sends.
-    Writing { reply: Vec<u8>, written: usize, close: bool },
+    Writing { reply: Vec<u8>, written: usize, then: Then },
     /// Has sent everything and said so; throws away what still comes, at most so many bytes.
     Draining { bytes_left: usize },
 }
 
-/// A connection that is being served.
-pub(super) struct Connection {
+/// What follows on the last byte of a reply.
+#[derive(Clone, Copy, Debug)]
+enum Then {
+    /// The next request.
+    Next,
+    /// The rest of this one, until the same deadline.
+    Rest,
+    /// The end.
+    Close,
+}
+
+/// A connection that is being served. `T` is what its service keeps of it.
+pub(super) struct Connection<T> {
     stream: TcpStream,
     remote: SocketAddr,
+    session: T,
     /// All bytes that no reply has consumed; at most `receive_bytes_max`.
     received: Vec<u8>,
     phase: Phase,
@@ -69,12 +81,13 @@ pub(super) struct Connection {
     deadline: Moment,
 }
 
-impl Connection {
+impl<T: Default> Connection<T> {
     /// Takes a non-blocking stream.
-    pub(super) fn new(stream: TcpStream, remote: SocketAddr, now: Moment, limits: &Limits) -> Connection {
+    pub(super) fn new(stream: TcpStream, remote: SocketAddr, now: Moment, limits: &Limits) -> Connection<T> {
         Connection {
             stream,
             remote,
+            session: T::default(),
             received: Vec::new(),
             phase: Phase::Receiving,
             unseen: false,
@@ -176,23 +189,33 @@ impl Connection {
     }
 
     /// Asks the service what the received bytes want, and begins to carry it out.
-    pub(super) fn answer<S: Service>(&mut self, service: &mut S, limits: &Limits) -> Fate<S::Admitted> {
+    pub(super) fn answer<S: Service<Session = T>>(
+        &mut self,
+        service: &mut S,
+        limits: &Limits,
+    ) -> Fate<S::Admitted> {
         self.unseen = false;
         for _ in 0..ANSWER_ATTEMPTS_MAX {
             let asked = boottime();
-            let (reply, consumed, close) = match service.received(&self.received, self.remote) {
-                Step::Wait if self.received.len() >= limits.receive_bytes_max => {
-                    let last = service.overflow(&self.received, self.remote);
-                    return self.finish(last, asked, limits);
-                }
-                Step::Wait => {
-                    self.phase = Phase::Receiving;
-                    return Fate::Keep;
-                }
-                Step::Detach(admitted) => return Fate::Detach(admitted),
-                Step::Close => return Fate::Close,
-                Step::Reply { bytes, consumed, close } => (bytes, consumed, close || consumed == 0),
-            };
+            let (reply, consumed, close) =
+                match service.received(&mut self.session, &self.received, self.remote) {
+                    Step::Wait if self.received.len() >= limits.receive_bytes_max => {
+                        let last = service.overflow(&self.received, self.remote);
+                        return self.finish(last, asked, limits);
+                    }
+                    Step::Wait => {
+                        self.phase = Phase::Receiving;
+                        return Fate::Keep;
+                    }
+                    Step::Detach(admitted) => return Fate::Detach(admitted),
+                    Step::Close => return Fate::Close,
+                    Step::Say(reply) => {
+                        self.received.clear();
+                        self.phase = Phase::Writing { reply, written: 0, then: Then::Rest };
+                        return self.write(asked, limits);
+                    }
+                    Step::Reply { bytes, consumed, close } => (bytes, consumed, close || consumed == 0),
+                };
             let now = boottime();
             if now.since(asked) > ANSWER_AGE_MAX {
                 continue;
@@ -209,7 +232,8 @@ impl Connection {
                 Err(_) => return Fate::Close,
             };
             self.received.drain(..consumed.min(self.received.len()));
-            self.phase = Phase::Writing { reply, written, close };
+            let then = if close { Then::Close } else { Then::Next };
+            self.phase = Phase::Writing { reply, written, then };
             self.deadline = now.plus(limits.write_deadline);
             return self.write(now, limits);
         }
@@ -222,7 +246,7 @@ impl Connection {
             return Fate::Close;
         };
         self.unseen = false;
-        self.phase = Phase::Writing { reply, written: 0, close: true };
+        self.phase = Phase::Writing { reply, written: 0, then: Then::Close };
         self.deadline = now.plus(limits.write_deadline);
         self.write(now, limits)
     }
@@ -260,7 +284,7 @@ impl Connection {
 
     /// Writes as much of the reply as the socket takes.
     fn write<A>(&mut self, now: Moment, limits: &Limits) -> Fate<A> {
-        let Phase::Writing { reply, mut written, close } =
+        let Phase::Writing { reply, mut written, then } =
             std::mem::replace(&mut self.phase, Phase::Receiving)
         else {
             return Fate::Keep;
@@ -269,14 +293,17 @@ impl Connection {
             match self.write_some(&reply[written..]) {
                 Ok(bytes) => written += bytes,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.phase = Phase::Writing { reply, written, close };
+                    self.phase = Phase::Writing { reply, written, then };
                     return Fate::Keep;
                 }
                 Err(_) => return Fate::Close,
             }
         }
+        if matches!(then, Then::Rest) {
+            return Fate::Keep;
+        }
         self.since = now;
-        if close {
+        if matches!(then, Then::Close) {
             if self.stream.shutdown(Shutdown::Write).is_err() {
                 return Fate::Close;
             }

@@ -124,14 +124,14 @@ fn milliseconds(moment: Moment) -> u64 {
     u64::try_from(moment.0.as_millis()).unwrap_or(u64::MAX)
 }
 
-struct Loop<S> {
+struct Loop<S: Service> {
     name: String,
     listener: TcpListener,
     woken: OwnedFd,
     limits: Limits,
     service: S,
     shared: Arc<Shared>,
-    connections: Vec<Connection>,
+    connections: Vec<Connection<S::Session>>,
     /// What poll(2) reported of each connection, in their order.
     events: Vec<PollFlags>,
     scratch: Vec<u8>,
@@ -209,7 +209,13 @@ impl<S: Service> Loop<S> {
     /// `work` says so.
     fn each(
         &mut self,
-        mut work: impl FnMut(&mut Connection, PollFlags, &mut [u8], &Limits, &mut S) -> Fate<S::Admitted>,
+        mut work: impl FnMut(
+            &mut Connection<S::Session>,
+            PollFlags,
+            &mut [u8],
+            &Limits,
+            &mut S,
+        ) -> Fate<S::Admitted>,
     ) {
         // From the last to the first: a connection that takes an ended one's place has had its turn.
         for index in (0..self.connections.len()).rev() {

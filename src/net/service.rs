@@ -25,12 +25,19 @@ pub struct Limits {
 pub trait Service: Send + 'static {
     /// What it has found out of a connection that it takes over, so that nothing is looked at twice.
     type Admitted;
+    /// What it keeps of one connection between two calls.
+    type Session: Default + Send;
 
     /// What `received` asks for: all bytes of a connection that no reply has consumed yet, at least one. It
     /// is called whenever there are more. It is called again with the same bytes when its answer grew too old
     /// before it could be sent (see [`ANSWER_AGE_MAX`](super::ANSWER_AGE_MAX)). So it must be harmless to
     /// repeat.
-    fn received(&mut self, received: &[u8], remote: SocketAddr) -> Step<Self::Admitted>;
+    fn received(
+        &mut self,
+        session: &mut Self::Session,
+        received: &[u8],
+        remote: SocketAddr,
+    ) -> Step<Self::Admitted>;
 
     /// What to say, if anything, before closing a connection that sent `received`, possibly nothing, and not
     /// the rest of it in time.
@@ -66,6 +73,9 @@ pub enum Step<A> {
         /// Whether the connection ends with this reply.
         close: bool,
     },
+    /// Send these bytes, which do not age and are made once, and receive more. All received bytes are
+    /// consumed. The connection's deadline stays as it is.
+    Say(Vec<u8>),
     /// Give the connection to [`Service::detached`], and this with it.
     Detach(A),
     /// Close it without a word.

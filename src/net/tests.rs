@@ -30,8 +30,9 @@ const BIG_BYTES: usize = 1 << 20;
 
 impl Service for Lines {
     type Admitted = ();
+    type Session = ();
 
-    fn received(&mut self, received: &[u8], remote: SocketAddr) -> Step<()> {
+    fn received(&mut self, _: &mut (), received: &[u8], remote: SocketAddr) -> Step<()> {
         assert!(!received.is_empty());
         assert!(remote.is_ipv4(), "{remote} is not canonical");
         let Some(end) = received.iter().position(|byte| *byte == b'\n') else {
@@ -345,7 +346,7 @@ fn an_answer_waits_for_room_and_is_made_then() {
     let answers = Arc::clone(&service.answers);
     let begun = boottime();
     let mut connection = Connection::new(stream, remote, begun, &LIMITS);
-    let mut turn = |connection: &mut Connection, events| {
+    let mut turn = |connection: &mut Connection<()>, events| {
         let wanted = connection.interest();
         assert_eq!(wanted, events);
         let mut sockets = [PollFd::new(connection.stream(), wanted)];
@@ -416,7 +417,8 @@ fn a_listener_whose_service_panicked_is_not_alive() {
     struct Panics;
     impl Service for Panics {
         type Admitted = ();
-        fn received(&mut self, _: &[u8], _: SocketAddr) -> Step<()> {
+        type Session = ();
+        fn received(&mut self, _: &mut (), _: &[u8], _: SocketAddr) -> Step<()> {
             panic!("on purpose")
         }
         fn overdue(&mut self, _: &[u8], _: SocketAddr) -> Option<Vec<u8>> {

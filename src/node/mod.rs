@@ -12,6 +12,7 @@ mod signals;
 mod timers;
 
 use crate::base::{Clock, Reading};
+use crate::channel::Credentials;
 use crate::config::Config;
 use crate::discovery::{self, Discovery, LookupResult};
 use crate::election::{Incarnation, KnownPeers, Machine, Peer, ProcessId, Record, Safety};
@@ -49,6 +50,8 @@ const REFRESH_ALONE: Duration = Duration::from_millis(500);
 enum RunError {
     #[error("{0}")]
     Open(#[from] crate::store::OpenError),
+    #[error("{0}")]
+    Secret(#[from] crate::channel::SecretError),
     #[error("cannot listen for {what} ({flag}): {source}")]
     Listen { what: &'static str, flag: &'static str, source: net::ListenError },
     #[error("the operating system refused a thread or a socket: {0}")]
@@ -61,7 +64,7 @@ impl RunError {
     /// 2 for what the operator has to mend before another start makes sense, 1 for fail-stop.
     fn exit_code(&self) -> u8 {
         match self {
-            RunError::Open(_) | RunError::Listen { .. } => 2,
+            RunError::Open(_) | RunError::Secret(_) | RunError::Listen { .. } => 2,
             RunError::System(_) | RunError::Driver(_) => 1,
         }
     }
@@ -131,6 +134,7 @@ fn sidecar(config: Config) -> Result<(), RunError> {
     let stop = Arc::new(AtomicBool::new(false));
     signals::watch(sender.clone(), Arc::clone(&stop))?;
     allow_descriptors();
+    let credentials = Credentials::open(config.peer_auth, config.peer_secret_file.clone(), &config.cluster)?;
     let (state, Kept { record, known }) = open(&config)?;
     let peer_port = listen(config.listen, "peers", "--listen")?;
     let http_port = listen(config.http, "HTTP", "--http")?;
@@ -155,7 +159,7 @@ fn sidecar(config: Config) -> Result<(), RunError> {
     let published_state =
         Arc::new(PublishedState::new(machine.status(), Clock::new(Reading::take()), metrics.clone()));
 
-    let transport = start_transport(&config, me, peer_port, sender.clone(), metrics.clone())?;
+    let transport = start_transport(&config, me, peer_port, sender.clone(), metrics.clone(), credentials)?;
     let server = http::start(http_port, published_state::Answers(Arc::clone(&published_state)))?;
     let discovery = start_discovery(&config, sender, metrics)?;
 
@@ -172,6 +176,7 @@ fn start_transport(
     listener: TcpListener,
     reports: SyncSender<Input>,
     metrics: Metrics,
+    credentials: Credentials,
 ) -> io::Result<Transport> {
     Transport::start(
         transport::TransportSettings {
@@ -181,6 +186,7 @@ fn start_transport(
                 Safety::Majority { .. } => wire::SafetyCode::Majority,
             },
             me,
+            credentials: Arc::new(credentials),
             dial_timeout: config.dial_timeout,
             unacknowledged_max: 2 * config.settings.failure_timeout,
         },
@@ -294,6 +300,14 @@ impl transport::Counts for Counted {
 
     fn refused(&self) {
         self.0.connection_refused();
+    }
+
+    fn unauthenticated(&self) {
+        self.0.unauthenticated();
+    }
+
+    fn peer_keys(&self, fingerprints: &[String]) {
+        self.0.peer_keys(fingerprints);
     }
 }
 

@@ -86,6 +86,8 @@ struct Traffic {
     lookups: IntCounterVec,
     unknown_frames: IntCounter,
     connections_refused: IntCounter,
+    unauthenticated: IntCounter,
+    peer_keys: IntGaugeVec,
 }
 
 impl Standing {
@@ -207,8 +209,29 @@ impl Traffic {
         registry.register(Box::new(round_trip.clone()))?;
         registry.register(Box::new(lookups.clone()))?;
         registry.register(Box::new(unknown_frames.clone()))?;
+        let unauthenticated = IntCounter::new(
+            "bellwether_authentications_failed_total",
+            "Connections with a peer that did not prove itself with the peer secret, or to which this \
+             process could not prove itself.",
+        )?;
+        let peer_keys = gauges(
+            "bellwether_peer_key",
+            "The keys that this process accepts from peers, by their fingerprint; it sends the one whose \
+             value is 1.",
+            &["fingerprint"],
+        )?;
         registry.register(Box::new(connections_refused.clone()))?;
-        Ok(Traffic { messages, round_trip, lookups, unknown_frames, connections_refused })
+        registry.register(Box::new(unauthenticated.clone()))?;
+        registry.register(Box::new(peer_keys.clone()))?;
+        Ok(Traffic {
+            messages,
+            round_trip,
+            lookups,
+            unknown_frames,
+            connections_refused,
+            unauthenticated,
+            peer_keys,
+        })
     }
 }
 
@@ -279,6 +302,19 @@ impl Metrics {
     /// Counts a connection that was refused at the peer port.
     pub fn connection_refused(&self) {
         self.0.traffic.connections_refused.inc();
+    }
+
+    /// Counts a connection whose peer did not prove itself, or to whose peer this process did not.
+    pub fn unauthenticated(&self) {
+        self.0.traffic.unauthenticated.inc();
+    }
+
+    /// Shows the keys that this process accepts, by their fingerprints; it sends the first.
+    pub fn peer_keys(&self, fingerprints: &[String]) {
+        self.0.traffic.peer_keys.reset();
+        for (index, fingerprint) in fingerprints.iter().enumerate() {
+            self.0.traffic.peer_keys.with_label_values(&[fingerprint]).set(i64::from(index == 0));
+        }
     }
 
     /// Counts an election that ended after this long for this process.

@@ -1,18 +1,37 @@
-//! The peer port's side of the handshake.
+//! The peer port's side of the handshake: first the channel's, if there is one, then the Hello.
 
+use super::admission::{Admission, Slot};
 use super::handshake::{Verdict, judge};
 use super::identity::{self, Doubt, Way, settle};
 use super::{Inner, session};
+use crate::channel::{self, Channel, Handshake, PeerAuth};
 use crate::election::Peer;
 use crate::net::{Service, Step};
 use crate::wire::{self, Frame};
-use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
-/// Lets in a peer that says a proper Hello, and tells all others why not.
+/// Lets in a peer that proves itself and says a proper Hello, and tells all others why not.
 pub(super) struct Acceptor {
     pub(super) inner: Arc<Inner>,
+    pub(super) admission: Admission,
+}
+
+/// What is kept of a connection.
+#[derive(Default)]
+pub(super) enum Session {
+    /// Too few bytes have come to tell what it is.
+    #[default]
+    New,
+    /// It speaks in clear.
+    Clear,
+    /// Its channel's handshake is under way.
+    Sealed(Box<Sealed>),
+}
+
+pub(super) struct Sealed {
+    handshake: Handshake,
+    _slot: Slot,
 }
 
 /// What a peer has said of itself in its Hello.
@@ -22,45 +41,58 @@ pub(super) struct Welcome {
     token: u64,
     /// The length of the Hello's frame, in bytes; what follows belongs to the link.
     hello_bytes: usize,
+    sealed: Option<Box<Sealed>>,
+}
+
+/// What the first frame of a connection asks for.
+enum First {
+    Wait,
+    /// This is the only answer.
+    Answer(Vec<u8>),
+    Welcome(Welcome),
+    Close,
 }
 
 impl Service for Acceptor {
     type Admitted = Welcome;
+    type Session = Session;
 
-    fn received(&mut self, received: &[u8], remote: SocketAddr) -> Step<Welcome> {
-        let (frame, hello_bytes) = match wire::decode(received, wire::HELLO_BYTES_MAX) {
-            Ok(None) => return Step::Wait,
-            Ok(Some(frame)) => frame,
-            Err(error) => {
-                self.inner.counts.refused();
-                self.inner.warn(format_args!("{remote} was refused at the peer port: {error}"));
-                return Step::Close;
+    fn received(&mut self, session: &mut Session, received: &[u8], remote: SocketAddr) -> Step<Welcome> {
+        if matches!(session, Session::New) {
+            match self.begin(received, remote) {
+                Ok(begun) => *session = begun,
+                Err(step) => return step,
+            }
+        }
+        let Session::Sealed(sealed) = session else {
+            return match self.first_frame(received, remote) {
+                First::Wait => Step::Wait,
+                First::Answer(bytes) => Step::Reply { bytes, consumed: received.len(), close: true },
+                First::Welcome(welcome) => Step::Detach(welcome),
+                First::Close => Step::Close,
+            };
+        };
+        let progress = match sealed.handshake.feed(received) {
+            Ok(progress) => progress,
+            Err((error, alert)) => {
+                self.inner.unauthenticated(format_args!("{remote} was refused at the peer port: {error}"));
+                return Step::Reply { bytes: alert, consumed: received.len(), close: true };
             }
         };
-        let hello = match frame {
-            Frame::Hello(hello) => hello,
-            Frame::Confirm(question) => {
-                let bytes = wire::encode_confirmed(identity::answer(&self.inner, &question));
-                return Step::Reply { bytes, consumed: received.len(), close: true };
+        if !progress.proved {
+            return Step::Say(progress.reply);
+        }
+        match self.first_frame(sealed.handshake.said(), remote) {
+            First::Wait => Step::Say(progress.reply),
+            First::Answer(plain) => {
+                let bytes = [progress.reply, sealed.handshake.last_words(&plain)].concat();
+                Step::Reply { bytes, consumed: received.len(), close: true }
             }
-            _ => {
-                self.inner.counts.refused();
-                return Step::Close;
-            }
-        };
-        match judge(&self.inner, &hello, remote) {
-            Verdict::Welcome(peer) => Step::Detach(Welcome { peer, token: hello.token, hello_bytes }),
-            Verdict::Self_ => {
-                Step::Reply { bytes: self.inner.hello(0), consumed: received.len(), close: true }
-            }
-            Verdict::Refuse(why, text) => {
-                self.inner.counts.refused();
-                self.inner.warn(format_args!(
-                    "{:?} (id {}, cluster {:?}) at {remote} was refused: {text}",
-                    hello.peer.name, hello.peer.id, hello.cluster
-                ));
-                Step::Reply { bytes: wire::encode_refuse(why, &text), consumed: received.len(), close: true }
-            }
+            First::Welcome(welcome) => match std::mem::take(session) {
+                Session::Sealed(sealed) => Step::Detach(Welcome { sealed: Some(sealed), ..welcome }),
+                Session::New | Session::Clear => Step::Close,
+            },
+            First::Close => Step::Close,
         }
     }
 
@@ -77,26 +109,97 @@ impl Service for Acceptor {
     fn detached(&mut self, stream: TcpStream, remote: SocketAddr, received: Vec<u8>, welcome: Welcome) {
         let inner = Arc::clone(&self.inner);
         let admitted = self.inner.links.run(move || {
-            let Welcome { peer, token, hello_bytes } = welcome;
-            let timeout = Some(inner.settings.dial_timeout);
-            let Ok(reached) = stream.local_addr() else { return };
+            let Welcome { peer, token, hello_bytes, sealed } = welcome;
+            let (channel, said) = match sealed {
+                Some(sealed) => sealed.handshake.into_channel(stream),
+                None => (Channel::clear(stream), received),
+            };
+            let Ok(reached) = channel.stream().local_addr() else { return };
             let reached = SocketAddr::new(reached.ip().to_canonical(), reached.port());
             if let Err(Doubt::Refused(why, text)) = settle(&inner, &peer, Way::Accepted { token, reached }) {
                 inner.counts.refused();
                 inner.warn(format_args!("{text}"));
-                if stream.set_write_timeout(timeout).is_ok() {
-                    // Best effort: it is refused whether it hears why or not.
-                    let _ = (&stream).write_all(&wire::encode_refuse(why, &text));
-                }
+                // Best effort: it is refused whether it hears why or not.
+                let _ = channel.send(&wire::encode_refuse(why, &text));
                 return;
             }
-            if stream.set_write_timeout(timeout).is_ok() && (&stream).write_all(&inner.hello(0)).is_ok() {
-                session::serve(&inner, *peer, stream, received[hello_bytes..].to_vec());
+            if channel.send(&inner.hello(0)).is_ok() {
+                session::serve(&inner, *peer, channel, said[hello_bytes..].to_vec());
             }
         });
         if let Err(saturated) = admitted {
             self.inner.counts.refused();
             self.inner.warn(format_args!("{remote} was turned away: {saturated}"));
+        }
+    }
+}
+
+impl Acceptor {
+    /// Whether a connection speaks in clear or is sealed.
+    ///
+    /// # Errors
+    /// What to do with it instead of going on.
+    fn begin(&mut self, received: &[u8], remote: SocketAddr) -> Result<Session, Step<Welcome>> {
+        let credentials = &self.inner.settings.credentials;
+        let Some(keys) = credentials.keys() else { return Ok(Session::Clear) };
+        match channel::looks_sealed(received) {
+            None => return Err(Step::Wait),
+            Some(false) if credentials.mode() == PeerAuth::Permissive => return Ok(Session::Clear),
+            Some(false) => {
+                let why = "it speaks in clear, and --peer-auth is required; give it the peer secret";
+                self.inner.unauthenticated(format_args!("{remote} was refused at the peer port: {why}"));
+                return Err(Step::Close);
+            }
+            Some(true) => {}
+        }
+        let stranger = !self.inner.table().names_host(remote.ip());
+        let Some(slot) = self.admission.slot(stranger) else {
+            self.inner.counts.refused();
+            return Err(Step::Close);
+        };
+        match Handshake::new(&keys) {
+            Ok(handshake) => Ok(Session::Sealed(Box::new(Sealed { handshake, _slot: slot }))),
+            Err(error) => {
+                self.inner.unauthenticated(format_args!("{remote} was turned away: {error}"));
+                Err(Step::Close)
+            }
+        }
+    }
+
+    /// Judges the first frame of a connection, whose peer has proved itself if it has to.
+    fn first_frame(&mut self, said: &[u8], remote: SocketAddr) -> First {
+        let (frame, hello_bytes) = match wire::decode(said, wire::HELLO_BYTES_MAX) {
+            Ok(None) => return First::Wait,
+            Ok(Some(frame)) => frame,
+            Err(error) => {
+                self.inner.counts.refused();
+                self.inner.warn(format_args!("{remote} was refused at the peer port: {error}"));
+                return First::Close;
+            }
+        };
+        let hello = match frame {
+            Frame::Hello(hello) => hello,
+            Frame::Confirm(question) => {
+                return First::Answer(wire::encode_confirmed(identity::answer(&self.inner, &question)));
+            }
+            _ => {
+                self.inner.counts.refused();
+                return First::Close;
+            }
+        };
+        match judge(&self.inner, &hello, remote) {
+            Verdict::Welcome(peer) => {
+                First::Welcome(Welcome { peer, token: hello.token, hello_bytes, sealed: None })
+            }
+            Verdict::Self_ => First::Answer(self.inner.hello(0)),
+            Verdict::Refuse(why, text) => {
+                self.inner.counts.refused();
+                self.inner.warn(format_args!(
+                    "{:?} (id {}, cluster {:?}) at {remote} was refused: {text}",
+                    hello.peer.name, hello.peer.id, hello.cluster
+                ));
+                First::Answer(wire::encode_refuse(why, &text))
+            }
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use super::handshake::{Answered, judge_answer};
 use super::{Inner, Report};
+use crate::channel::{self, Channel, Got, PeerAuth};
 use crate::election::Peer;
 use crate::wire::{self, Frame};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 use uuid::Uuid;
@@ -16,11 +17,9 @@ const EVIDENCE_DIALS_MAX: u32 = 4;
 /// ending closes its sockets one by one, so its port may still have taken a connection that it will never
 /// serve.
 pub(super) fn dial_through(inner: &Inner, address: SocketAddr) -> io::Result<DialOutcome> {
-    let broke =
-        |kind| matches!(kind, ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof | ErrorKind::BrokenPipe);
     for _ in 1..EVIDENCE_DIALS_MAX {
         match dial(inner, address) {
-            Err(error) if broke(error.kind()) => {}
+            Err(error) if hung_up(&error) => {}
             answer => return answer,
         }
     }
@@ -31,7 +30,7 @@ pub(super) fn dial_through(inner: &Inner, address: SocketAddr) -> io::Result<Dia
 pub(super) enum DialOutcome {
     Peer {
         peer: Box<Peer>,
-        stream: TcpStream,
+        channel: Channel,
         rest: Vec<u8>,
     },
     Self_,
@@ -58,7 +57,7 @@ pub(super) fn dial(inner: &Inner, address: SocketAddr) -> io::Result<DialOutcome
     inner.table().dial_begins(token, address);
     let asked = ask(inner, address, &inner.hello(token), timeout);
     inner.table().dial_ends(token);
-    let (stream, answer) = asked?;
+    let (channel, answer) = asked?;
     let (frame, rest) = match answer {
         Ok(answer) => answer,
         Err(error) => {
@@ -66,11 +65,11 @@ pub(super) fn dial(inner: &Inner, address: SocketAddr) -> io::Result<DialOutcome
             return Ok(DialOutcome::Refused { why, lasting: true });
         }
     };
-    let own = SocketAddr::new(stream.local_addr()?.ip().to_canonical(), inner.listen_port);
+    let own = SocketAddr::new(channel.stream().local_addr()?.ip().to_canonical(), inner.listen_port);
     Ok(match judge_answer(inner, frame, address) {
         Answered::Peer(peer) => {
             found_out(inner, own);
-            DialOutcome::Peer { peer, stream, rest }
+            DialOutcome::Peer { peer, channel, rest }
         }
         Answered::Self_ => DialOutcome::Self_,
         Answered::Refused { why, lasting } => DialOutcome::Refused { why, lasting },
@@ -80,45 +79,75 @@ pub(super) fn dial(inner: &Inner, address: SocketAddr) -> io::Result<DialOutcome
 /// The first frame of an answer, and the bytes that came after it.
 type Answer = Result<(Frame, Vec<u8>), wire::DecodeError>;
 
-/// Connects, says one frame, and reads the first frame of the answer: a timeout for the connection, and once
-/// more for the answer.
+/// Connects, says one frame, and reads the first frame of the answer. A timeout for the connection and the
+/// channel's handshake, and once more for the answer.
 pub(super) fn ask(
     inner: &Inner,
     address: SocketAddr,
     first: &[u8],
     timeout: Duration,
-) -> io::Result<(TcpStream, Answer)> {
-    let stream = TcpStream::connect_timeout(&address, timeout)?;
-    stream.set_nodelay(true)?;
-    let own = SocketAddr::new(stream.local_addr()?.ip().to_canonical(), inner.listen_port);
-    if !own.ip().is_loopback() {
-        found_out(inner, own);
-    }
-    stream.set_write_timeout(Some(timeout))?;
-    (&stream).write_all(first)?;
+) -> io::Result<(Channel, Answer)> {
+    let channel = connect(inner, address, timeout)?;
+    channel.send(first)?;
     let deadline = Instant::now() + timeout;
     let mut received = Vec::new();
-    let mut buffer = [0u8; wire::HELLO_BYTES_MAX];
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(ErrorKind::TimedOut.into());
         }
-        stream.set_read_timeout(Some(left))?;
-        match (&stream).read(&mut buffer) {
-            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-            Ok(count) => received.extend_from_slice(&buffer[..count]),
+        channel.stream().set_read_timeout(Some(left))?;
+        match channel.receive(&mut received) {
+            Ok(Got::Bytes) => {}
+            Ok(Got::Closed | Got::Broken) => return Err(ErrorKind::UnexpectedEof.into()),
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
+            Err(error) => return Err(unproved(inner, address, error)),
         }
         // What follows the Hello at once is read with it, and is not part of the handshake's limit.
         match wire::decode(&received, wire::HELLO_BYTES_MAX) {
             Ok(None) => {}
             Ok(Some((frame, length))) => {
                 let rest = received.split_off(length);
-                return Ok((stream, Ok((frame, rest))));
+                return Ok((channel, Ok((frame, rest))));
             }
-            Err(error) => return Ok((stream, Err(error))),
+            Err(error) => return Ok((channel, Err(error))),
         }
     }
+}
+
+/// Opens a channel: with a proof where this process has one.
+fn connect(inner: &Inner, address: SocketAddr, timeout: Duration) -> io::Result<Channel> {
+    let credentials = &inner.settings.credentials;
+    let deadline = Instant::now() + timeout;
+    let stream = connect_in_clear(inner, address, timeout)?;
+    let Some(keys) = credentials.keys() else { return Ok(Channel::clear(stream)) };
+    match channel::open(stream, &keys, deadline) {
+        // A process that knows no channel closes the connection at its first bytes.
+        Err(error) if credentials.mode() == PeerAuth::Permissive && hung_up(&error) => {
+            connect_in_clear(inner, address, timeout).map(Channel::clear)
+        }
+        opened => opened.map_err(|error| unproved(inner, address, error)),
+    }
+}
+
+fn connect_in_clear(inner: &Inner, address: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(&address, timeout)?;
+    stream.set_nodelay(true)?;
+    let own = SocketAddr::new(stream.local_addr()?.ip().to_canonical(), inner.listen_port);
+    if !own.ip().is_loopback() {
+        found_out(inner, own);
+    }
+    Ok(stream)
+}
+
+fn hung_up(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof | ErrorKind::BrokenPipe)
+}
+
+/// Tells of a peer that did not prove itself, or to which this process did not.
+fn unproved(inner: &Inner, address: SocketAddr, error: io::Error) -> io::Error {
+    if error.kind() == ErrorKind::InvalidData {
+        inner.unauthenticated(format_args!("no link with {address}: {error}"));
+    }
+    error
 }

@@ -6,18 +6,26 @@ use super::link_table::Dialled;
 use super::session::hand_over;
 use super::{Inner, Report};
 use crate::base::boottime;
+use crate::channel::Reading;
 use crate::election::{Peer, ProcessId};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+/// How often the seeking thread looks whether the peer secret has changed.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// How long the seeking thread sleeps at most.
 const SEEK_EVERY: Duration = Duration::from_secs(1);
 
 /// Dials what is sought, until the transport is closed.
 pub(super) fn seek(inner: &Arc<Inner>) {
+    let mut looked = boottime();
     loop {
+        if boottime().since(looked) >= LOOK_EVERY {
+            looked = boottime();
+            look_at_credentials(inner);
+        }
         let mut table = inner.table();
         if table.closed() {
             return;
@@ -41,16 +49,33 @@ pub(super) fn seek(inner: &Arc<Inner>) {
     }
 }
 
+/// The file of the secret may have changed.
+fn look_at_credentials(inner: &Inner) {
+    match inner.settings.credentials.look() {
+        Reading::Unchanged => {}
+        Reading::Changed(keys) => {
+            let fingerprints = keys.fingerprints();
+            inner.counts.peer_keys(fingerprints);
+            log::info!(
+                "the peer secret has changed: this process sends key {}, and accepts {}",
+                fingerprints.first().map_or("none", String::as_str),
+                fingerprints.join(" ")
+            );
+        }
+        Reading::Failed(error) => log::error!("{error}; the keys from before it still count"),
+    }
+}
+
 /// Dials an address, already marked as being dialled, on a thread of the pool.
 pub(super) fn begin(inner: &Arc<Inner>, address: SocketAddr) {
     let job = Arc::clone(inner);
     let begun = inner.dials.run(move || {
         let outcome = match dial(&job, address) {
-            Ok(DialOutcome::Peer { peer, stream, rest }) => {
+            Ok(DialOutcome::Peer { peer, channel, rest }) => {
                 match settle(&job, &peer, Way::Dialled(address)) {
-                    Ok(()) => hand_over(&job, *peer, stream, rest),
+                    Ok(()) => hand_over(&job, *peer, channel, rest),
                     Err(doubt) => {
-                        say_bye(&stream);
+                        say_bye(&channel);
                         doubted(&job, &peer, doubt)
                     }
                 }

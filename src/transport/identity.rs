@@ -8,13 +8,13 @@
 use super::Inner;
 use super::dial::ask;
 use super::handshake::two_of_one_name;
+use crate::channel::Channel;
 use crate::election::{Instance, Peer};
 use crate::wire::{self, Confirm, Confirmed, Frame, Refusal, SafetyCode};
-use std::io::Write;
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 
 /// A newcomer has at most this many others confirmed: each takes a dial.
-const QUESTIONS_MAX: usize = 4;
+const QUESTIONS_MAX: usize = 2;
 
 /// How the connection with a newcomer came about.
 #[derive(Clone, Copy)]
@@ -118,7 +118,7 @@ fn unconfirmed(newcomer: &Peer) -> String {
 }
 
 /// Closes a connection of which nothing is wanted: deliberately, so that the peer gathers no evidence.
-pub(super) fn say_bye(stream: &TcpStream) {
+pub(super) fn say_bye(channel: &Channel) {
     // A peer that does not hear it finds out by a dial that this process is alive.
-    let _ = (&*stream).write_all(&wire::encode_bye());
+    let _ = channel.send(&wire::encode_bye());
 }

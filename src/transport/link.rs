@@ -2,26 +2,21 @@
 
 use super::{FRAME_DEADLINE, IDLE_AFTER, Inner, Report};
 use crate::base::boottime;
+use crate::channel::{Channel, Got};
 use crate::election::Peer;
 use crate::wire::{self, Frame, Refusal};
-use rustix::net::SendFlags;
-use std::io::{ErrorKind, Read};
-use std::net::{Shutdown, TcpStream};
+use std::io::ErrorKind;
+use std::net::Shutdown;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// How often a reading thread looks up from a silent link: the timeout of its reads.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// What one read takes at most.
-const READ_BYTES: usize = 4 * 1024;
 
 /// An open connection with a peer whose Hello has been checked.
 pub(super) struct Link {
     pub(super) peer: Peer,
-    stream: TcpStream,
-    /// Frames of two threads must not mix.
-    writing: Mutex<()>,
+    channel: Channel,
     /// Its end is deliberate, on either side.
     closing: AtomicBool,
     /// Writing to it failed. Its reading thread finds out for itself, and gathers evidence.
@@ -31,11 +26,10 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(peer: Peer, stream: TcpStream) -> Link {
+    pub(super) fn new(peer: Peer, channel: Channel) -> Link {
         let link = Link {
             peer,
-            stream,
-            writing: Mutex::new(()),
+            channel,
             closing: AtomicBool::new(false),
             broken: AtomicBool::new(false),
             spoken_ms: AtomicU64::new(0),
@@ -67,20 +61,19 @@ impl Link {
     /// not read for long. The link is cut then, since half a frame cannot be mended. False: it was not
     /// written.
     pub(super) fn write(&self, frame: &[u8]) -> bool {
-        let _one_at_a_time = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.usable() {
             return false;
         }
         self.spoken();
-        match rustix::net::send(&self.stream, frame, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
-            Ok(sent) if sent == frame.len() => true,
-            Ok(_) | Err(rustix::io::Errno::AGAIN) => {
+        match self.channel.send(frame) {
+            Ok(()) => true,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 self.cut();
                 false
             }
             Err(_) => {
                 self.broken.store(true, Ordering::Release);
-                let _ = self.stream.shutdown(Shutdown::Both);
+                let _ = self.channel.stream().shutdown(Shutdown::Both);
                 false
             }
         }
@@ -89,13 +82,13 @@ impl Link {
     /// Ends the link without a word: this side's doing, so its end is no evidence.
     pub(super) fn cut(&self) {
         self.closing.store(true, Ordering::Release);
-        let _ = self.stream.shutdown(Shutdown::Both);
+        let _ = self.channel.stream().shutdown(Shutdown::Both);
     }
 
     /// Ends the connection as a fault in the network would.
     #[cfg(test)]
     pub(super) fn break_off(&self) {
-        let _ = self.stream.shutdown(Shutdown::Both);
+        let _ = self.channel.stream().shutdown(Shutdown::Both);
     }
 
     /// Ends the link, announced.
@@ -112,7 +105,7 @@ impl Link {
     fn end_with(&self, last: &[u8]) {
         self.write(last);
         self.closing.store(true, Ordering::Release);
-        let _ = self.stream.shutdown(Shutdown::Write);
+        let _ = self.channel.stream().shutdown(Shutdown::Write);
     }
 }
 
@@ -128,7 +121,6 @@ pub(super) enum End {
 
 /// Reads a link to its end. `received` holds bytes that came after the peer's Hello.
 pub(super) fn read(inner: &Inner, link: &Link, mut received: Vec<u8>) -> End {
-    let mut buffer = [0u8; READ_BYTES];
     let mut frame_began = (!received.is_empty()).then(boottime);
     loop {
         let arrived = received.len();
@@ -146,12 +138,11 @@ pub(super) fn read(inner: &Inner, link: &Link, mut received: Vec<u8>) -> End {
         {
             return End::Protocol("it began a frame and did not finish it".to_owned());
         }
-        match (&link.stream).read(&mut buffer) {
-            Ok(0) => return End::Broken,
-            Ok(count) => {
-                link.spoken();
-                received.extend_from_slice(&buffer[..count]);
-            }
+        match link.channel.receive(&mut received) {
+            Ok(Got::Broken) => return End::Broken,
+            Ok(Got::Closed) => return End::Deliberate,
+            Ok(Got::Bytes) => link.spoken(),
+            Err(e) if e.kind() == ErrorKind::InvalidData => return End::Protocol(e.to_string()),
             // A read timeout; TimedOut would be the kernel giving up on unacknowledged bytes.
             Err(e) if e.kind() == ErrorKind::WouldBlock && !link.closing() => {
                 if link.idle() > IDLE_AFTER && !inner.table().sought(&link.peer) {

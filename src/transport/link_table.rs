@@ -5,7 +5,7 @@ use super::link::Link;
 use crate::election::{Incarnation, MEMBERS_MAX, Moment, Peer, ProcessId};
 use crate::wire::FRAME_BYTES_MAX;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -143,6 +143,11 @@ impl LinkTable {
     /// The addresses that discovery names, from now on.
     pub(super) fn name(&mut self, addresses: BTreeSet<SocketAddr>) {
         self.named = addresses;
+    }
+
+    /// Whether discovery names an address of this host.
+    pub(super) fn names_host(&self, host: IpAddr) -> bool {
+        self.named.iter().any(|address| address.ip() == host)
     }
 
     /// Whether discovery names this address.
@@ -310,7 +315,7 @@ mod tests {
             priority: Priority::DEFAULT,
             revision: String::new(),
         };
-        Arc::new(Link::new(peer, stream))
+        Arc::new(Link::new(peer, crate::channel::Channel::clear(stream)))
     }
 
     fn after(ms: u64) -> Moment {

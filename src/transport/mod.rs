@@ -12,6 +12,7 @@
 //! links of a peer into the events that the election machine knows.
 
 mod acceptor;
+mod admission;
 mod connections;
 mod dial;
 mod dialer;
@@ -26,9 +27,11 @@ mod tests;
 pub use connections::Connections;
 
 use crate::base::RateLimit;
+use crate::channel::Credentials;
 use crate::election::{Incarnation, Message, Peer, ProcessId};
 use crate::net::{Limits, Listener, Pool};
 use crate::wire;
+use admission::Admission;
 use link_table::LinkTable;
 use std::collections::BTreeSet;
 use std::io;
@@ -53,7 +56,7 @@ const LOG_LINES: u32 = 6;
 const LOG_LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// What the transport needs to know.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct TransportSettings {
     /// Peers of another cluster are refused.
     pub cluster: String,
@@ -61,6 +64,8 @@ pub struct TransportSettings {
     pub safety: wire::SafetyCode,
     /// This process. Its address may be unspecified: it is then found out from the route to the first peer.
     pub me: Peer,
+    /// With what this process proves itself to peers, and what it asks of them.
+    pub credentials: Arc<Credentials>,
     /// How long a dial may take, and the handshake after it as well.
     pub dial_timeout: Duration,
     /// How long sent bytes may stay unacknowledged by the peer's kernel before its link is given up.
@@ -111,6 +116,10 @@ pub trait Counts: Send + Sync + 'static {
     fn unknown_frame(&self);
     /// A connection was refused.
     fn refused(&self);
+    /// A peer did not prove that it is a member, or this process did not prove it to a peer.
+    fn unauthenticated(&self);
+    /// The keys that this process accepts from now on, by their fingerprints; it sends the first.
+    fn peer_keys(&self, fingerprints: &[String]);
 }
 
 /// Where reports go. It may block.
@@ -170,8 +179,11 @@ impl Transport {
             idle_deadline: Duration::from_secs(1),
             write_deadline: Duration::from_secs(1),
         };
-        let listener =
-            Listener::spawn("peer-port", listener, limits, acceptor::Acceptor { inner: Arc::clone(&inner) })?;
+        let acceptor = acceptor::Acceptor { inner: Arc::clone(&inner), admission: Admission::new() };
+        let listener = Listener::spawn("peer-port", listener, limits, acceptor)?;
+        if let Some(keys) = inner.settings.credentials.keys() {
+            inner.counts.peer_keys(keys.fingerprints());
+        }
         let seeker = Arc::clone(&inner);
         std::thread::Builder::new()
             .name("seeker".to_owned())
@@ -267,6 +279,12 @@ impl Inner {
             Some(left_out) => log::warn!("{text} ({left_out} such lines were left out)"),
             None => {}
         }
+    }
+
+    /// Counts a failed authentication, and logs it.
+    fn unauthenticated(&self, text: std::fmt::Arguments<'_>) {
+        self.counts.unauthenticated();
+        self.warn(text);
     }
 
     /// What this process says first on every connection. `token` names the dial; zero: it answers one.

@@ -5,6 +5,7 @@ use super::identity::{Way, say_bye, settle};
 use super::link::{End, LOOK_EVERY, Link, read};
 use super::link_table::Dialled;
 use super::{Inner, Report};
+use crate::channel::Channel;
 use crate::election::Peer;
 use crate::wire;
 use std::io::ErrorKind;
@@ -19,12 +20,12 @@ const KEEPALIVE_EVERY: Duration = Duration::from_secs(1);
 
 /// Takes a checked connection into the table and reads it to its end, on a thread of the link pool.
 /// `received` holds bytes that came after the peer's Hello.
-pub(super) fn serve(inner: &Arc<Inner>, peer: Peer, stream: TcpStream, received: Vec<u8>) {
+pub(super) fn serve(inner: &Arc<Inner>, peer: Peer, channel: Channel, received: Vec<u8>) {
     let (id, incarnation, address) = (peer.id, peer.incarnation, peer.address);
-    if prepare(inner, &stream).is_err() {
+    if prepare(inner, channel.stream()).is_err() {
         return;
     }
-    let link = Arc::new(Link::new(peer.clone(), stream));
+    let link = Arc::new(Link::new(peer.clone(), channel));
     let (former, waiting) = {
         let mut table = inner.table();
         (table.former(id, incarnation), table.add(&link))
@@ -92,10 +93,10 @@ fn prepare(inner: &Inner, stream: &TcpStream) -> std::io::Result<()> {
 }
 
 /// Gives a checked connection to a thread that reads it.
-pub(super) fn hand_over(inner: &Arc<Inner>, peer: Peer, stream: TcpStream, rest: Vec<u8>) -> Dialled {
+pub(super) fn hand_over(inner: &Arc<Inner>, peer: Peer, channel: Channel, rest: Vec<u8>) -> Dialled {
     let job = Arc::clone(inner);
     let id = peer.id;
-    match inner.links.run(move || serve(&job, peer, stream, rest)) {
+    match inner.links.run(move || serve(&job, peer, channel, rest)) {
         Ok(()) => Dialled::Linked(id),
         Err(saturated) => {
             inner.warn(format_args!("a connection was given up: {saturated}"));
@@ -114,11 +115,11 @@ pub(super) fn evidence(inner: &Arc<Inner>, peer: &Peer) -> bool {
         return false;
     }
     let crashed = match dial_through(inner, peer.address) {
-        Ok(DialOutcome::Peer { peer: found, stream, rest }) => {
+        Ok(DialOutcome::Peer { peer: found, channel, rest }) => {
             let same_incarnation = found.id == peer.id && found.incarnation == peer.incarnation;
             match settle(inner, &found, Way::Dialled(peer.address)) {
-                Ok(()) => _ = hand_over(inner, *found, stream, rest),
-                Err(_) => say_bye(&stream),
+                Ok(()) => _ = hand_over(inner, *found, channel, rest),
+                Err(_) => say_bye(&channel),
             }
             !same_incarnation
         }

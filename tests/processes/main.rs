@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod authentication;
 mod bad_input;
 mod clocks;
 mod clusters;

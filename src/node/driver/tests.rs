@@ -36,6 +36,8 @@ impl transport::Counts for Sent {
     fn received(&self, _: &'static str) {}
     fn unknown_frame(&self) {}
     fn refused(&self) {}
+    fn unauthenticated(&self) {}
+    fn peer_keys(&self, _: &[String]) {}
 }
 
 /// Process k, which listens nowhere.
@@ -60,6 +62,7 @@ fn driver(settings: Settings, state: Option<State>) -> (Driver, Arc<AtomicBool>,
         cluster: "c".to_owned(),
         safety: crate::wire::SafetyCode::Classic,
         me,
+        credentials: Arc::new(crate::channel::Credentials::none()),
         dial_timeout: second,
         unacknowledged_max: second,
     };

@@ -53,6 +53,7 @@ fn every_series_exists_from_the_start() {
         r#"bellwether_elections_total{outcome="won"}"#,
         r#"bellwether_dns_lookups_total{result="unknown"}"#,
         "bellwether_connections_refused_total",
+        "bellwether_authentications_failed_total",
         "bellwether_leaderless_seconds_total",
         "bellwether_pauses_total",
         "bellwether_unknown_frames_total",

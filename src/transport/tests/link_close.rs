@@ -128,10 +128,11 @@ fn a_broken_link_whose_end_is_not_known_yet_holds_up_no_thread() {
         cluster: "c".to_owned(),
         safety: SafetyCode::Classic,
         me: peer(1, 1, address),
+        credentials: Arc::new(Credentials::none()),
         dial_timeout: Duration::from_millis(500),
         unacknowledged_max: Duration::from_secs(3),
     };
-    let counts = Arc::new(Counted { refused: AtomicU32::new(0), unknown: AtomicU32::new(0) });
+    let counts = Arc::new(Counted::default());
     let sink: Sink = Arc::new(move |report| drop(sender.send(report)));
     let a = Transport::start(settings, listener, sink, counts).unwrap();
     let them = peer(2, 7, loopback(9));

@@ -1,5 +1,6 @@
 //! Two transports, or one and a hand-made peer, over loopback.
 
+mod authentication;
 mod identity;
 mod link_close;
 
@@ -15,9 +16,11 @@ use uuid::Uuid;
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
+#[derive(Default)]
 struct Counted {
     refused: AtomicU32,
     unknown: AtomicU32,
+    unauthenticated: AtomicU32,
 }
 
 impl Counts for Counted {
@@ -29,6 +32,10 @@ impl Counts for Counted {
     fn refused(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
+    fn unauthenticated(&self) {
+        self.unauthenticated.fetch_add(1, Ordering::Relaxed);
+    }
+    fn peer_keys(&self, _: &[String]) {}
 }
 
 struct Side {
@@ -68,15 +75,26 @@ fn voter(number: u128) -> Side {
 }
 
 fn side_of(number: u128, cluster: &str, ip: Ipv4Addr, safety: SafetyCode) -> Side {
+    side_with(number, cluster, ip, safety, Credentials::none())
+}
+
+fn side_with(
+    number: u128,
+    cluster: &str,
+    ip: Ipv4Addr,
+    safety: SafetyCode,
+    credentials: Credentials,
+) -> Side {
     let listener = TcpListener::bind(loopback(0)).unwrap();
     let address = listener.local_addr().unwrap();
     let (sender, reports) = channel();
     let sender = Mutex::new(sender);
-    let counts = Arc::new(Counted { refused: AtomicU32::new(0), unknown: AtomicU32::new(0) });
+    let counts = Arc::new(Counted::default());
     let settings = TransportSettings {
         cluster: cluster.to_owned(),
         safety,
         me: peer(number, 1, SocketAddr::from((ip, address.port()))),
+        credentials: Arc::new(credentials),
         dial_timeout: Duration::from_millis(500),
         unacknowledged_max: Duration::from_secs(3),
     };

@@ -1,0 +1,177 @@
+//! The handshake: step by step on the accepting side, whose thread waits for no one connection; and at one go
+//! on the dialling side.
+
+use super::stream::{Channel, DontWait, drain};
+use super::{HANDSHAKE_BYTES_MAX, Keys, PROTOCOL};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConnection, Connection, ServerConnection};
+use std::io::{self, ErrorKind, Read};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The first bytes of a TLS record of a handshake: type and version.
+const RECORD: [u8; 2] = [0x16, 0x03];
+const READ_BYTES: usize = 4096;
+
+/// Whether a connection begins as a sealed one does; none: too few bytes have come to tell. A Hello of 790
+/// bytes or so may begin with the same two bytes, but then with a zero.
+pub fn looks_sealed(first: &[u8]) -> Option<bool> {
+    match first {
+        [a, b, c, ..] => Some([*a, *b] == RECORD && *c != 0),
+        [a, b] if [*a, *b] == RECORD => None,
+        [a] if *a == RECORD[0] => None,
+        [] => None,
+        _ => Some(false),
+    }
+}
+
+/// Why a handshake failed. None of these says anything about whether the peer is alive.
+#[derive(Debug, thiserror::Error)]
+pub enum HandshakeError {
+    /// The peer does not hold an accepted key, or its bytes are no handshake.
+    #[error("the peer did not prove that it is a member: {0}")]
+    Refused(#[from] rustls::Error),
+    /// It speaks TLS, but no protocol of ours.
+    #[error("the peer speaks TLS, but another protocol")]
+    Protocol,
+    /// It sent more than a handshake takes.
+    #[error("the peer's handshake is longer than {HANDSHAKE_BYTES_MAX} bytes")]
+    TooLong,
+}
+
+/// How far a handshake has come.
+#[derive(Debug)]
+pub struct Progress {
+    /// What to send now; it may be empty.
+    pub reply: Vec<u8>,
+    /// Whether the peer has proved itself: what it says is in [`Handshake::said`].
+    pub proved: bool,
+}
+
+/// The accepting side of one handshake.
+pub struct Handshake {
+    connection: ServerConnection,
+    /// How many bytes have come.
+    bytes: usize,
+    /// What the peer has said since its proof.
+    said: Vec<u8>,
+}
+
+impl Handshake {
+    /// A handshake of which nothing has come yet.
+    ///
+    /// # Errors
+    /// If the keys are of no use, which would be a bug.
+    pub fn new(keys: &Keys) -> Result<Handshake, HandshakeError> {
+        let connection = ServerConnection::new(Arc::clone(&keys.server))?;
+        Ok(Handshake { connection, bytes: 0, said: Vec::new() })
+    }
+
+    /// Takes what has come since the last call.
+    ///
+    /// # Errors
+    /// The connection is to be closed, with the alert as its last bytes.
+    pub fn feed(&mut self, mut sealed: &[u8]) -> Result<Progress, (HandshakeError, Vec<u8>)> {
+        self.bytes += sealed.len();
+        if self.bytes > HANDSHAKE_BYTES_MAX {
+            return Err((HandshakeError::TooLong, Vec::new()));
+        }
+        while !sealed.is_empty() {
+            let read = self.connection.read_tls(&mut sealed);
+            let processed = self.connection.process_new_packets();
+            if let Err(error) = processed {
+                return Err((error.into(), self.reply()));
+            }
+            drain(self.connection.reader(), &mut self.said);
+            if read.is_err() {
+                return Err((HandshakeError::TooLong, Vec::new()));
+            }
+        }
+        let proved = !self.connection.is_handshaking();
+        if proved && self.connection.alpn_protocol() != Some(PROTOCOL) {
+            return Err((HandshakeError::Protocol, Vec::new()));
+        }
+        Ok(Progress { reply: self.reply(), proved })
+    }
+
+    /// What the peer has said since its proof.
+    pub fn said(&self) -> &[u8] {
+        &self.said
+    }
+
+    /// The last words to a peer, sealed.
+    pub fn last_words(&mut self, plain: &[u8]) -> Vec<u8> {
+        let _ = io::Write::write_all(&mut self.connection.writer(), plain);
+        self.connection.send_close_notify();
+        self.reply()
+    }
+
+    /// The channel that it has made, and what the peer has said over it so far.
+    pub fn into_channel(self, stream: TcpStream) -> (Channel, Vec<u8>) {
+        (Channel::sealed(stream, Connection::Server(self.connection)), self.said)
+    }
+
+    fn reply(&mut self) -> Vec<u8> {
+        let mut reply = Vec::new();
+        while self.connection.wants_write() {
+            // Writing into memory does not fail.
+            if self.connection.write_tls(&mut reply).is_err() {
+                break;
+            }
+        }
+        reply
+    }
+}
+
+/// The dialling side, all of it. The channel stands once the peer has answered the first frame. Before that
+/// the peer may not have looked at this side's proof.
+///
+/// # Errors
+/// `InvalidData` where the peer did not prove itself. `UnexpectedEof` or `ConnectionReset` where it closed
+/// the connection, `TimedOut` where it took too long.
+pub fn open(stream: TcpStream, keys: &Keys, deadline: Instant) -> io::Result<Channel> {
+    let invalid = |error: HandshakeError| io::Error::new(ErrorKind::InvalidData, error);
+    let name = ServerName::IpAddress(stream.peer_addr()?.ip().into());
+    let mut connection =
+        ClientConnection::new(Arc::clone(&keys.client), name).map_err(|error| invalid(error.into()))?;
+    let mut bytes = 0;
+    loop {
+        while connection.wants_write() {
+            connection.write_tls(&mut DontWait(&stream))?;
+        }
+        if !connection.is_handshaking() {
+            break;
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
+        let mut sealed = [0; READ_BYTES];
+        let count = match (&stream).read(&mut sealed) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(count) => count,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(ErrorKind::TimedOut.into()),
+            Err(error) => return Err(error),
+        };
+        bytes += count;
+        if bytes > HANDSHAKE_BYTES_MAX {
+            return Err(invalid(HandshakeError::TooLong));
+        }
+        let mut rest = &sealed[..count];
+        while !rest.is_empty() {
+            connection.read_tls(&mut rest)?;
+            if let Err(error) = connection.process_new_packets() {
+                // The alert tells the peer why; it is no matter if it does not arrive.
+                let _ = connection.write_tls(&mut DontWait(&stream));
+                return Err(invalid(error.into()));
+            }
+        }
+    }
+    if connection.alpn_protocol() != Some(PROTOCOL) {
+        return Err(invalid(HandshakeError::Protocol));
+    }
+    Ok(Channel::sealed(stream, Connection::Client(connection)))
+}

@@ -1,0 +1,192 @@
+//! The keys that a process proves itself with, and those that it accepts.
+
+use super::PROTOCOL;
+use ring::digest::{SHA256, digest};
+use ring::hkdf::{HKDF_SHA256, Salt};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{AlwaysResolvesClientRawPublicKeys, Resumption};
+use rustls::crypto::ring::sign::any_eddsa_type;
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, ring as provider, verify_tls13_signature_with_raw_key,
+};
+use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage};
+use rustls::sign::CertifiedKey;
+use rustls::version::TLS13;
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, Error, ServerConfig,
+    SignatureScheme,
+};
+use std::sync::Arc;
+
+/// RFC 8410: what stands before the 32 bytes of an Ed25519 key in PKCS #8.
+const PKCS8_HEAD: [u8; 16] = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
+const KEY_BYTES: usize = 32;
+/// What the derivation of a key is for.
+const PURPOSE: &[u8] = b"bellwether peer key v1";
+/// How many bytes of its digest name a key to people.
+const FINGERPRINT_BYTES: usize = 8;
+
+/// One set of keys, made of one reading of the files.
+#[derive(Clone, Debug)]
+pub struct Keys {
+    pub(super) server: Arc<ServerConfig>,
+    pub(super) client: Arc<ClientConfig>,
+    accepted: Vec<String>,
+}
+
+impl Keys {
+    /// The keys of these secrets in this election. The first one is sent, all are accepted.
+    ///
+    /// # Errors
+    /// If the cryptography refuses a key, which would be a bug.
+    pub fn of_secrets(secrets: &[Vec<u8>], election: &str) -> Result<Keys, Error> {
+        let keys = secrets.iter().map(|secret| derive(secret, election)).collect::<Result<Vec<_>, _>>()?;
+        let spkis: Vec<Vec<u8>> =
+            keys.iter().filter_map(|key| key.cert.first()).map(|spki| spki.to_vec()).collect();
+        let first = Arc::new(keys.into_iter().next().ok_or(Error::NoCertificatesPresented)?);
+        let provider = Arc::new(CryptoProvider {
+            kx_groups: vec![provider::kx_group::X25519],
+            ..provider::default_provider()
+        });
+        let accepted = spkis.iter().map(|spki| fingerprint(spki)).collect();
+        let members = Arc::new(Members { spkis, algorithms: provider.signature_verification_algorithms });
+
+        let resolver = Arc::new(AlwaysResolvesServerRawPublicKeys::new(Arc::clone(&first)));
+        let mut server = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_protocol_versions(&[&TLS13])?
+            .with_client_cert_verifier(Arc::clone(&members) as Arc<dyn ClientCertVerifier>)
+            .with_cert_resolver(resolver);
+        server.session_storage = Arc::new(NoServerSessionStorage {});
+        server.send_tls13_tickets = 0;
+        server.alpn_protocols = vec![PROTOCOL.to_vec()];
+
+        let mut client = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&TLS13])?
+            .dangerous()
+            .with_custom_certificate_verifier(members)
+            .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(first)));
+        client.resumption = Resumption::disabled();
+        client.enable_sni = false;
+        client.alpn_protocols = vec![PROTOCOL.to_vec()];
+        Ok(Keys { server: Arc::new(server), client: Arc::new(client), accepted })
+    }
+
+    /// The fingerprints of the keys that this process accepts: 16 hexadecimal digits each. It sends the
+    /// first.
+    pub fn fingerprints(&self) -> &[String] {
+        &self.accepted
+    }
+}
+
+/// The key of a secret in an election: another election has another key.
+fn derive(secret: &[u8], election: &str) -> Result<CertifiedKey, Error> {
+    let mut pkcs8 = PKCS8_HEAD.to_vec();
+    pkcs8.resize(PKCS8_HEAD.len() + KEY_BYTES, 0);
+    Salt::new(HKDF_SHA256, &[])
+        .extract(secret)
+        .expand(&[PURPOSE, election.as_bytes()], HKDF_SHA256)
+        .and_then(|material| material.fill(&mut pkcs8[PKCS8_HEAD.len()..]))
+        .map_err(|_| Error::General("no key could be derived".to_owned()))?;
+    let key = any_eddsa_type(&PrivatePkcs8KeyDer::from(pkcs8))?;
+    let spki = key.public_key().ok_or_else(|| Error::General("the key has no public part".to_owned()))?;
+    let spki = CertificateDer::from(spki.to_vec());
+    Ok(CertifiedKey::new(vec![spki], key))
+}
+
+fn fingerprint(spki: &[u8]) -> String {
+    digest(&SHA256, spki).as_ref().iter().take(FINGERPRINT_BYTES).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Accepts a peer that holds one of these keys.
+#[derive(Debug)]
+struct Members {
+    spkis: Vec<Vec<u8>>,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl Members {
+    fn accept(&self, spki: &CertificateDer<'_>, more: &[CertificateDer<'_>]) -> Result<(), Error> {
+        let known = more.is_empty() && self.spkis.iter().any(|known| known.as_slice() == spki.as_ref());
+        if known { Ok(()) } else { Err(CertificateError::ApplicationVerificationFailure.into()) }
+    }
+
+    fn signed(
+        &self,
+        message: &[u8],
+        spki: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let spki = SubjectPublicKeyInfoDer::from(spki.as_ref());
+        verify_tls13_signature_with_raw_key(message, &spki, signature, &self.algorithms)
+    }
+}
+
+/// No side speaks TLS 1.2.
+fn never() -> Result<HandshakeSignatureValid, Error> {
+    Err(Error::General("TLS 1.2 is not spoken here".to_owned()))
+}
+
+/// What both sides of a handshake answer alike: raw public keys of one kind, and TLS 1.3 alone.
+macro_rules! raw_keys_only {
+    () => {
+        fn verify_tls12_signature(
+            &self,
+            _: &[u8],
+            _: &CertificateDer<'_>,
+            _: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            never()
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            spki: &CertificateDer<'_>,
+            signature: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            self.signed(message, spki, signature)
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            vec![SignatureScheme::ED25519]
+        }
+
+        fn requires_raw_public_keys(&self) -> bool {
+            true
+        }
+    };
+}
+
+impl ClientCertVerifier for Members {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        spki: &CertificateDer<'_>,
+        more: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        self.accept(spki, more).map(|()| ClientCertVerified::assertion())
+    }
+
+    raw_keys_only!();
+}
+
+impl ServerCertVerifier for Members {
+    fn verify_server_cert(
+        &self,
+        spki: &CertificateDer<'_>,
+        more: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        self.accept(spki, more).map(|()| ServerCertVerified::assertion())
+    }
+
+    raw_keys_only!();
+}
