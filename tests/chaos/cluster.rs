@@ -2,18 +2,21 @@
 
 use super::health::{Conditions, Health};
 use super::history::{Lifetime, Nanos, Observation, Observer};
-use super::network::{Network, Path as Way, Paths, address, own_clocks};
-use super::sampler::{Samplers, status};
+use super::network::{Network, Path as Way, Paths, address, enter, own_clocks};
+use super::sampler::{Place, Samplers, TIMEOUT};
 use crate::namespace::must;
 use crate::wait::within;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 
+/// Where a process answers, inside its namespace.
+const HTTP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4040);
 /// How long anything may take that has no bound of its own; only a failing test waits for it.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Bytes on the disk of a process.
@@ -81,7 +84,11 @@ impl Cluster {
         let n = plan.n;
         let files = tempfile::tempdir().unwrap();
         let network = Network::new(n);
-        let samplers = Samplers::start((0..n).map(|place| network.door(place)).collect());
+        let places = (0..n).map(|place| {
+            let door = network.door(place);
+            Place { http: HTTP, enter: Box::new(move || enter(&door)), pause: Duration::ZERO }
+        });
+        let samplers = Samplers::start(places.collect());
         let clocks = own_clocks();
         let random = fastrand::Rng::with_seed(seed);
         let health = Health::new(n);
@@ -411,4 +418,20 @@ impl Cluster {
 /// The name of the process of a place, as `--voters N` would have it.
 pub fn name(place: usize) -> String {
     format!("p-{place}")
+}
+
+/// The status of one question to a process at this path; none: it does not answer.
+fn status(door: &File, path: &str) -> Option<u16> {
+    let ask = || {
+        enter(door);
+        let mut stream = TcpStream::connect_timeout(&HTTP, TIMEOUT).ok()?;
+        stream.set_read_timeout(Some(TIMEOUT)).ok()?;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).ok()?;
+        let mut head = [0u8; 12];
+        stream.read_exact(&mut head).ok()?;
+        std::str::from_utf8(&head[9..]).ok()?.parse().ok()
+    };
+    // A thread of its own, since it stays in the namespace.
+    std::thread::scope(|scope| scope.spawn(ask).join().unwrap())
 }

@@ -1,26 +1,32 @@
-//! Asks every process `/leader` as fast as it can: a thread a process, on a connection that stays open. It
-//! asks from inside the process's own network namespace. So nothing that is cut between the processes keeps
-//! it from asking.
+//! Asks every process `/leader` again and again: a thread a process, on a connection that stays open. Where
+//! processes have network namespaces of their own, it asks from inside. So nothing that is cut between the
+//! processes keeps it from asking.
 
 use super::history::{Lifetime, Nanos, Observation, Observer, Sample};
-use super::network::enter;
-use std::fs::File;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Where a process answers, inside its namespace.
-pub const HTTP: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 4040);
 /// How long one question waits. A process that is stopped finds the question of the last moments before it
 /// goes on waiting for it. A question that waits longer would prove little: its answer is of any moment since
 /// it was sent.
-const TIMEOUT: Duration = Duration::from_millis(100);
+pub const TIMEOUT: Duration = Duration::from_millis(100);
 /// Between two attempts to connect to a process that refuses.
 const REFUSED: Duration = Duration::from_millis(1);
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+/// Where the process of a place is asked.
+pub struct Place {
+    /// Where it answers.
+    pub http: SocketAddr,
+    /// What its sampler does first: it may enter a namespace.
+    pub enter: Box<dyn FnOnce() + Send>,
+    /// Between two questions.
+    pub pause: Duration,
+}
 
 /// What a place's sampler and the test share.
 pub struct Watched {
@@ -39,19 +45,19 @@ pub struct Samplers {
 }
 
 impl Samplers {
-    /// A sampler for each of these namespaces.
-    pub fn start(doors: Vec<File>) -> Samplers {
+    /// A sampler for each of these places.
+    pub fn start(places: Vec<Place>) -> Samplers {
         let (origin, done) = (Instant::now(), Arc::new(AtomicBool::new(false)));
         let mut samplers = Samplers { origin, watched: Vec::new(), done, threads: Vec::new() };
-        for (place, door) in doors.into_iter().enumerate() {
-            let life = Mutex::new(Lifetime { place, life: 0, folder: 0 });
+        for (number, place) in places.into_iter().enumerate() {
+            let life = Mutex::new(Lifetime { place: number, life: 0, folder: 0 });
             let watched = Arc::new(Watched { life, observer: Mutex::default() });
             samplers.watched.push(Arc::clone(&watched));
             let done = Arc::clone(&samplers.done);
             samplers.threads.push(std::thread::spawn(move || {
-                enter(&door);
+                (place.enter)();
                 while !done.load(Ordering::Relaxed) {
-                    ask_one_after_another(&watched, origin, &done);
+                    ask_one_after_another(&watched, place.http, place.pause, origin, &done);
                 }
             }));
         }
@@ -89,8 +95,14 @@ fn since(origin: Instant) -> Nanos {
 }
 
 /// Asks over one connection as long as it is answered.
-fn ask_one_after_another(watched: &Watched, origin: Instant, done: &AtomicBool) {
-    let connected = TcpStream::connect_timeout(&HTTP, TIMEOUT);
+fn ask_one_after_another(
+    watched: &Watched,
+    http: SocketAddr,
+    pause: Duration,
+    origin: Instant,
+    done: &AtomicBool,
+) {
+    let connected = TcpStream::connect_timeout(&http, TIMEOUT);
     // After connecting: the incarnation is counted up once the former process has ended and before the next
     // one starts. So an answer over this connection can be of no other incarnation than this one.
     let life = *watched.life.lock().unwrap();
@@ -115,6 +127,7 @@ fn ask_one_after_another(watched: &Watched, origin: Instant, done: &AtomicBool) 
         if !answered {
             return;
         }
+        std::thread::sleep(pause);
     }
 }
 
@@ -145,20 +158,4 @@ fn read(body: &serde_json::Value) -> Option<Observation> {
         leader: body.pointer("/leader/id").and_then(|id| id.as_str()).map(str::to_owned),
         valid_for_ms: body.get("valid_for_ms")?.as_u64(),
     })
-}
-
-/// The status of one question to a process at this path; none: it does not answer.
-pub fn status(door: &File, path: &str) -> Option<u16> {
-    let ask = || {
-        enter(door);
-        let mut stream = TcpStream::connect_timeout(&HTTP, TIMEOUT).ok()?;
-        stream.set_read_timeout(Some(TIMEOUT)).ok()?;
-        let request = format!("GET {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).ok()?;
-        let mut head = [0u8; 12];
-        stream.read_exact(&mut head).ok()?;
-        std::str::from_utf8(&head[9..]).ok()?.parse().ok()
-    };
-    // A thread of its own, since it stays in the namespace.
-    std::thread::scope(|scope| scope.spawn(ask).join().unwrap())
 }
