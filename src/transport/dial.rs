@@ -55,7 +55,8 @@ pub(super) fn dial(inner: &Inner, address: SocketAddr) -> io::Result<DialOutcome
     // Zero stands for no dial.
     let token = Uuid::new_v4().as_u64_pair().0.max(1);
     inner.table().dial_begins(token, address);
-    let asked = ask(inner, address, &inner.hello(token), timeout);
+    let asked = connect(inner, address, timeout)
+        .and_then(|channel| ask_over(inner, channel, address, &inner.hello(token), timeout));
     inner.table().dial_ends(token);
     let (channel, answer) = asked?;
     let (frame, rest) = match answer {
@@ -79,15 +80,14 @@ pub(super) fn dial(inner: &Inner, address: SocketAddr) -> io::Result<DialOutcome
 /// The first frame of an answer, and the bytes that came after it.
 type Answer = Result<(Frame, Vec<u8>), wire::DecodeError>;
 
-/// Connects, says one frame, and reads the first frame of the answer. A timeout for the connection and the
-/// channel's handshake, and once more for the answer.
-pub(super) fn ask(
+/// Says one frame over a new channel to an address, and reads the first frame of the answer.
+pub(super) fn ask_over(
     inner: &Inner,
+    channel: Channel,
     address: SocketAddr,
     first: &[u8],
     timeout: Duration,
 ) -> io::Result<(Channel, Answer)> {
-    let channel = connect(inner, address, timeout)?;
     channel.send(first)?;
     let deadline = Instant::now() + timeout;
     let mut received = Vec::new();
@@ -115,8 +115,9 @@ pub(super) fn ask(
     }
 }
 
-/// Opens a channel: with a proof where this process has one.
-fn connect(inner: &Inner, address: SocketAddr, timeout: Duration) -> io::Result<Channel> {
+/// Opens a channel, with a proof where this process has one: a timeout for the connection, and the rest of it
+/// for the channel's handshake.
+pub(super) fn connect(inner: &Inner, address: SocketAddr, timeout: Duration) -> io::Result<Channel> {
     let credentials = &inner.settings.credentials;
     let deadline = Instant::now() + timeout;
     let stream = connect_in_clear(inner, address, timeout)?;

@@ -6,7 +6,7 @@
 //! unknown id at an unknown address is a new member.
 
 use super::Inner;
-use super::dial::ask;
+use super::dial::{ask_over, connect};
 use super::handshake::two_of_one_name;
 use crate::channel::Channel;
 use crate::election::{Instance, Peer};
@@ -54,30 +54,44 @@ pub(super) fn settle(inner: &Inner, newcomer: &Peer, way: Way) -> Result<(), Dou
     let advertised = inner.table().advertised();
     let question = |peer: &Peer| Confirm { instance: instance(peer), token, reached: (reached, advertised) };
     for other in known.iter().filter(|peer| peer.address != newcomer.address).take(QUESTIONS_MAX) {
+        let same = instance(other) == instance(newcomer);
         match confirm(inner, other.address, &question(other)) {
-            Some(Confirmed::Own) if instance(other) == instance(newcomer) => return Ok(()),
-            Some(Confirmed::Own | Confirmed::Foreign) => {
+            Said::Answer(Confirmed::Own) if same => return Ok(()),
+            Said::Answer(Confirmed::Own | Confirmed::Foreign) => {
                 let (why, text) = refusal(other, newcomer);
                 return Err(Doubt::Refused(why, text));
             }
-            // A process that does not answer a dial to its address is gone.
-            Some(Confirmed::Another) | None => {}
+            // It is there, and may answer later. An incarnation does not move, and so keeps its address too.
+            Said::Nothing => return Err(unconfirmed(newcomer)),
+            Said::Answer(Confirmed::Another) | Said::NotThere if same => return Err(unconfirmed(newcomer)),
+            Said::Answer(Confirmed::Another) | Said::NotThere => {}
         }
     }
-    let confirmed = matches!(way, Way::Dialled(_))
-        || confirm(inner, newcomer.address, &question(newcomer)) == Some(Confirmed::Own);
-    if confirmed { Ok(()) } else { Err(Doubt::Refused(Refusal::Identity, unconfirmed(newcomer))) }
+    let own = || confirm(inner, newcomer.address, &question(newcomer)) == Said::Answer(Confirmed::Own);
+    if matches!(way, Way::Dialled(_)) || own() { Ok(()) } else { Err(unconfirmed(newcomer)) }
+}
+
+/// What came of a question.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Said {
+    Answer(Confirmed),
+    /// The connection opened, and no answer came in time. The process may be slow, or stopped.
+    Nothing,
+    /// No connection opened.
+    NotThere,
 }
 
 fn instance(peer: &Peer) -> Instance {
     Instance { id: peer.id, incarnation: peer.incarnation }
 }
 
-/// What the process at an address says to a question; none: it did not answer it.
-fn confirm(inner: &Inner, address: SocketAddr, question: &Confirm) -> Option<Confirmed> {
-    match ask(inner, address, &wire::encode_confirm(question), inner.settings.dial_timeout / 4) {
-        Ok((_, Ok((Frame::Confirmed(answer), _)))) => Some(answer),
-        _ => None,
+/// What the process at an address says to a question.
+fn confirm(inner: &Inner, address: SocketAddr, question: &Confirm) -> Said {
+    let timeout = inner.settings.dial_timeout / 4;
+    let Ok(channel) = connect(inner, address, timeout) else { return Said::NotThere };
+    match ask_over(inner, channel, address, &wire::encode_confirm(question), timeout) {
+        Ok((_, Ok((Frame::Confirmed(answer), _)))) => Said::Answer(answer),
+        _ => Said::Nothing,
     }
 }
 
@@ -109,12 +123,13 @@ fn two_of_one_id(known: &Peer, newcomer: &Peer) -> String {
     )
 }
 
-fn unconfirmed(newcomer: &Peer) -> String {
-    format!(
+fn unconfirmed(newcomer: &Peer) -> Doubt {
+    let text = format!(
         "{:?} (id {}) is refused: the process at {} does not confirm this connection; let --advertise name \
          the address at which other members reach this process",
         newcomer.name, newcomer.id, newcomer.address
-    )
+    );
+    Doubt::Refused(Refusal::Identity, text)
 }
 
 /// Closes a connection of which nothing is wanted: deliberately, so that the peer gathers no evidence.

@@ -1,7 +1,7 @@
 //! One link: its own thread reads, any thread writes.
 
 use super::{FRAME_DEADLINE, IDLE_AFTER, Inner, Report};
-use crate::base::boottime;
+use crate::base::{RateLimit, boottime};
 use crate::channel::{Channel, Got};
 use crate::election::Peer;
 use crate::wire::{self, Frame, Refusal};
@@ -10,6 +10,10 @@ use std::net::Shutdown;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+/// How many messages a peer may send at once, and how often one more after that. A leader tells a newcomer of
+/// each member, and sends a few a second otherwise.
+const MESSAGES_BURST: u32 = 4096;
+const MESSAGES_EVERY: Duration = Duration::from_millis(1);
 /// How often a reading thread looks up from a silent link: the timeout of its reads.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -122,9 +126,10 @@ pub(super) enum End {
 /// Reads a link to its end. `received` holds bytes that came after the peer's Hello.
 pub(super) fn read(inner: &Inner, link: &Link, mut received: Vec<u8>) -> End {
     let mut frame_began = (!received.is_empty()).then(boottime);
+    let mut rate = RateLimit::new(MESSAGES_BURST, MESSAGES_EVERY);
     loop {
         let arrived = received.len();
-        match frames(inner, link, &mut received) {
+        match frames(inner, link, &mut received, &mut rate) {
             Ok(true) => {}
             Ok(false) => return End::Deliberate,
             Err(what) => return End::Protocol(what),
@@ -157,7 +162,7 @@ pub(super) fn read(inner: &Inner, link: &Link, mut received: Vec<u8>) -> End {
 }
 
 /// Takes whole frames off the front; false after a Bye.
-fn frames(inner: &Inner, link: &Link, received: &mut Vec<u8>) -> Result<bool, String> {
+fn frames(inner: &Inner, link: &Link, received: &mut Vec<u8>, rate: &mut RateLimit) -> Result<bool, String> {
     let mut done = 0;
     let mut open = true;
     while open {
@@ -172,6 +177,9 @@ fn frames(inner: &Inner, link: &Link, received: &mut Vec<u8>) -> Result<bool, St
                          handshake",
                         stamp.cluster, stamp.id
                     ));
+                }
+                if rate.allow(boottime()).is_none() {
+                    return Err("it sends far more messages than any election takes".to_owned());
                 }
                 inner.counts.received(message.body.name());
                 let incarnation = link.peer.incarnation;

@@ -2,7 +2,7 @@
 
 use super::Classic;
 use crate::election::core::{Asking, Core, Heard};
-use crate::election::{Body, Entry, Incumbent, Now, Preempt, Rank, Reason, State};
+use crate::election::{Body, Entry, Incumbent, Moment, Now, Preempt, Rank, Reason, State};
 
 impl Core<Classic> {
     /// Rule 5: a process announces that it leads. The sender becomes the leader, unless the message is stale,
@@ -60,9 +60,15 @@ impl Core<Classic> {
         }
     }
 
-    /// A leader hears of a newer epoch. If that epoch has no leader, it announces itself above it. Otherwise
+    /// A leader hears of a newer epoch, at most once between two heartbeats: the other process repeats itself,
+    /// and each announcement costs all members a few messages. If that epoch has no leader, it announces itself above it. Otherwise
     /// two leaders have met, and the higher-ranked one goes on, in a new epoch.
     pub(super) fn on_higher_epoch(&mut self, now: Now, leader: Option<Incumbent>) {
+        let lately = |at: Moment| now.at.since(at) < self.settings.heartbeat;
+        if self.protocol.raised.is_some_and(lately) {
+            return;
+        }
+        self.protocol.raised = Some(now.at);
         match leader.map(|l| l.peer).filter(|p| p.id != self.me.id) {
             Some(peer) if !self.rank().outranks(peer.rank()) => {
                 self.learn(now, Entry { peer: peer.clone(), state: State::Alive });

@@ -7,18 +7,21 @@ mod election;
 
 use super::core::{Core, Heard, Phase, Protocol};
 use super::message::Protocols;
-use super::{Body, Incumbent, Now, ProcessId, Rank, Record, Settings, Timer};
+use super::{Body, Incumbent, Moment, Now, ProcessId, Rank, Record, Settings, Timer};
 
-/// What `classic` keeps beside what every process keeps: nothing.
-#[derive(Clone, Hash, Debug)]
-pub(super) struct Classic;
+/// What `classic` keeps beside what every process keeps.
+#[derive(Clone, Hash, Debug, Default)]
+pub(super) struct Classic {
+    /// When this process, as leader, last gave way to a newer epoch or announced itself above it.
+    raised: Option<Moment>,
+}
 
 impl Protocol for Classic {
     const LEADS_ALONE: bool = true;
     const TAKES_OVER_BY_FORCE: bool = true;
 
     fn new(_: &Settings, _: Option<&Record>) -> Classic {
-        Classic
+        Classic::default()
     }
 
     fn knows(body: &Body) -> bool {

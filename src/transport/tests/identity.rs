@@ -201,3 +201,25 @@ fn a_dial_that_is_refused_for_what_may_change_soon_is_tried_again_soon() {
     b.transport.name(BTreeSet::from([advertised]));
     assert_eq!(b.opened().address, advertised);
 }
+
+/// A process that is stopped takes connections, and confirms nothing. That does not free its identity.
+#[test]
+fn a_member_that_is_slow_to_answer_keeps_its_identity() {
+    for incarnation in [7, 8] {
+        let a = side(1, "c");
+        let ((listener, them), (elsewhere, _)) = (listening(), listening());
+        let _first = greeted(a.address, them.clone());
+        a.opened();
+        let newcomer = peer(2, incarnation, elsewhere.local_addr().unwrap());
+        let mut second = connect(a.address, &greeting(&newcomer));
+        assert_eq!(refused(&mut second), Some(Refusal::Identity), "{incarnation}: the member is there");
+        drop(listener);
+        // Its first link is still open, but no process listens there any more.
+        let mut second = connect(a.address, &greeting(&newcomer));
+        let moves = incarnation != 7;
+        if moves {
+            confirms(&elsewhere, Confirmed::Own);
+        }
+        assert_eq!(refused(&mut second), (!moves).then_some(Refusal::Identity), "{incarnation}");
+    }
+}

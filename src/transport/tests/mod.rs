@@ -339,6 +339,8 @@ fn a_frame_has_its_time_for_itself_however_many_came_before_it() {
     // Whatever is read ends in the middle of a frame, and each frame is soon complete.
     while began.elapsed() < FRAME_DEADLINE + Duration::from_millis(500) {
         stream.write_all(&[tail, head].concat()).unwrap();
+        // No faster than a peer may speak.
+        std::thread::sleep(Duration::from_millis(2));
         assert_eq!(a.received().1, ask(5));
     }
 }
