@@ -155,7 +155,9 @@ fn check_any_file(bytes: &[u8]) -> Result<bool, TestCaseError> {
             prop_assert!(found.is_some());
             Ok(true)
         }
-        Err(OpenError::Corrupt { .. } | OpenError::Newer { .. }) => Ok(false),
+        Err(OpenError::Corrupt { .. } | OpenError::Newer { .. } | OpenError::EpochTooHigh { .. }) => {
+            Ok(false)
+        }
         Err(other) => Err(TestCaseError::fail(format!("unexpected: {other}"))),
     }
 }
@@ -209,13 +211,44 @@ fn an_operator_can_read_a_vote() {
     assert!(text.ends_with(expected), "{text}");
 }
 
-/// Also one beyond what a message may carry: an epoch never goes back.
 #[test]
-fn any_epoch_is_kept() {
-    for epoch in [0, 1, Epoch::MAX.0, Epoch::MAX.0 + 1, u64::MAX] {
-        let dir = folder();
-        Store::open(dir.path()).unwrap().0.save(&record(epoch)).unwrap();
-        assert_eq!(reopened(&dir), Some(record(epoch)));
+fn epochs_are_kept_up_to_the_highest_after_which_an_election_can_follow() {
+    let of_config = |epoch| {
+        let mut record = voters_record(7);
+        record.vote.iter_mut().for_each(|vote| vote.config.version.epoch = Epoch(epoch));
+        record
+    };
+    assert!(Epoch::RECORD_MAX.next() <= Epoch::MAX, "the next one can be announced");
+    for epoch in [0, 1, Epoch::RECORD_MAX.0] {
+        for record in [record(epoch), of_config(epoch)] {
+            let dir = folder();
+            Store::open(dir.path()).unwrap().0.save(&record).unwrap();
+            assert_eq!(reopened(&dir), Some(record));
+        }
+    }
+    for epoch in [Epoch::MAX.0, Epoch::MAX.0 + 1, u64::MAX] {
+        for record in [record(epoch), of_config(epoch)] {
+            let dir = folder();
+            let error = Store::open(dir.path()).unwrap().0.save(&record).unwrap_err();
+            let limit = LimitError::RecordEpoch(Epoch(epoch));
+            assert!(matches!(&error, SaveError::Limit { source, .. } if *source == limit), "{error:?}");
+            assert_eq!(files(&dir), [""; 0]);
+
+            let bytes = summed(&serde_json::to_vec(&record).unwrap());
+            fs::write(record_file(&dir), &bytes).unwrap();
+            let error = Store::open(dir.path()).unwrap_err();
+            assert!(matches!(&error, OpenError::EpochTooHigh { found: Epoch(e), .. } if *e == epoch));
+            let text = error.to_string();
+            for part in [
+                &format!("{} holds the epoch {epoch}", record_file(&dir).display()),
+                "at most 4611686018427387903 is allowed",
+                "remove the file to start as a new process",
+                "remove bellwether.record from every state folder",
+            ] {
+                assert!(text.contains(part), "{part:?} is not in: {text}");
+            }
+            assert_eq!(fs::read(record_file(&dir)).unwrap(), bytes);
+        }
     }
 }
 
@@ -223,7 +256,7 @@ fn any_epoch_is_kept() {
 fn the_largest_record_fits() {
     let largest = Record {
         cluster: "\"".repeat(63),
-        epoch: Epoch(u64::MAX),
+        epoch: Epoch::RECORD_MAX,
         vote: Some(strategies::largest_vote()),
         ..record(0)
     };

@@ -1,6 +1,6 @@
 //! What can go wrong with the state folder, and how to mend it.
 
-use crate::election::LimitError;
+use crate::election::{Epoch, LimitError};
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -94,6 +94,21 @@ pub enum OpenError {
         found: u32,
         /// The format that this program knows.
         known: u32,
+    },
+    /// The record holds an epoch above which no election can follow.
+    #[error(
+        "{} holds the epoch {found}, and at most {} is allowed, so that one more election is possible. The \
+        file was changed by hand, or hostile messages used the epochs up; it is left as it is. If the other \
+        processes have lower epochs, remove the file to start as a new process, with a new id and without \
+        the epoch it knew. Otherwise begin anew: stop all processes of this cluster, remove {} from every \
+        state folder, and start them; epochs then begin again at 1, so reset what a resource keeps of them",
+        file.display(), Epoch::RECORD_MAX, super::RECORD_FILE
+    )]
+    EpochTooHigh {
+        /// The file.
+        file: PathBuf,
+        /// The record's epoch, or that of its configuration.
+        found: Epoch,
     },
     /// The record is of another cluster.
     #[error(

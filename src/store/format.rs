@@ -11,9 +11,7 @@
 //! needs no new number.
 
 use super::RECORD_BYTES_MAX;
-use crate::election::{
-    ConfigVersion, LimitError, NAME_BYTES_MAX, Record, VoterConfig, check_cluster, check_text,
-};
+use crate::election::{Epoch, LimitError, NAME_BYTES_MAX, Record, check_cluster, check_text};
 
 /// The one format that this program writes and reads.
 pub const FORMAT: u32 = 2;
@@ -31,6 +29,8 @@ pub enum Unreadable {
     Newer(u32),
     /// An older program wrote it, in this format.
     Older(u32),
+    /// It holds this epoch, above which no election can follow.
+    EpochTooHigh(Epoch),
     /// They are damaged, or something else.
     Corrupt(String),
 }
@@ -89,8 +89,11 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Record, Unreadable> {
     }
     let record = serde_json::from_slice(json)
         .map_err(|error| Unreadable::Corrupt(format!("it is not what a record is: {}", one_line(&error))))?;
-    check(&record).map_err(|error| Unreadable::Corrupt(error.to_string()))?;
-    Ok(record)
+    match check(&record) {
+        Ok(()) => Ok(record),
+        Err(LimitError::RecordEpoch(found)) => Err(Unreadable::EpochTooHigh(found)),
+        Err(error) => Err(Unreadable::Corrupt(error.to_string())),
+    }
 }
 
 /// What serde says, in one line that is not long: it quotes what it found, whatever that is.
@@ -98,13 +101,14 @@ pub(super) fn one_line(error: &serde_json::Error) -> String {
     error.to_string().replace(char::is_control, " ").chars().take(ERROR_CHARACTERS_MAX).collect()
 }
 
-/// The same limits as for what peers send, except for epochs. One's own may have passed the highest that a
-/// message may carry, and must not go back for it; a configuration's follows from it.
+/// The same limits as for what peers send, but for epochs: theirs is [`Epoch::RECORD_MAX`].
 fn check(record: &Record) -> Result<(), LimitError> {
     check_cluster(&record.cluster)?;
+    record.epoch.check_in_record()?;
     let Some(vote) = &record.vote else { return Ok(()) };
     check_text("the voter's name", &vote.name, NAME_BYTES_MAX)?;
-    VoterConfig { version: ConfigVersion::default(), ..vote.config.clone() }.check()
+    vote.config.version.epoch.check_in_record()?;
+    vote.config.check()
 }
 
 /// The decimal number at the beginning, and what follows it.

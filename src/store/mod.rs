@@ -135,6 +135,7 @@ impl Store {
         };
         match format::from_bytes(&bytes) {
             Ok(record) => Ok(Some((bytes, record))),
+            Err(Unreadable::EpochTooHigh(found)) => Err(OpenError::EpochTooHigh { file, found }),
             Err(Unreadable::Corrupt(why)) => Err(OpenError::Corrupt { file, why }),
             Err(Unreadable::Newer(found)) => Err(OpenError::Newer { file, found, known: format::FORMAT }),
             Err(Unreadable::Older(found)) => Err(OpenError::Older { file, found, known: format::FORMAT }),

@@ -4,7 +4,7 @@
 //! The fuzz targets in `fuzz/` and their twins on stable (`main.rs`) call these same functions.
 #![allow(dead_code, reason = "each fuzz target uses one of them")]
 
-use bellwether::election::{MEMBERS_MAX, VOTERS_MAX};
+use bellwether::election::{Epoch, MEMBERS_MAX, VOTERS_MAX};
 use bellwether::http::request::{BadRequest, parse, too_large};
 use bellwether::http::{HEAD_BYTES_MAX, HEADERS_MAX, Request};
 use bellwether::store::format::{FORMAT, Unreadable, from_bytes, to_bytes};
@@ -284,6 +284,10 @@ fn check_record(bytes: &[u8]) -> &'static str {
         Err(Unreadable::Older(format)) => {
             assert!((1..FORMAT).contains(&format), "{format}");
             "older"
+        }
+        Err(Unreadable::EpochTooHigh(epoch)) => {
+            assert!(epoch > Epoch::RECORD_MAX, "{epoch}");
+            "epoch too high"
         }
         Err(Unreadable::Corrupt(why)) => {
             check_error(&why);

@@ -3,6 +3,7 @@
 use crate::harness::{Real, processes, started};
 use crate::rounds::PATIENCE;
 use crate::wait::within;
+use bellwether::election::Epoch;
 use rustix::process::Signal;
 use std::fs;
 use std::path::Path;
@@ -49,6 +50,22 @@ fn a_damaged_record_is_refused_and_left_alone() {
     let mut real = processes(1, &["--state-dir", text(dir.path())]);
     real.refuses(0, &[], 2, &["ERROR", "is not a sound record"]);
     assert_eq!(fs::read(&record).unwrap(), b"bellwether record format=2 crc32=00000000\n{}");
+}
+
+/// The checksum is right, and no election could follow: the process says so instead of ending by a panic.
+#[test]
+fn a_record_whose_epoch_is_too_high_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut real = processes(1, &["--state-dir", text(dir.path())]);
+    let cluster = real.cluster().to_owned();
+    for epoch in [u64::MAX, Epoch::MAX.0] {
+        let id = "00112233-4455-4677-8899-aabbccddeeff";
+        let json = format!("{{\"cluster\": \"{cluster}\", \"id\": \"{id}\", \"epoch\": {epoch}}}");
+        let checksum = crc32fast::hash(json.as_bytes());
+        let record = format!("bellwether record format=2 crc32={checksum:08x}\n{json}");
+        fs::write(dir.path().join(RECORD), record).unwrap();
+        real.refuses(0, &[], 2, &["ERROR", "holds the epoch", &epoch.to_string(), "begin anew"]);
+    }
 }
 
 #[test]

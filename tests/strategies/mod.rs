@@ -41,6 +41,10 @@ pub fn epoch() -> impl Strategy<Value = Epoch> {
     prop_oneof![0..1000_u64, Just(Epoch::MAX.0), 0..=Epoch::MAX.0].prop_map(Epoch)
 }
 
+fn records_epoch() -> impl Strategy<Value = Epoch> {
+    epoch().prop_map(|epoch| epoch.min(Epoch::RECORD_MAX))
+}
+
 pub fn membership_version() -> impl Strategy<Value = MembershipVersion> {
     (epoch(), any::<u32>()).prop_map(|(epoch, version)| MembershipVersion { epoch, version })
 }
@@ -222,16 +226,17 @@ pub fn cluster() -> impl Strategy<Value = String> {
 }
 
 fn vote_record() -> impl Strategy<Value = VoteRecord> {
-    (text(NAME_BYTES_MAX), any::<bool>(), voter_config()).prop_map(|(name, founding, config)| VoteRecord {
-        name,
-        founding,
-        config,
-    })
+    (text(NAME_BYTES_MAX), any::<bool>(), voter_config(), records_epoch()).prop_map(
+        |(name, founding, mut config, epoch)| {
+            config.version.epoch = epoch;
+            VoteRecord { name, founding, config }
+        },
+    )
 }
 
 pub fn record() -> impl Strategy<Value = Record> {
-    (cluster(), process_id(), any::<u64>(), option::of(vote_record()))
-        .prop_map(|(cluster, id, epoch, vote)| Record { cluster, id, epoch: Epoch(epoch), vote })
+    (cluster(), process_id(), records_epoch(), option::of(vote_record()))
+        .prop_map(|(cluster, id, epoch, vote)| Record { cluster, id, epoch, vote })
 }
 
 pub fn known_peers() -> impl Strategy<Value = KnownPeers> {
@@ -256,7 +261,9 @@ pub fn largest_config() -> VoterConfig {
 
 /// The vote that takes the most bytes in a record.
 pub fn largest_vote() -> VoteRecord {
-    VoteRecord { name: "\"".repeat(NAME_BYTES_MAX), founding: false, config: largest_config() }
+    let mut config = largest_config();
+    config.version.epoch = Epoch::RECORD_MAX;
+    VoteRecord { name: "\"".repeat(NAME_BYTES_MAX), founding: false, config }
 }
 
 /// The member that takes the most bytes: longest texts, greatest numbers.

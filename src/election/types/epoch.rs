@@ -18,6 +18,10 @@ impl Epoch {
     /// use the numbers up.
     pub const MAX: Epoch = Epoch(1 << 62);
 
+    /// The highest epoch that a record may hold. A process that starts with it can still take one more and
+    /// announce it. Above it no election can follow, so a process neither writes nor reads such a record.
+    pub const RECORD_MAX: Epoch = Epoch(Epoch::MAX.0 - 1);
+
     /// Below this, an epoch is plausible whatever a clock says. Elections alone reach it in a century of one
     /// election a second.
     pub const ALWAYS_PLAUSIBLE: u64 = 1 << 32;
@@ -32,8 +36,8 @@ impl Epoch {
         self <= seen || self <= Epoch::MAX && self.0 <= budget
     }
 
-    /// The epoch of the next round. It cannot wrap: every epoch that enters a process is at most
-    /// [`Epoch::MAX`], which leaves room for 3 × 2^62 rounds.
+    /// The epoch of the next round. It cannot wrap: every epoch that enters a process, by a message or by its
+    /// record, is at most [`Epoch::MAX`]. That leaves room for 3 × 2^62 rounds.
     pub fn next(self) -> Epoch {
         assert!(self.0 < u64::MAX, "invariant: an epoch never wraps");
         Epoch(self.0 + 1)

@@ -33,6 +33,8 @@ pub enum LimitError {
     Priority(Priority),
     /// An epoch is above [`Epoch::MAX`].
     Epoch(Epoch),
+    /// An epoch of a record is above [`Epoch::RECORD_MAX`].
+    RecordEpoch(Epoch),
     /// A list names more than [`MEMBERS_MAX`] members.
     Members(u64),
     /// A configuration has none, or more than [`VOTERS_MAX`] voters.
@@ -68,6 +70,9 @@ impl fmt::Display for LimitError {
                 write!(f, "the priority is {}; at most {} is allowed", seen.0, Priority::MAX.0)
             }
             LimitError::Epoch(seen) => write!(f, "the epoch is {seen}; at most {} is allowed", Epoch::MAX),
+            LimitError::RecordEpoch(seen) => {
+                write!(f, "the epoch is {seen}; at most {} is allowed in a record", Epoch::RECORD_MAX)
+            }
             LimitError::Members(seen) => {
                 write!(f, "the list names {seen} members; at most {MEMBERS_MAX} are allowed")
             }
@@ -143,6 +148,14 @@ impl Epoch {
     pub fn check(self) -> Result<(), LimitError> {
         if self > Epoch::MAX {
             return Err(LimitError::Epoch(self));
+        }
+        Ok(())
+    }
+
+    /// Whether it is at most [`Epoch::RECORD_MAX`].
+    pub fn check_in_record(self) -> Result<(), LimitError> {
+        if self > Epoch::RECORD_MAX {
+            return Err(LimitError::RecordEpoch(self));
         }
         Ok(())
     }
