@@ -12,10 +12,10 @@ use proptest::prelude::*;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::error::Error;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -557,53 +557,6 @@ fn a_record_that_could_not_be_read_again_is_not_written() {
     let limit = LimitError::TooLong { what: "the cluster's name", bytes: 64, bytes_max: 63 };
     assert!(matches!(&error, SaveError::Limit { source, .. } if *source == limit), "{error:?}");
     assert_eq!(files(&dir), [""; 0]);
-}
-
-/// This test program again, running only the named test, which finds the folder in its environment.
-fn child(test: &str, dir: &Path) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture", "--test-threads=1"])
-        .env("STORE_TEST_FOLDER", dir)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap()
-}
-
-/// A process that saves one epoch after the other is killed at some moment: what it had said to be durable is
-/// there, and its lock is gone. (That syncs come in the right order cannot be seen so: the system outlives
-/// the process.)
-#[test]
-fn a_killed_process_leaves_what_it_had_saved() {
-    if let Some(dir) = std::env::var_os("STORE_TEST_FOLDER") {
-        let (mut store, found) = Store::open(Path::new(&dir)).unwrap();
-        let mut out = std::io::stdout().lock();
-        // Bounded, in case no test kills it.
-        for epoch in (found.map_or(0, |record| record.epoch.0) + 1..).take(100_000) {
-            store.save(&record(epoch)).unwrap();
-            if writeln!(out, "saved {epoch}").is_err() {
-                return;
-            }
-        }
-        return;
-    }
-    let dir = folder();
-    let mut epoch_min = 0;
-    for round in 0..5 {
-        let mut child = child("a_killed_process_leaves_what_it_had_saved", dir.path());
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut saved = lines.by_ref().filter_map(|line| line.unwrap().strip_prefix("saved ")?.parse().ok());
-        for _ in 0..=round * 7 {
-            epoch_min = saved.next().unwrap();
-        }
-        let error = Store::open(dir.path()).unwrap_err();
-        let holder = Holder(Some(child.id()));
-        assert!(matches!(&error, OpenError::Locked { holder: seen, .. } if *seen == holder), "{error:?}");
-        child.kill().unwrap();
-        child.wait().unwrap();
-        epoch_min = saved.last().unwrap_or(epoch_min);
-        let found: u64 = reopened(&dir).unwrap().epoch.0;
-        assert!((epoch_min..=epoch_min + 1).contains(&found), "{epoch_min} was saved, {found} is there");
-    }
 }
 
 /// The calls by which a record becomes durable, in the order in which a real process makes them. A loss of
