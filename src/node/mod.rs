@@ -237,7 +237,7 @@ fn open(config: &Config) -> Result<(Option<State>, Kept), RunError> {
             store.check_voter(record, &config.name)?;
         }
     }
-    let file = PeersFile::new(folder);
+    let mut file = store.peers_file();
     let known = known_peers(&file, &config.cluster);
     let peers = PeersWriter::spawn(move |known| file.write(known))?;
     Ok((Some(State { store, peers }), Kept { record, known }))

@@ -158,7 +158,7 @@ impl fmt::Display for Holder {
 #[derive(Debug, thiserror::Error)]
 pub enum PeersError {
     /// The system refused.
-    #[error("cannot {attempt} {}: {source}", file.display())]
+    #[error("cannot use {}: failed to {attempt}: {source}", file.display())]
     Io {
         /// The file.
         file: PathBuf,

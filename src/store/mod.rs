@@ -4,32 +4,36 @@
 //! it over the record, and syncs the folder. So at any moment, also after a loss of power, the file holds one
 //! complete record. After [`Store::save`] has returned it is that one.
 //!
-//! The folder has the record, while it is written the temporary one, and a file that is only there to be
-//! locked. That one is never removed: a lock on a removed file would exclude no process. Beside them is what
-//! `peers` writes, which is not durable.
+//! The folder has the record, the temporary file, and a file that is only there to be locked. That one is
+//! never removed: a lock on a removed file would exclude no process. Beside them is what `peers` writes,
+//! which is not durable. `replaced_file` says why a save opens no file.
 
 mod error;
+mod folder;
 pub mod format;
 pub mod peers;
+mod replaced_file;
 
 pub use error::{Holder, OpenError, PeersError, SaveError};
 pub use peers::{PEERS_BYTES_MAX, PeersFile};
 
 use crate::election::Record;
+use folder::Folder;
 use format::Unreadable;
+use replaced_file::{Durability, Names, ReplacedFile};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The longest record, in bytes of its file. The most voters with the longest names need about 17 KiB; the
 /// rest is room for fields to come.
 pub const RECORD_BYTES_MAX: usize = 64 * 1024;
 
 const RECORD_FILE: &str = "bellwether.record";
-const TEMPORARY_FILE: &str = "bellwether.record.tmp";
+const RECORD_NAMES: Names = Names { file: RECORD_FILE, temporary: "bellwether.record.tmp" };
 const LOCK_FILE: &str = "bellwether.lock";
 
 /// What the lock's file is read up to for its holder's process number, in bytes.
@@ -45,8 +49,8 @@ type FailedStep = (&'static str, io::Error);
 #[derive(Debug)]
 pub struct Store {
     dir: PathBuf,
-    /// The folder itself, to sync its entries.
-    folder: File,
+    folder: Arc<Folder>,
+    record: ReplacedFile,
     /// Whether a record could not be made durable.
     failed: bool,
     /// Its lock is released when it is closed, also by the death of the process.
@@ -63,20 +67,24 @@ impl Store {
     ///
     /// On an error the record's file is left as it was.
     pub fn open(dir: &Path) -> Result<(Store, Option<Record>), OpenError> {
-        let folder = open_folder(dir)?;
-        let lock = lock(dir)?;
-        let store = Store { dir: dir.to_owned(), folder, failed: false, _lock: lock };
-        let found = store.read()?;
+        let not_writable =
+            |(attempt, source)| OpenError::NotWritable { dir: dir.to_owned(), attempt, source };
+        let folder = Arc::new(Folder::open(dir).map_err(|error| not_opened(dir, error))?);
+        let lock = lock(dir, &folder)?;
+        let mut record = ReplacedFile::new(Arc::clone(&folder), RECORD_NAMES);
+        let found = read(dir, &record)?;
         let written = match &found {
-            Some((bytes, _)) => store.replace(bytes),
-            None => store.probe(),
+            Some((bytes, _)) => record.replace(bytes, Durability::Durable),
+            None => record.probe(&[b' '; PROBE_BYTES]),
         };
-        written.map_err(|(attempt, source)| OpenError::NotWritable {
-            dir: dir.to_owned(),
-            attempt,
-            source,
-        })?;
+        written.map_err(not_writable)?;
+        let store = Store { dir: dir.to_owned(), folder, record, failed: false, _lock: lock };
         Ok((store, found.map(|(_, record)| record)))
+    }
+
+    /// The file of known peers in this folder. One value at a time may write it, as long as the store exists.
+    pub fn peers_file(&self) -> PeersFile {
+        PeersFile::new(Arc::clone(&self.folder))
     }
 
     /// Makes the record durable. After an error the caller ends the process (fail-stop): see [`SaveError`]. A
@@ -88,11 +96,10 @@ impl Store {
         }
         let saved = match format::to_bytes(record) {
             Err(source) => Err(SaveError::Limit { file: file(), source }),
-            Ok(bytes) => self.replace(&bytes).map_err(|(attempt, source)| SaveError::Io {
-                file: file(),
-                attempt,
-                source,
-            }),
+            Ok(bytes) => self
+                .record
+                .replace(&bytes, Durability::Durable)
+                .map_err(|(attempt, source)| SaveError::Io { file: file(), attempt, source }),
         };
         self.failed = saved.is_err();
         saved
@@ -122,89 +129,22 @@ impl Store {
             _ => Ok(()),
         }
     }
-
-    /// The record and the bytes of its file, if there is one.
-    fn read(&self) -> Result<Option<(Vec<u8>, Record)>, OpenError> {
-        let file = self.dir.join(RECORD_FILE);
-        let bytes = match read_bounded(&file, RECORD_BYTES_MAX) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(source) => {
-                return Err(OpenError::Unreadable { path: file, attempt: "read", source });
-            }
-        };
-        match format::from_bytes(&bytes) {
-            Ok(record) => Ok(Some((bytes, record))),
-            Err(Unreadable::EpochTooHigh(found)) => Err(OpenError::EpochTooHigh { file, found }),
-            Err(Unreadable::Corrupt(why)) => Err(OpenError::Corrupt { file, why }),
-            Err(Unreadable::Newer(found)) => Err(OpenError::Newer { file, found, known: format::FORMAT }),
-            Err(Unreadable::Older(found)) => Err(OpenError::Older { file, found, known: format::FORMAT }),
-        }
-    }
-
-    /// Puts these bytes in the record's place, durably.
-    fn replace(&self, bytes: &[u8]) -> Result<(), FailedStep> {
-        self.write_temporary(bytes)?;
-        fs::rename(self.dir.join(TEMPORARY_FILE), self.dir.join(RECORD_FILE))
-            .map_err(|error| ("rename bellwether.record.tmp to bellwether.record", error))?;
-        self.folder.sync_all().map_err(|error| ("sync the folder", error))
-    }
-
-    /// Sees whether the folder can be written to, and leaves nothing behind.
-    fn probe(&self) -> Result<(), FailedStep> {
-        let written = self.write_temporary(&[b' '; PROBE_BYTES]);
-        // Also a half-written one is removed, but the first failure is the one to tell.
-        written.and(self.remove_temporary())?;
-        self.folder.sync_all().map_err(|error| ("sync the folder", error))
-    }
-
-    /// Writes and syncs the temporary file. One that a crash left behind is removed first.
-    fn write_temporary(&self, bytes: &[u8]) -> Result<(), FailedStep> {
-        self.remove_temporary()?;
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(self.dir.join(TEMPORARY_FILE))
-            .map_err(|error| ("create bellwether.record.tmp", error))?;
-        file.write_all(bytes).map_err(|error| ("write bellwether.record.tmp", error))?;
-        file.sync_all().map_err(|error| ("sync bellwether.record.tmp", error))
-    }
-
-    fn remove_temporary(&self) -> Result<(), FailedStep> {
-        match fs::remove_file(self.dir.join(TEMPORARY_FILE)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(("remove the former bellwether.record.tmp", error))
-            }
-            _ => Ok(()),
-        }
-    }
 }
 
-/// Opens the folder, to sync it later.
-fn open_folder(dir: &Path) -> Result<File, OpenError> {
-    let failed = |source: io::Error| match source.kind() {
+/// Why the folder itself was not opened.
+fn not_opened(dir: &Path, source: io::Error) -> OpenError {
+    match source.kind() {
         ErrorKind::NotFound => OpenError::Missing { dir: dir.to_owned() },
         ErrorKind::NotADirectory => OpenError::NotAFolder { dir: dir.to_owned() },
         _ => OpenError::Unreadable { path: dir.to_owned(), attempt: "open the state folder", source },
-    };
-    OpenOptions::new().read(true).custom_flags(OFlags::DIRECTORY.bits() as i32).open(dir).map_err(failed)
+    }
 }
 
 /// Takes the folder for this process, or names the process that has it. Does not wait.
-fn lock(dir: &Path) -> Result<File, OpenError> {
-    let path = dir.join(LOCK_FILE);
-    let mut file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .custom_flags(OFlags::NONBLOCK.bits() as i32)
-        .open(&path)
-        .map_err(|source| OpenError::NotWritable {
-            dir: dir.to_owned(),
-            attempt: "open bellwether.lock",
-            source,
-        })?;
+fn lock(dir: &Path, folder: &Folder) -> Result<File, OpenError> {
+    let mut file = folder.open_file(LOCK_FILE, OFlags::RDWR | OFlags::CREATE).map_err(|source| {
+        OpenError::NotWritable { dir: dir.to_owned(), attempt: "open bellwether.lock", source }
+    })?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
         Err(Errno::WOULDBLOCK) => {
@@ -214,6 +154,7 @@ fn lock(dir: &Path) -> Result<File, OpenError> {
             return Err(OpenError::Locked { dir: dir.to_owned(), holder: Holder(holder) });
         }
         Err(error) => {
+            let path = dir.join(LOCK_FILE);
             return Err(OpenError::Unreadable { path, attempt: "lock", source: error.into() });
         }
     }
@@ -223,13 +164,19 @@ fn lock(dir: &Path) -> Result<File, OpenError> {
     Ok(file)
 }
 
-/// A file's bytes, of which one more than `bytes_max` at most. Does not wait for what is no regular file.
-fn read_bounded(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
-    let file = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
+/// The record and the bytes of its file, if there is one.
+fn read(dir: &Path, record: &ReplacedFile) -> Result<Option<(Vec<u8>, Record)>, OpenError> {
+    let file = dir.join(RECORD_FILE);
+    let bytes = match record.read(RECORD_BYTES_MAX) {
+        Ok(Some(bytes)) => bytes,
+        Ok(None) => return Ok(None),
+        Err(source) => return Err(OpenError::Unreadable { path: file, attempt: "read", source }),
+    };
+    match format::from_bytes(&bytes) {
+        Ok(record) => Ok(Some((bytes, record))),
+        Err(Unreadable::EpochTooHigh(found)) => Err(OpenError::EpochTooHigh { file, found }),
+        Err(Unreadable::Corrupt(why)) => Err(OpenError::Corrupt { file, why }),
+        Err(Unreadable::Newer(found)) => Err(OpenError::Newer { file, found, known: format::FORMAT }),
+        Err(Unreadable::Older(found)) => Err(OpenError::Older { file, found, known: format::FORMAT }),
     }
-    let mut bytes = Vec::new();
-    file.take(bytes_max as u64 + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }

@@ -4,30 +4,32 @@
 //! damaged. A process that cannot read it starts without it, and a process that cannot write it goes on.
 
 use super::error::PeersError;
+use super::folder::Folder;
 use super::format::one_line;
-use super::read_bounded;
+use super::replaced_file::{Durability, Names, ReplacedFile};
 use crate::election::{KnownPeers, LimitError, check_cluster, check_entries};
-use std::fs;
-use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The longest such file, in bytes. The most members with the longest names need about 235 KiB.
 pub const PEERS_BYTES_MAX: usize = 512 * 1024;
 
-const PEERS_FILE: &str = "bellwether.peers";
-const TEMPORARY_FILE: &str = "bellwether.peers.tmp";
+const NAMES: Names = Names { file: "bellwether.peers", temporary: "bellwether.peers.tmp" };
 
 /// The file of known peers in a state folder.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct PeersFile {
-    file: PathBuf,
-    temporary: PathBuf,
+    path: PathBuf,
+    file: ReplacedFile,
 }
 
 impl PeersFile {
-    /// That of this folder. Only the process that holds the folder's [`Store`](super::Store) may write it.
-    pub fn new(dir: &Path) -> PeersFile {
-        PeersFile { file: dir.join(PEERS_FILE), temporary: dir.join(TEMPORARY_FILE) }
+    /// That of this folder, which this process has locked.
+    pub(super) fn new(folder: Arc<Folder>) -> PeersFile {
+        let path = folder.path(NAMES.file);
+        let mut file = ReplacedFile::new(folder, NAMES);
+        file.prepare();
+        PeersFile { path, file }
     }
 
     /// What was last written; none: there is no file.
@@ -35,35 +37,22 @@ impl PeersFile {
     /// # Errors
     /// If it cannot be read, or is damaged.
     pub fn read(&self) -> Result<Option<KnownPeers>, PeersError> {
-        match read_bounded(&self.file, PEERS_BYTES_MAX) {
-            Ok(bytes) => match from_bytes(&bytes) {
-                Ok(known) => Ok(Some(known)),
-                Err(why) => Err(PeersError::Damaged { file: self.file.clone(), why }),
-            },
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(PeersError::Io { file: self.file.clone(), attempt: "read", source }),
-        }
+        let file = || self.path.clone();
+        let read = self.file.read(PEERS_BYTES_MAX);
+        read.map_err(|source| PeersError::Io { file: file(), attempt: "read", source })?
+            .map(|bytes| from_bytes(&bytes).map_err(|why| PeersError::Damaged { file: file(), why }))
+            .transpose()
     }
 
     /// Replaces the file. It may wait for the disk.
     ///
     /// # Errors
     /// If it cannot be written; the former file stays then.
-    pub fn write(&self, known: &KnownPeers) -> Result<(), PeersError> {
-        let bytes =
-            to_bytes(known).map_err(|source| PeersError::Limit { file: self.file.clone(), source })?;
-        let failed = |attempt| move |source| PeersError::Io { file: self.file.clone(), attempt, source };
-        // What a process that ended in the middle has left.
-        remove(&self.temporary).map_err(failed("remove the former temporary file of"))?;
-        fs::write(&self.temporary, bytes).map_err(failed("write the temporary file of"))?;
-        fs::rename(&self.temporary, &self.file).map_err(failed("replace"))
-    }
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
+    pub fn write(&mut self, known: &KnownPeers) -> Result<(), PeersError> {
+        let file = || self.path.clone();
+        let bytes = to_bytes(known).map_err(|source| PeersError::Limit { file: file(), source })?;
+        let replaced = self.file.replace(&bytes, Durability::Volatile);
+        replaced.map_err(|(attempt, source)| PeersError::Io { file: file(), attempt, source })
     }
 }
 

@@ -14,6 +14,13 @@ fn peers_file(dir: &TempDir) -> PathBuf {
     dir.path().join("bellwether.peers")
 }
 
+/// The file of known peers in this folder, as a process has it.
+fn opened(dir: &TempDir) -> (Store, PeersFile) {
+    let (store, _) = Store::open(dir.path()).unwrap();
+    let file = store.peers_file();
+    (store, file)
+}
+
 /// As many peers as there may be, each as large as can be.
 fn largest_peers() -> KnownPeers {
     KnownPeers {
@@ -29,20 +36,23 @@ proptest! {
     #[test]
     fn known_peers_round_trip(first in strategies::known_peers(), second in strategies::known_peers()) {
         let dir = folder();
-        let file = PeersFile::new(dir.path());
+        let (store, mut file) = opened(&dir);
         prop_assert_eq!(file.read().unwrap(), None);
-        for known in [first, second] {
-            file.write(&known).unwrap();
-            prop_assert_eq!(file.read().unwrap(), Some(known));
-            prop_assert_eq!(files(&dir), ["bellwether.peers"]);
+        // The second and the third are written where the first and the second were.
+        for known in [&first, &second, &first] {
+            file.write(known).unwrap();
+            prop_assert_eq!(file.read().unwrap(), Some(known.clone()));
         }
+        drop((store, file));
+        prop_assert_eq!(files(&dir), ["bellwether.peers"]);
     }
 
     #[test]
     fn any_bytes_for_known_peers_end_nothing(bytes in vec(any::<u8>(), 0..400)) {
         let dir = folder();
         fs::write(peers_file(&dir), bytes).unwrap();
-        let read = PeersFile::new(dir.path()).read();
+        let (_store, file) = opened(&dir);
+        let read = file.read();
         prop_assert!(matches!(read, Err(PeersError::Damaged { .. })), "{:?}", read);
     }
 }
@@ -50,7 +60,7 @@ proptest! {
 #[test]
 fn the_largest_list_of_known_peers_fits_and_one_beyond_a_limit_is_neither_written_nor_read() {
     let dir = folder();
-    let file = PeersFile::new(dir.path());
+    let (_store, mut file) = opened(&dir);
     let largest = largest_peers();
     file.write(&largest).unwrap();
     assert_eq!(file.read().unwrap().as_ref(), Some(&largest));
@@ -80,18 +90,19 @@ fn the_largest_list_of_known_peers_fits_and_one_beyond_a_limit_is_neither_writte
 fn known_peers_that_are_no_regular_file_are_not_waited_for() {
     let dir = folder();
     mknodat(CWD, peers_file(&dir), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-    let text = PeersFile::new(dir.path()).read().unwrap_err().to_string();
-    assert!(text.ends_with("bellwether.peers: it is not a regular file"), "{text}");
+    let (_store, file) = opened(&dir);
+    let text = file.read().unwrap_err().to_string();
+    assert!(text.ends_with("bellwether.peers: failed to read: it is not a regular file"), "{text}");
 }
 
 /// The record does not depend on them.
 #[test]
 fn known_peers_that_cannot_be_written_are_an_error_and_the_former_ones_stay() {
     let dir = folder();
-    let (mut store, _) = Store::open(dir.path()).unwrap();
-    let file = PeersFile::new(dir.path());
+    let (mut store, mut file) = opened(&dir);
     let known = KnownPeers { cluster: "web".to_owned(), leader: None, members: vec![] };
     file.write(&known).unwrap();
+    fs::remove_file(dir.path().join("bellwether.peers.tmp")).unwrap();
     fs::create_dir(dir.path().join("bellwether.peers.tmp")).unwrap();
     let error = file.write(&largest_peers()).unwrap_err();
     assert!(matches!(error, PeersError::Io { .. }), "{error:?}");

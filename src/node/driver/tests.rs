@@ -7,7 +7,6 @@ use crate::election::{
 };
 use crate::http::Source;
 use crate::node::published_state::Answers;
-use crate::store::PeersFile;
 use crate::{discovery, transport};
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
@@ -173,6 +172,7 @@ fn nothing_is_sent_and_nothing_published_before_the_record_is_durable() {
     assert_eq!(sent.take(), ["leader_query"]);
     let before = driver.snapshot();
     // No record can be written any more.
+    fs::remove_file(dir.path().join("bellwether.record.tmp")).unwrap();
     fs::create_dir(dir.path().join("bellwether.record.tmp")).unwrap();
     let Err(DriverError::Save(_)) = driver.turn(heartbeat()) else { panic!("it goes on without its record") };
     assert!(driver.machine.status().leader.is_some(), "it would have followed, and said so");
@@ -309,14 +309,14 @@ fn a_leader_keeps_its_lease_while_known_peers_cannot_be_written() {
     let dir = folder();
     let (began, has_begun) = channel();
     let (go_on, stalled) = channel::<()>();
-    let file = PeersFile::new(dir.path());
-    let stalling = file.clone();
+    let (store, _) = Store::open(dir.path()).unwrap();
+    let mut stalling = store.peers_file();
     let write = move |known: &KnownPeers| {
         began.send(known.members.len()).unwrap();
         let _ = stalled.recv();
         stalling.write(known)
     };
-    let state = state(dir.path(), write);
+    let state = State { store, peers: PeersWriter::spawn(write).unwrap() };
     let (done, is_done) = channel();
     std::thread::spawn(move || {
         let lease = lone_voter().failure_timeout;
@@ -345,5 +345,6 @@ fn a_leader_keeps_its_lease_while_known_peers_cannot_be_written() {
     drop(go_on);
     drop(driver);
     assert!(has_begun.recv_timeout(PATIENCE).is_err(), "the thread has ended");
-    assert_eq!(file.read().unwrap().unwrap().members.len(), 3);
+    let (store, _) = Store::open(dir.path()).unwrap();
+    assert_eq!(store.peers_file().read().unwrap().unwrap().members.len(), 3);
 }
