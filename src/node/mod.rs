@@ -16,7 +16,7 @@ use crate::channel::Credentials;
 use crate::config::Config;
 use crate::discovery::{self, Discovery, LookupResult};
 use crate::election::{Incarnation, KnownPeers, Machine, Peer, ProcessId, Record, Safety};
-use crate::store::{PeersFile, Store};
+use crate::store::{OpenError, PeersError, PeersFile, Store};
 use crate::telemetry::{self, Direction, Metrics};
 use crate::transport::{self, Transport};
 use crate::{http, net, wire};
@@ -49,7 +49,7 @@ const REFRESH_ALONE: Duration = Duration::from_millis(500);
 #[derive(Debug, thiserror::Error)]
 enum RunError {
     #[error("{0}")]
-    Open(#[from] crate::store::OpenError),
+    Open(#[from] OpenError),
     #[error("{0}")]
     Secret(#[from] crate::channel::SecretError),
     #[error("cannot listen for {what} ({flag}): {source}")]
@@ -238,21 +238,22 @@ fn open(config: &Config) -> Result<(Option<State>, Kept), RunError> {
         }
     }
     let mut file = store.peers_file();
-    let known = known_peers(&file, &config.cluster);
+    let known = known_peers(&file, &config.cluster)?;
     let peers = PeersWriter::spawn(move |known| file.write(known))?;
     Ok((Some(State { store, peers }), Kept { record, known }))
 }
 
-/// Where peers were. Whatever is wrong with the file, the process starts, and asks those that discovery
-/// names.
-fn known_peers(file: &PeersFile, cluster: &str) -> Option<KnownPeers> {
+/// Where peers were. Without the file, or if it is damaged, the process starts, and asks those that discovery
+/// names. It does not start with one that may be another user's doing.
+fn known_peers(file: &PeersFile, cluster: &str) -> Result<Option<KnownPeers>, RunError> {
     let why = match file.read() {
-        Ok(known) if known.as_ref().is_none_or(|known| known.cluster == cluster) => return known,
+        Ok(known) if known.as_ref().is_none_or(|known| known.cluster == cluster) => return Ok(known),
         Ok(_) => "the file of known peers is of another cluster".to_owned(),
+        Err(PeersError::Untrusted(untrusted)) => return Err(OpenError::from(untrusted).into()),
         Err(error) => error.to_string(),
     };
     log::warn!("{why}; this process starts without known peers and will replace the file");
-    None
+    Ok(None)
 }
 
 fn listen(address: SocketAddr, what: &'static str, flag: &'static str) -> Result<TcpListener, RunError> {

@@ -54,6 +54,9 @@ pub enum OpenError {
         /// What the system said.
         source: io::Error,
     },
+    /// One of its files may be another user's doing.
+    #[error("{0}")]
+    Untrusted(#[from] Untrusted),
     /// The file is no record, or a damaged one.
     #[error(
         "{} is not a sound record: {why}; it is left as it is. Restore the file as it was last written, or \
@@ -154,9 +157,60 @@ impl fmt::Display for Holder {
     }
 }
 
-/// Why the file of known peers was not read or written. No process ends for it.
+/// A file of the state folder that this process does not use, for another user may have chosen or filled it.
+/// It is left as it is.
+#[derive(PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{} {fault}", file.display())]
+pub struct Untrusted {
+    /// The file.
+    pub file: PathBuf,
+    /// What is wrong with it.
+    pub fault: FileFault,
+}
+
+/// What is wrong with a file that this process does not use, and how to mend it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum FileFault {
+    /// It is a symbolic link.
+    #[error(
+        "is a symbolic link, and a file of the state folder must be a regular file: by a link, another user \
+        could have this process read or change any file. It is left as it is. Put the file itself in the \
+        link's place, or remove the link, and let no other user write to the folder"
+    )]
+    Symlink,
+    /// It is a folder, a pipe or the like.
+    #[error(
+        "is not a regular file, and a file of the state folder must be one. It is left as it is. Remove it, \
+        and let no other user write to the folder"
+    )]
+    NotRegular,
+    /// It has more than one name (hard links), perhaps one in another folder.
+    #[error(
+        "is a file with more than one name (hard links), and a file of the state folder must have one: by \
+        another name, another user could have this process read or change any file. It is left as it is. \
+        Remove the other names, which find -xdev -samefile lists, and let no other user write to the folder"
+    )]
+    Names,
+    /// It belongs to another user than the files that this process makes in the folder.
+    #[error(
+        "belongs to the user {found}, and must belong to {expected}, the user of this process: another user \
+        could have written it. It is left as it is. Run this process as the user {found} (in Kubernetes \
+        runAsUser), or give it all files of the folder (chown {expected})"
+    )]
+    Owner {
+        /// The owner, as the system numbers users.
+        found: u32,
+        /// The owner of the files that this process makes in the folder.
+        expected: u32,
+    },
+}
+
+/// Why the file of known peers was not read or written. A process ends only for one that it may not use.
 #[derive(Debug, thiserror::Error)]
 pub enum PeersError {
+    /// It may be another user's doing.
+    #[error("{0}")]
+    Untrusted(#[from] Untrusted),
     /// The system refused.
     #[error("cannot use {}: failed to {attempt}: {source}", file.display())]
     Io {

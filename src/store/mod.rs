@@ -6,7 +6,7 @@
 //!
 //! The folder has the record, the temporary file, and a file that is only there to be locked. That one is
 //! never removed: a lock on a removed file would exclude no process. Beside them is what `peers` writes,
-//! which is not durable. `replaced_file` says why a save opens no file.
+//! which is not durable. `folder` says which files are refused, and `replaced_file` why a save opens none.
 
 mod error;
 mod folder;
@@ -14,11 +14,11 @@ pub mod format;
 pub mod peers;
 mod replaced_file;
 
-pub use error::{Holder, OpenError, PeersError, SaveError};
+pub use error::{FileFault, Holder, OpenError, PeersError, SaveError, Untrusted};
 pub use peers::{PEERS_BYTES_MAX, PeersFile};
 
 use crate::election::Record;
-use folder::Folder;
+use folder::{AccessError, Folder};
 use format::Unreadable;
 use replaced_file::{Durability, Names, ReplacedFile};
 use rustix::fs::{FlockOperation, OFlags, flock};
@@ -63,15 +63,22 @@ impl Store {
     /// Returns only if the folder can be written to: what it holds is written anew, or a probe where it holds
     /// nothing. A process that died before its sync had handed a record only to the system: the write makes
     /// that durable too. Without it, this process could act on a record that a later loss of power takes
-    /// back.
+    /// back. A record that other users could read is closed to them by the same write.
     ///
     /// On an error the record's file is left as it was.
     pub fn open(dir: &Path) -> Result<(Store, Option<Record>), OpenError> {
         let not_writable =
             |(attempt, source)| OpenError::NotWritable { dir: dir.to_owned(), attempt, source };
-        let folder = Arc::new(Folder::open(dir).map_err(|error| not_opened(dir, error))?);
-        let lock = lock(dir, &folder)?;
-        let mut record = ReplacedFile::new(Arc::clone(&folder), RECORD_NAMES);
+        let mut folder = Folder::open(dir).map_err(|error| not_opened(dir, error))?;
+        let mut lock = lock(dir, &folder)?;
+        let temporary = replaced_file::create(&folder, RECORD_NAMES.temporary).map_err(not_writable)?;
+        folder.own_as(&temporary).map_err(|error| not_writable(("look at the temporary file", error)))?;
+        let folder = Arc::new(folder);
+        let mut record = ReplacedFile::new(Arc::clone(&folder), RECORD_NAMES, Some(temporary));
+        folder.claim(LOCK_FILE, &lock).map_err(|error| unreadable(dir, LOCK_FILE, error))?;
+        // The number only helps the error message of another process, so a failure to write it is no error
+        // here. A later write shows whether the folder can be written to.
+        let _ = lock.set_len(0).and_then(|()| writeln!(lock, "{}", std::process::id()));
         let found = read(dir, &record)?;
         let written = match &found {
             Some((bytes, _)) => record.replace(bytes, Durability::Durable),
@@ -140,38 +147,42 @@ fn not_opened(dir: &Path, source: io::Error) -> OpenError {
     }
 }
 
-/// Takes the folder for this process, or names the process that has it. Does not wait.
+fn unreadable(dir: &Path, name: &str, error: AccessError) -> OpenError {
+    match error {
+        AccessError::Untrusted(untrusted) => untrusted.into(),
+        AccessError::Io(source) => OpenError::Unreadable { path: dir.join(name), attempt: "read", source },
+    }
+}
+
+/// Takes the folder for this process, or names the process that has it. Does not wait. Nothing is written to
+/// the file: whether it may be used is known only when the folder's owner is.
 fn lock(dir: &Path, folder: &Folder) -> Result<File, OpenError> {
-    let mut file = folder.open_file(LOCK_FILE, OFlags::RDWR | OFlags::CREATE).map_err(|source| {
-        OpenError::NotWritable { dir: dir.to_owned(), attempt: "open bellwether.lock", source }
+    let file = folder.open_file(LOCK_FILE, OFlags::RDWR | OFlags::CREATE).map_err(|error| match error {
+        AccessError::Untrusted(untrusted) => untrusted.into(),
+        AccessError::Io(source) => {
+            OpenError::NotWritable { dir: dir.to_owned(), attempt: "open bellwether.lock", source }
+        }
     })?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {}
+        Ok(()) => Ok(file),
         Err(Errno::WOULDBLOCK) => {
             let mut text = String::new();
             let read = file.take(HOLDER_BYTES_MAX).read_to_string(&mut text);
             let holder = read.ok().and_then(|_| text.trim().parse().ok());
-            return Err(OpenError::Locked { dir: dir.to_owned(), holder: Holder(holder) });
+            Err(OpenError::Locked { dir: dir.to_owned(), holder: Holder(holder) })
         }
         Err(error) => {
             let path = dir.join(LOCK_FILE);
-            return Err(OpenError::Unreadable { path, attempt: "lock", source: error.into() });
+            Err(OpenError::Unreadable { path, attempt: "lock", source: error.into() })
         }
     }
-    // The number only helps the error message of another process, so a failure to write it is no error here.
-    // A later write shows whether the folder can be written to.
-    let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
-    Ok(file)
 }
 
 /// The record and the bytes of its file, if there is one.
 fn read(dir: &Path, record: &ReplacedFile) -> Result<Option<(Vec<u8>, Record)>, OpenError> {
+    let read = record.read(RECORD_BYTES_MAX).map_err(|error| unreadable(dir, RECORD_FILE, error))?;
+    let Some(bytes) = read else { return Ok(None) };
     let file = dir.join(RECORD_FILE);
-    let bytes = match record.read(RECORD_BYTES_MAX) {
-        Ok(Some(bytes)) => bytes,
-        Ok(None) => return Ok(None),
-        Err(source) => return Err(OpenError::Unreadable { path: file, attempt: "read", source }),
-    };
     match format::from_bytes(&bytes) {
         Ok(record) => Ok(Some((bytes, record))),
         Err(Unreadable::EpochTooHigh(found)) => Err(OpenError::EpochTooHigh { file, found }),

@@ -4,7 +4,7 @@
 //! damaged. A process that cannot read it starts without it, and a process that cannot write it goes on.
 
 use super::error::PeersError;
-use super::folder::Folder;
+use super::folder::{AccessError, Folder};
 use super::format::one_line;
 use super::replaced_file::{Durability, Names, ReplacedFile};
 use crate::election::{KnownPeers, LimitError, check_cluster, check_entries};
@@ -27,7 +27,7 @@ impl PeersFile {
     /// That of this folder, which this process has locked.
     pub(super) fn new(folder: Arc<Folder>) -> PeersFile {
         let path = folder.path(NAMES.file);
-        let mut file = ReplacedFile::new(folder, NAMES);
+        let mut file = ReplacedFile::new(folder, NAMES, None);
         file.prepare();
         PeersFile { path, file }
     }
@@ -35,11 +35,14 @@ impl PeersFile {
     /// What was last written; none: there is no file.
     ///
     /// # Errors
-    /// If it cannot be read, or is damaged.
+    /// If it cannot be read, may not be used, or is damaged.
     pub fn read(&self) -> Result<Option<KnownPeers>, PeersError> {
         let file = || self.path.clone();
-        let read = self.file.read(PEERS_BYTES_MAX);
-        read.map_err(|source| PeersError::Io { file: file(), attempt: "read", source })?
+        let read = self.file.read(PEERS_BYTES_MAX).map_err(|error| match error {
+            AccessError::Untrusted(untrusted) => untrusted.into(),
+            AccessError::Io(source) => PeersError::Io { file: file(), attempt: "read", source },
+        });
+        read?
             .map(|bytes| from_bytes(&bytes).map_err(|why| PeersError::Damaged { file: file(), why }))
             .transpose()
     }

@@ -6,7 +6,7 @@
 //! names, the former file is closed, and the next one takes its descriptor.
 
 use super::FailedStep;
-use super::folder::Folder;
+use super::folder::{AccessError, Folder};
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -41,8 +41,9 @@ pub(super) struct ReplacedFile {
 }
 
 impl ReplacedFile {
-    pub(super) fn new(folder: Arc<Folder>, names: Names) -> ReplacedFile {
-        ReplacedFile { folder, names, next: None, present: None }
+    /// `next` is an empty file under the temporary name, if there is one already.
+    pub(super) fn new(folder: Arc<Folder>, names: Names, next: Option<File>) -> ReplacedFile {
+        ReplacedFile { folder, names, next, present: None }
     }
 
     /// Opens what the next replacement writes, if it can be.
@@ -53,16 +54,15 @@ impl ReplacedFile {
     }
 
     /// The bytes of the file, of which one more than `bytes_max` at most; none: there is no file.
-    pub(super) fn read(&self, bytes_max: usize) -> io::Result<Option<Vec<u8>>> {
-        let file = match self.folder.open_file(self.names.file, OFlags::RDONLY) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+    pub(super) fn read(&self, bytes_max: usize) -> Result<Option<Vec<u8>>, AccessError> {
+        let name = self.names.file;
+        let file = match self.folder.open_file(name, OFlags::RDONLY) {
+            Err(AccessError::Io(error)) if error.kind() == ErrorKind::NotFound => return Ok(None),
             opened => opened?,
         };
-        if !file.metadata()?.is_file() {
-            return Err(io::Error::other("it is not a regular file"));
-        }
+        self.folder.claim(name, &file)?;
         let mut bytes = Vec::new();
-        file.take(bytes_max as u64 + 1).read_to_end(&mut bytes)?;
+        file.take(bytes_max as u64 + 1).read_to_end(&mut bytes).map_err(AccessError::Io)?;
         Ok(Some(bytes))
     }
 
@@ -124,7 +124,7 @@ impl Drop for ReplacedFile {
 }
 
 /// Makes an empty file under a temporary name, in place of what a former process has left there.
-fn create(folder: &Folder, temporary: &str) -> Result<File, FailedStep> {
+pub(super) fn create(folder: &Folder, temporary: &str) -> Result<File, FailedStep> {
     let step = |attempt| move |error: io::Error| (attempt, error);
     folder.remove(temporary).map_err(step("remove the former temporary file"))?;
     folder.create(temporary).map_err(step("create the temporary file"))

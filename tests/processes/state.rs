@@ -6,6 +6,7 @@ use crate::wait::within;
 use bellwether::election::Epoch;
 use rustix::process::Signal;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
@@ -87,6 +88,27 @@ fn a_folder_in_use_is_refused_and_its_holder_goes_on() {
     let holder = real.pid(0).unwrap().to_string();
     real.refuses(1, &[], 2, &["ERROR", "in use by another bellwether", &holder]);
     assert_eq!(real.agree_among(&[0], 0, PATIENCE).unwrap().epoch, before.epoch);
+}
+
+/// Another user with write access to the folder could have a file elsewhere cut off, or a record of their own
+/// used.
+#[test]
+fn a_link_in_place_of_a_file_of_the_folder_is_refused() {
+    let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let target = elsewhere.path().join("target");
+    fs::write(&target, "precious").unwrap();
+    let mut real = processes(1, &["--state-dir", text(dir.path())]);
+    for name in ["bellwether.lock", RECORD, "bellwether.peers"] {
+        let file = dir.path().join(name);
+        let _ = fs::remove_file(&file);
+        symlink(&target, &file).unwrap();
+        real.refuses(0, &[], 2, &["ERROR", text(&file), "is a symbolic link", "must be a regular file"]);
+        fs::remove_file(&file).unwrap();
+        fs::hard_link(&target, &file).unwrap();
+        real.refuses(0, &[], 2, &["ERROR", text(&file), "more than one name", "must have one"]);
+        fs::remove_file(&file).unwrap();
+    }
+    assert_eq!(fs::read_to_string(target).unwrap(), "precious");
 }
 
 /// A process logs what is wrong with its file of known peers, and joins all the same.
