@@ -8,10 +8,13 @@
 # deploy/image/third-party-licenses.txt and bellwether.cdx.json. It has to be a static one (see RUSTFLAGS below): the image
 # has no loader for shared libraries. Without any engine: deploy/image/build.
 
-# Any image with cargo, a C linker and the static C library. An argument, for a mirror or a pinned digest.
+# Any image with cargo, a C linker and the static C library. An argument, for a mirror.
 ARG RUST_IMAGE=rust:1-slim-bookworm
+# Its digest, sha256:…: then no other image is taken, whatever its tag names by now. `docker buildx imagetools inspect
+# rust:1-slim-bookworm` shows the present one.
+ARG RUST_DIGEST=
 
-FROM ${RUST_IMAGE} AS build
+FROM ${RUST_IMAGE}${RUST_DIGEST:+@${RUST_DIGEST}} AS build
 WORKDIR /src
 COPY . .
 # crt-static: glibc is linked in, so that the image needs nothing. It resolves names without the shared libraries that a
