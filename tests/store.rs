@@ -449,6 +449,32 @@ fn a_folder_of_another_cluster_is_noticed() {
 }
 
 #[test]
+fn epochs_that_no_peer_believes_are_noticed() {
+    const NOW_MS: u64 = 1_800_000_000_000;
+    let max = NOW_MS + Epoch::ALWAYS_PLAUSIBLE + Epoch::CLOCK_LEAD_MAX_MS;
+    let dir = folder();
+    let (store, _) = Store::open(dir.path()).unwrap();
+    let of_config = |epoch| {
+        let mut record = voters_record(7);
+        record.vote.iter_mut().for_each(|vote| vote.config.version.epoch = Epoch(epoch));
+        record
+    };
+    for record in [record(max), of_config(max)] {
+        store.check_epochs(&record, NOW_MS).unwrap();
+    }
+    for record in [record(max + 1), of_config(max + 1)] {
+        let text = store.check_epochs(&record, NOW_MS).unwrap_err().to_string();
+        for part in [&format!("holds the epoch {}, and at most {max}", max + 1), "the clock of this machine"]
+        {
+            assert!(text.contains(part), "{part:?} is not in: {text}");
+        }
+    }
+    // What elections alone have raised does not depend on a clock.
+    store.check_epochs(&record(Epoch::ALWAYS_PLAUSIBLE), 0).unwrap();
+    assert_eq!(Epoch::record_max(u64::MAX), Epoch::RECORD_MAX);
+}
+
+#[test]
 fn a_folder_of_another_voter_is_noticed() {
     let dir = folder();
     let (store, _) = Store::open(dir.path()).unwrap();

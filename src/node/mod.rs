@@ -233,6 +233,7 @@ fn open(config: &Config) -> Result<(Option<State>, Kept), RunError> {
     let (store, record) = Store::open(folder)?;
     if let Some(record) = &record {
         store.check_cluster(record, &config.cluster)?;
+        store.check_epochs(record, published_state::wall_ms())?;
         if let Safety::Majority { .. } = config.settings.safety {
             store.check_voter(record, &config.name)?;
         }

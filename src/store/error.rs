@@ -100,18 +100,21 @@ pub enum OpenError {
     },
     /// The record holds an epoch above which no election can follow.
     #[error(
-        "{} holds the epoch {found}, and at most {} is allowed, so that one more election is possible. The \
-        file was changed by hand, or hostile messages used the epochs up; it is left as it is. If the other \
-        processes have lower epochs, remove the file to start as a new process, with a new id and without \
-        the epoch it knew. Otherwise begin anew: stop all processes of this cluster, remove {} from every \
-        state folder, and start them; epochs then begin again at 1, so reset what a resource keeps of them",
-        file.display(), Epoch::RECORD_MAX, super::RECORD_FILE
+        "{} holds the epoch {found}, and at most {max} is allowed, so that one more election is possible. \
+        The file was changed by hand, hostile messages used the epochs up, or the clock of this machine is \
+        far behind; the file is left as it is. If the other processes have lower epochs, remove the file to \
+        start as a new process, with a new id and without the epoch it knew. Otherwise begin anew: stop all \
+        processes of this cluster, remove {} from every state folder, and start them; epochs then begin \
+        again at 1, so reset what a resource keeps of them",
+        file.display(), super::RECORD_FILE
     )]
     EpochTooHigh {
         /// The file.
         file: PathBuf,
         /// The record's epoch, or that of its configuration.
         found: Epoch,
+        /// The highest allowed.
+        max: Epoch,
     },
     /// The record is of another cluster.
     #[error(

@@ -17,7 +17,7 @@ mod replaced_file;
 pub use error::{FileFault, Holder, OpenError, PeersError, SaveError, Untrusted};
 pub use peers::{PEERS_BYTES_MAX, PeersFile};
 
-use crate::election::Record;
+use crate::election::{Epoch, Record};
 use folder::{AccessError, Folder};
 use format::Unreadable;
 use replaced_file::{Durability, Names, ReplacedFile};
@@ -124,6 +124,17 @@ impl Store {
         })
     }
 
+    /// Whether peers can believe the epochs of a record that was read from this folder, at this time of the
+    /// wall clock, in milliseconds since 1970.
+    pub fn check_epochs(&self, record: &Record, wall_ms: u64) -> Result<(), OpenError> {
+        let config = record.vote.as_ref().map_or(Epoch::ZERO, |vote| vote.config.version.epoch);
+        let (found, max) = (record.epoch.max(config), Epoch::record_max(wall_ms));
+        if found <= max {
+            return Ok(());
+        }
+        Err(OpenError::EpochTooHigh { file: self.dir.join(RECORD_FILE), found, max })
+    }
+
     /// Whether a record that was read from this folder is this voter's own. A vote belongs to a name: a
     /// folder that was copied from another voter holds that one's. A record without a vote fits any voter.
     pub fn check_voter(&self, record: &Record, name: &str) -> Result<(), OpenError> {
@@ -185,7 +196,9 @@ fn read(dir: &Path, record: &ReplacedFile) -> Result<Option<(Vec<u8>, Record)>, 
     let file = dir.join(RECORD_FILE);
     match format::from_bytes(&bytes) {
         Ok(record) => Ok(Some((bytes, record))),
-        Err(Unreadable::EpochTooHigh(found)) => Err(OpenError::EpochTooHigh { file, found }),
+        Err(Unreadable::EpochTooHigh(found)) => {
+            Err(OpenError::EpochTooHigh { file, found, max: Epoch::RECORD_MAX })
+        }
         Err(Unreadable::Corrupt(why)) => Err(OpenError::Corrupt { file, why }),
         Err(Unreadable::Newer(found)) => Err(OpenError::Newer { file, found, known: format::FORMAT }),
         Err(Unreadable::Older(found)) => Err(OpenError::Older { file, found, known: format::FORMAT }),

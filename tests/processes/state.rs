@@ -59,7 +59,8 @@ fn a_record_whose_epoch_is_too_high_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let mut real = processes(1, &["--state-dir", text(dir.path())]);
     let cluster = real.cluster().to_owned();
-    for epoch in [u64::MAX, Epoch::MAX.0] {
+    // The last one is plausible in the year 2087 and later.
+    for epoch in [u64::MAX, Epoch::MAX.0, 3_700_000_000_000] {
         let id = "00112233-4455-4677-8899-aabbccddeeff";
         let json = format!("{{\"cluster\": \"{cluster}\", \"id\": \"{id}\", \"epoch\": {epoch}}}");
         let checksum = crc32fast::hash(json.as_bytes());

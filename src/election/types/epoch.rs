@@ -26,6 +26,18 @@ impl Epoch {
     /// election a second.
     pub const ALWAYS_PLAUSIBLE: u64 = 1 << 32;
 
+    /// How far ahead of this machine's clock another one's may have been when it raised an epoch, in
+    /// milliseconds: a day.
+    pub const CLOCK_LEAD_MAX_MS: u64 = 24 * 60 * 60 * 1000;
+
+    /// The highest epoch that a record may hold at a start, at this time of the wall clock, in milliseconds
+    /// since 1970. Peers believe no message of a much higher one ([`Epoch::plausible`]). This process could
+    /// then neither join them nor lead them.
+    pub fn record_max(wall_ms: u64) -> Epoch {
+        let budget = Epoch::ALWAYS_PLAUSIBLE.saturating_add(wall_ms);
+        Epoch(budget.saturating_add(Epoch::CLOCK_LEAD_MAX_MS)).min(Epoch::RECORD_MAX)
+    }
+
     /// Whether a process that has seen `seen` may believe a message of this epoch, at this time of its wall
     /// clock, in milliseconds since 1970.
     ///
