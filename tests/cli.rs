@@ -10,13 +10,14 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 /// The flags of `run` with their defaults; a contract.
-const FLAGS: [(&str, Option<&str>); 33] = [
+const FLAGS: [(&str, Option<&str>); 34] = [
     ("service", None),
     ("peers", None),
     ("peer-port", Some("4041")),
     ("expect", Some("0")),
     ("peer-secret-file", None),
     ("peer-auth", None),
+    ("buffers-max", Some("8MiB")),
     ("advertise", None),
     ("listen", Some("[::]:4041")),
     ("http", Some("[::]:4040")),

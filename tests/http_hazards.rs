@@ -7,6 +7,7 @@
 // A test says what went wrong by panicking, and so do its helpers.
 #![allow(clippy::unwrap_used)]
 
+use bellwether::base::Budget;
 use bellwether::election::{
     Epoch, Incarnation, Incumbent, MemberStatus, Peer, Priority, ProcessId, Role, State, Status,
 };
@@ -68,7 +69,7 @@ impl Source for Leads {
 
 fn serve(limits: Limits, metrics_bytes: usize) -> Server {
     let listener = net::listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
-    http::start_with(listener, Leads { metrics_bytes }, limits).unwrap()
+    http::start_with(listener, Leads { metrics_bytes }, limits, Budget::new(64 << 20)).unwrap()
 }
 
 fn connect(address: SocketAddr) -> TcpStream {
@@ -445,7 +446,7 @@ fn timeouts_of_the_listening_socket_do_not_end_it() {
     let socket = socket2::SockRef::from(&listener);
     socket.set_read_timeout(Some(timeout)).unwrap();
     socket.set_write_timeout(Some(timeout)).unwrap();
-    let server = http::start(listener, Leads { metrics_bytes: 0 }).unwrap();
+    let server = http::start(listener, Leads { metrics_bytes: 0 }, Budget::new(8 << 20)).unwrap();
     let stream = connect(server.local_address());
     stream.set_read_timeout(Some(timeout * 3)).unwrap();
     // Nothing happens to an idle connection, nor to the port, when the timeout passes.
@@ -605,6 +606,31 @@ fn a_slow_reader_is_given_up_and_delays_no_other_client() {
         until("the connection is reset", || stream.take_error().unwrap().is_some());
     }
     well_behaved(server.local_address());
+}
+
+/// Long replies that clients do not take have a quarter of the budget. What short ones say is told to all.
+#[test]
+fn long_replies_that_are_not_taken_are_bounded() {
+    let (reply_bytes, replies) = (200_000, 5);
+    let listener = net::listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    let budget = Budget::new(4 * (reply_bytes + 1_000) * replies);
+    let leads = Leads { metrics_bytes: reply_bytes };
+    let server = http::start_with(listener, leads, LIMITS, budget).unwrap();
+    let scrape = "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n";
+    let mut slow: Vec<_> =
+        (0..replies).map(|_| BufReader::with_capacity(1, connect(server.local_address()))).collect();
+    for stream in &mut slow {
+        stream.get_mut().write_all(scrape.as_bytes()).unwrap();
+        stream.read_exact(&mut [0; 1]).unwrap();
+    }
+    let refused = ask(server.local_address(), scrape);
+    assert!(refused.is(503).head.contains("Connection: close"), "{}", refused.head);
+    well_behaved(server.local_address());
+    // A client that takes its reply and asks for a short one gives the long one's bytes back.
+    let stream = &mut slow[0];
+    std::io::copy(&mut stream.take(reply_bytes as u64), &mut std::io::sink()).unwrap();
+    stream.get_mut().write_all(b"GET /epoch HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    until("a long reply is possible again", || ask(server.local_address(), scrape).status == 200);
 }
 
 #[test]

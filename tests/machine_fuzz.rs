@@ -285,7 +285,7 @@ impl Run {
             2 => Body::Coordinator { elected_at_ms: u64::MAX },
             3 => Body::Heartbeat { sequence: self.random.u32(0..4) },
             4 => Body::HeartbeatAck { sequence: self.random.u32(0..4), membership: self.version() },
-            5 => Body::Membership { version: self.version(), entries: self.entries() },
+            5 => Body::Membership { version: self.version(), entries: self.entries().into() },
             6 => Body::Join { version: self.version(), entry: self.entry() },
             7 => {
                 let version = if self.random.bool() { Some(self.version()) } else { None };
@@ -302,7 +302,7 @@ impl Run {
                 } else {
                     None
                 };
-                Body::LeaderInfo { leader, entries: self.entries() }
+                Body::LeaderInfo { leader, entries: self.entries().into() }
             }
         }
     }

@@ -53,11 +53,11 @@ impl Flock {
             flock.feed(k, Event::Start);
             flock.feed(k, Event::LinkUp(peer(friend)));
             if !led {
-                flock.hear(k, friend, 0, Body::LeaderInfo { leader: None, entries: others });
+                flock.hear(k, friend, 0, Body::LeaderInfo { leader: None, entries: others.into() });
             } else if k < n {
                 flock.hear(k, n, 1, Body::Coordinator { elected_at_ms: 0 });
                 let version = MembershipVersion { epoch: Epoch(1), version: 1 };
-                flock.hear(k, n, 1, Body::Membership { version, entries: others });
+                flock.hear(k, n, 1, Body::Membership { version, entries: others.into() });
                 assert_eq!(flock.machines[&k].status().members.len(), n);
             }
         }

@@ -229,7 +229,7 @@ fn an_empty_answer_removes_no_member() {
     let mut alone = Alone::new(2);
     alone.feed(no_peers());
     alone.feed(Event::LinkUp(peer(1)));
-    alone.hear(1, 0, Body::LeaderInfo { leader: None, entries: Vec::new() });
+    alone.hear(1, 0, Body::LeaderInfo { leader: None, entries: [].into() });
     alone.feed(Event::Timer(Timer::Margin));
     assert_eq!(alone.machine.status().role, Role::Leading);
     alone.feed(no_peers());
@@ -376,7 +376,7 @@ fn a_list_sends_no_process_to_its_own_host_or_to_its_clouds_metadata() {
         }
         alone.feed(Event::LinkUp(peer(2)));
         let listed = Peer { address: address(text), ..peer(7) };
-        let entries = vec![Entry { peer: listed, state: State::Alive }];
+        let entries = [Entry { peer: listed, state: State::Alive }].into();
         let message = Message { epoch: Epoch(1), body: Body::LeaderInfo { leader: None, entries } };
         alone.feed(Event::Received { from: id(2), message });
         alone.feed(Event::LinkDown { id: id(2), incarnation: Incarnation(1) });
@@ -436,7 +436,7 @@ fn the_leaders_list_is_asked_for_when_one_is_followed_anew() {
     alone.feed(Event::LinkUp(peer(2)));
     alone.feed(Event::LinkUp(peer(3)));
     alone.hear(2, 1, Body::Coordinator { elected_at_ms: 0 });
-    alone.hear(2, 1, Body::Membership { version: version(3), entries: Vec::new() });
+    alone.hear(2, 1, Body::Membership { version: version(3), entries: [].into() });
     let beat = Body::Heartbeat { sequence: 9 };
     let ack = Body::HeartbeatAck { sequence: 9, membership: MembershipVersion::default() };
     assert_eq!(alone.hear(3, 1, beat), [(3, Body::LeaderQuery), (3, ack)]);
@@ -529,7 +529,7 @@ fn a_leader_that_is_told_of_a_later_term_of_its_own_leads_above_it() {
     let mut leader = Alone::leading(3);
     leader.feed(Event::LinkUp(peer(1)));
     let incumbent = Incumbent { peer: peer(3), elected_at_ms: 0 };
-    leader.hear(1, 7, Body::LeaderInfo { leader: Some(incumbent), entries: Vec::new() });
+    leader.hear(1, 7, Body::LeaderInfo { leader: Some(incumbent), entries: [].into() });
     assert_eq!((leader.machine.status().role, leader.machine.epoch()), (Role::Leading, Epoch(8)));
 }
 
@@ -582,7 +582,7 @@ fn of_two_leaders_the_higher_one_goes_on() {
         let mut leader = Alone::leading(3);
         leader.feed(Event::LinkUp(peer(1)));
         let incumbent = Incumbent { peer: peer(other), elected_at_ms: 0 };
-        let sent = leader.hear(1, 7, Body::LeaderInfo { leader: Some(incumbent), entries: Vec::new() });
+        let sent = leader.hear(1, 7, Body::LeaderInfo { leader: Some(incumbent), entries: [].into() });
         assert_eq!(leader.machine.status().role, role);
         assert_eq!(sent.contains(&(other, Body::LeaderQuery)), role == Role::Asking, "{sent:?}");
     }
@@ -600,7 +600,7 @@ fn a_leader_of_classic_has_no_last_moment() {
 fn a_leader_answers_an_acknowledgement_of_another_epoch() {
     let mut leader = Alone::new(3);
     leader.feed(Event::LinkUp(peer(1)));
-    leader.hear(1, 1, Body::LeaderInfo { leader: None, entries: Vec::new() });
+    leader.hear(1, 1, Body::LeaderInfo { leader: None, entries: [].into() });
     leader.feed(Event::Timer(Timer::Margin));
     assert_eq!((leader.machine.status().role, leader.machine.epoch()), (Role::Leading, Epoch(2)));
     let acknowledge = || Body::HeartbeatAck { sequence: 0, membership: MembershipVersion::default() };
@@ -665,8 +665,8 @@ fn a_transfer_that_ends_in_another_election_has_failed() {
     let mut alone = Alone::new(2);
     alone.feed(Event::LinkUp(peer(1)));
     alone.feed(Event::LinkUp(Peer { priority: Priority(200), ..peer(3) }));
-    alone.hear(1, 0, Body::LeaderInfo { leader: None, entries: Vec::new() });
-    alone.hear(3, 0, Body::LeaderInfo { leader: None, entries: Vec::new() });
+    alone.hear(1, 0, Body::LeaderInfo { leader: None, entries: [].into() });
+    alone.hear(3, 0, Body::LeaderInfo { leader: None, entries: [].into() });
     alone.feed(Event::Crashed { id: id(3), incarnation: Incarnation(1) });
     alone.feed(Event::Timer(Timer::Margin));
     alone.feed(Event::LinkUp(Peer { priority: Priority(200), ..peer(3) }));
@@ -692,7 +692,7 @@ fn a_transfer_that_ends_in_another_election_has_failed() {
 fn a_leader_beats_to_every_process_it_hears_from() {
     let mut alone = Alone::new(3);
     alone.feed(Event::LinkUp(peer(1)));
-    let entries = vec![Entry { peer: peer(2), state: State::Alive }];
+    let entries = [Entry { peer: peer(2), state: State::Alive }].into();
     alone.hear(1, 0, Body::LeaderInfo { leader: None, entries });
     alone.now = ms(1000);
     alone.feed(Event::Timer(Timer::Margin));

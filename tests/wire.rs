@@ -20,6 +20,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -406,22 +407,23 @@ fn members_beyond_limits() -> Vec<(Body, LimitError)> {
     let sound = MembershipVersion::default();
     let mut bodies = vec![
         (Body::HeartbeatAck { sequence: 0, membership: version }, LimitError::Epoch(above)),
-        (Body::Membership { version, entries: vec![] }, LimitError::Epoch(above)),
+        (Body::Membership { version, entries: [].into() }, LimitError::Epoch(above)),
         (Body::Leave { version: Some(version), id: small_peer().id }, LimitError::Epoch(above)),
     ];
     for (peer, error) in peers_beyond_limits() {
         let entry = Entry { peer: peer.clone(), state: State::Alive };
-        let entries = vec![entry.clone()];
+        let entries: Arc<[Entry]> = [entry.clone()].into();
         let leader = Some(Incumbent { peer, elected_at_ms: 0 });
         bodies.extend([
             (Body::Membership { version: sound, entries: entries.clone() }, error.clone()),
             (Body::Join { version: sound, entry: entry.clone() }, error.clone()),
             (Body::Join { version, entry }, LimitError::Epoch(above)),
             (Body::LeaderInfo { leader: None, entries }, error.clone()),
-            (Body::LeaderInfo { leader, entries: vec![] }, error),
+            (Body::LeaderInfo { leader, entries: [].into() }, error),
         ]);
     }
-    let entries = vec![Entry { peer: small_peer(), state: State::Alive }; MEMBERS_MAX + 1];
+    let entries: Arc<[Entry]> =
+        vec![Entry { peer: small_peer(), state: State::Alive }; MEMBERS_MAX + 1].into();
     bodies.extend([
         (Body::Membership { version: sound, entries: entries.clone() }, LimitError::Members(257)),
         (Body::LeaderInfo { leader: None, entries }, LimitError::Members(257)),
@@ -661,14 +663,14 @@ fn a_frame_takes_memory_in_proportion() {
         address: (Ipv4Addr::UNSPECIFIED, 0).into(),
         ..small_peer()
     };
-    let entries = vec![Entry { peer, state: State::Alive }; MEMBERS_MAX];
+    let entries = vec![Entry { peer, state: State::Alive }; MEMBERS_MAX].into();
     let frame = encoded(Body::Membership { version: LARGEST_VERSION, entries });
     let Frame::Message { message: Message { body: Body::Membership { entries, .. }, .. }, .. } =
         decoded(&frame)
     else {
         panic!("no Membership");
     };
-    let memory = entries.capacity() * size_of::<Entry>();
+    let memory = entries.len() * size_of::<Entry>();
     assert!(memory < 8 * frame.len(), "{memory} bytes for a frame of {}", frame.len());
 }
 

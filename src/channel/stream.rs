@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What one read takes at most. rustls takes no more than 16 KiB before it is drained.
-const READ_BYTES: usize = 4 * 1024;
+const READ_BYTES: usize = 2 * 1024;
 
 /// A connection with a peer, in clear or sealed.
 pub struct Channel {
@@ -49,21 +49,34 @@ impl Channel {
         &self.stream
     }
 
-    /// Writes a whole frame, and never waits.
+    /// Writes a whole frame, and never waits. Where the socket is full, `more_room` may give it room and say
+    /// so.
     ///
     /// # Errors
     /// `WouldBlock` where the socket does not take all of it: the connection is of no use any more.
-    pub fn send(&self, frame: &[u8]) -> io::Result<()> {
+    pub fn send(&self, frame: &[u8], mut more_room: impl FnMut() -> bool) -> io::Result<()> {
         match &self.sealing {
             Sealing::Clear(one_at_a_time) => {
                 let _guard = one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
-                let sent = DontWait(&self.stream).write(frame)?;
-                if sent == frame.len() { Ok(()) } else { Err(ErrorKind::WouldBlock.into()) }
+                let mut rest = frame;
+                while !rest.is_empty() {
+                    match DontWait(&self.stream).write(rest) {
+                        Ok(sent) => rest = &rest[sent..],
+                        Err(error) if error.kind() == ErrorKind::WouldBlock && more_room() => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                Ok(())
             }
             Sealing::Sealed(connection) => {
                 let mut connection = lock(connection);
                 connection.writer().write_all(frame)?;
-                flush(&mut connection, &self.stream)
+                loop {
+                    match flush(&mut connection, &self.stream) {
+                        Err(error) if error.kind() == ErrorKind::WouldBlock && more_room() => {}
+                        flushed => return flushed,
+                    }
+                }
             }
         }
     }

@@ -8,7 +8,9 @@ use super::inject::{INJECT_EXAMPLES, INJECT_LONG, InjectArgs};
 use super::level::SafetyLevel;
 #[cfg(feature = "sim")]
 use super::sim::{SIM_EXAMPLES, SimFlags};
-use super::values::{crash_evidence, founding, peer_auth, peer_port, preempt, socket_address, whole};
+use super::values::{
+    crash_evidence, founding, mebibytes, peer_auth, peer_port, preempt, socket_address, whole,
+};
 use super::voters::{Voters, voters};
 use crate::channel::PeerAuth;
 use crate::election::{CrashEvidence, Founding, MEMBERS_MAX, Preempt, Priority, Variant};
@@ -310,6 +312,17 @@ pub struct RunArgs {
         value_parser = peer_auth()
     )]
     pub peer_auth: Option<PeerAuth>,
+
+    /// What all buffers may hold that peers and clients fill: a whole number of MiB
+    ///
+    /// Unfinished messages, messages that wait, and long replies that were not taken yet count. Above it,
+    /// such connections are closed and long replies are refused with status 503. Short messages and replies
+    /// always have room. Raise it, and the memory limit by as much, for hundreds of members with long names.
+    #[arg(
+        long, env = "BELLWETHER_BUFFERS_MAX", value_name = "SIZE", help_heading = PEERS,
+        default_value = "8MiB", value_parser = mebibytes
+    )]
+    pub buffers_max: usize,
 
     /// Time between two heartbeats of a leader
     #[arg(

@@ -82,6 +82,8 @@ pub struct Config {
     pub peer_secret_file: Option<PathBuf>,
     /// Which connections between members count.
     pub peer_auth: PeerAuth,
+    /// How many bytes all buffers may hold that peers and clients fill.
+    pub buffers_max: usize,
     /// How long opening a connection to a peer may take.
     pub dial_timeout: Duration,
     /// Between two DNS look-ups.

@@ -178,6 +178,7 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Config
         },
         peer_secret_file: args.peer_secret_file,
         peer_auth,
+        buffers_max: args.buffers_max,
         dial_timeout: args.dial_timeout,
         refresh: args.refresh,
         log: args.log,

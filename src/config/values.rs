@@ -7,11 +7,24 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use core::net::SocketAddr;
 use std::ops::RangeInclusive;
 
+/// What `--buffers-max` may be, in MiB. Less than the first does not hold the longest messages.
+const BUFFERS_MIB: RangeInclusive<usize> = 2..=1024;
+
 /// Reads a whole number of this range, which must fit into `T`.
 pub(super) fn whole<T: TryFrom<u64>>(text: &str, range: RangeInclusive<u64>) -> Result<T, String> {
     let number = text.parse().ok().filter(|number| range.contains(number));
     let number = number.and_then(|number| T::try_from(number).ok());
     number.ok_or_else(|| format!("write a whole number from {} to {}", range.start(), range.end()))
+}
+
+/// Reads a number of bytes: a whole number of MiB.
+pub(super) fn mebibytes(text: &str) -> Result<usize, String> {
+    let number = text.strip_suffix("MiB").and_then(|number| number.parse::<usize>().ok());
+    let number = number.filter(|number| BUFFERS_MIB.contains(number));
+    number.map(|number| number << 20).ok_or_else(|| {
+        let (least, most) = (BUFFERS_MIB.start(), BUFFERS_MIB.end());
+        format!("write a whole number of MiB from {least}MiB to {most}MiB, such as 8MiB")
+    })
 }
 
 /// Reads `--preempt`.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// How long one of the repeated questions may take; no answer by then counts as none.
 const ASK_TIMEOUT: Duration = Duration::from_millis(500);
 /// The longest answer that is read, in bytes.
-pub(super) const ANSWER_BYTES_MAX: u64 = 64 * 1024;
+pub(super) const ANSWER_BYTES_MAX: u64 = 256 * 1024;
 
 /// What a process answered at `/leader`.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]

@@ -6,6 +6,7 @@ use super::{
     RecoveredState, VoteOutcome, VoterConfig,
 };
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// The leader of an epoch, as one process tells another.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -60,7 +61,7 @@ macro_rules! message_table {
                 /// Its version.
                 version: MembershipVersion,
                 /// At most [`MEMBERS_MAX`](super::MEMBERS_MAX).
-                entries: Vec<Entry>,
+                entries: Arc<[Entry]>,
             };
             /// From the leader: one member is new or changed (tests/bully-readme.txt, note 7).
             Both 22 "join" Join {
@@ -93,7 +94,7 @@ macro_rules! message_table {
                 /// The leader that the sender follows, or the sender itself.
                 leader: Option<Incumbent>,
                 /// The members that the sender knows, at most [`MEMBERS_MAX`](super::MEMBERS_MAX).
-                entries: Vec<Entry>,
+                entries: Arc<[Entry]>,
             };
             /// A candidate asks a voter.
             Majority 37 "vote_request" VoteRequest {

@@ -11,6 +11,7 @@ pub mod request;
 mod response;
 pub mod routes;
 
+use crate::base::{Budget, Holder};
 use crate::election::{Moment, Status};
 use crate::net::{Limits, Listener, Service, Step};
 use std::convert::Infallible;
@@ -21,11 +22,15 @@ use std::time::Duration;
 
 pub use request::{HEAD_BYTES_MAX, HEADERS_MAX, Request};
 
-/// What the status port allows: 256 connections, and heads of [`HEAD_BYTES_MAX`] that arrive within 5 s. A
-/// client has to take a reply within 5 s. Two requests may be 75 s apart (scrapers come every 60 s at the
-/// slowest).
+/// A reply of so many bytes needs no share of the budget.
+const SMALL_REPLY_BYTES: usize = 4 * 1024;
+
+/// What the status port allows: 256 connections, 192 of one address, and heads of [`HEAD_BYTES_MAX`] that
+/// arrive within 5 s. A client has to take a reply within 5 s. Two requests may be 75 s apart (scrapers come
+/// every 60 s at the slowest).
 pub const LIMITS: Limits = Limits {
     connections_max: 256,
+    connections_per_host_max: 192,
     receive_bytes_max: HEAD_BYTES_MAX,
     receive_deadline: Duration::from_secs(5),
     idle_deadline: Duration::from_secs(75),
@@ -58,14 +63,20 @@ pub struct Server {
     listener: Listener,
 }
 
-/// Answers on `listener` from now on, on one thread, within [`LIMITS`].
-pub fn start(listener: TcpListener, source: impl Source) -> io::Result<Server> {
-    start_with(listener, source, LIMITS)
+/// Answers on `listener` from now on, on one thread, within [`LIMITS`]. Long replies that clients have not
+/// taken yet count against `budget`.
+pub fn start(listener: TcpListener, source: impl Source, budget: Budget) -> io::Result<Server> {
+    start_with(listener, source, LIMITS, budget)
 }
 
 /// As [`start`], within other limits.
-pub fn start_with(listener: TcpListener, source: impl Source, limits: Limits) -> io::Result<Server> {
-    let listener = Listener::spawn("http", listener, limits, Api { source })?;
+pub fn start_with(
+    listener: TcpListener,
+    source: impl Source,
+    limits: Limits,
+    budget: Budget,
+) -> io::Result<Server> {
+    let listener = Listener::spawn("http", listener, limits, Api { source, budget })?;
     Ok(Server { listener })
 }
 
@@ -88,6 +99,14 @@ impl Server {
 
 struct Api<S> {
     source: S,
+    budget: Budget,
+}
+
+/// The last reply of a connection.
+fn last(status: u16, message: &str) -> Step<Infallible> {
+    let bytes = response::encode_last(routes::error(status, message));
+    // Nothing after it is looked at.
+    Step::Reply { bytes, consumed: usize::MAX, close: true, held: None }
 }
 
 impl<S: Source> Service for Api<S> {
@@ -98,16 +117,16 @@ impl<S: Source> Service for Api<S> {
     fn received(&mut self, _: &mut (), received: &[u8], _: SocketAddr) -> Step<Infallible> {
         match request::parse(received) {
             Ok(None) => Step::Wait,
-            Ok(Some((request, consumed))) => Step::Reply {
-                bytes: response::encode(routes::route(&request, &self.source), &request),
-                consumed,
-                close: !request.keep_alive,
-            },
-            Err(refusal) => Step::Reply {
-                bytes: response::encode_last(routes::error(refusal.status, &refusal.message)),
-                consumed: received.len(),
-                close: true,
-            },
+            Ok(Some((request, consumed))) => {
+                let bytes = response::encode(routes::route(&request, &self.source), &request);
+                let long = bytes.len() > SMALL_REPLY_BYTES;
+                let held = if long { self.budget.take(Holder::Client, bytes.len()) } else { None };
+                if long && held.is_none() {
+                    return last(503, "too many clients are slow to take long replies; ask again");
+                }
+                Step::Reply { bytes, consumed, close: !request.keep_alive, held }
+            }
+            Err(refusal) => last(refusal.status, &refusal.message),
         }
     }
 

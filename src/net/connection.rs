@@ -2,11 +2,11 @@
 //! and until when.
 
 use super::service::{Limits, Service, Step};
-use crate::base::boottime;
+use crate::base::{Share, boottime};
 use crate::election::Moment;
 use rustix::event::PollFlags;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// How old an answer may be when it is last looked at, just before the first byte of its reply is written. An
@@ -25,6 +25,15 @@ pub const ANSWER_ATTEMPTS_MAX: u32 = 8;
 pub const DRAIN_DEADLINE: Duration = Duration::from_millis(500);
 /// How many bytes are read and thrown away in that time.
 pub const DRAIN_BYTES_MAX: usize = 256 * 1024;
+
+/// How many bytes the kernel keeps for a client to take. Many clients that take nothing must cost little;
+/// Linux counts its own overhead against twice as much.
+pub(super) const SEND_BUFFER_BYTES: usize = 8 * 1024;
+/// How many bytes the kernel keeps for this process to read. TCP stalls where this is far less than a
+/// segment, which has 64 KiB on loopback.
+pub(super) const RECEIVE_BUFFER_BYTES: usize = 32 * 1024;
+/// How many bytes of a long reply it takes at one go.
+const LONG_REPLY_BYTES: usize = 256 * 1024;
 
 /// What becomes of a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -79,6 +88,11 @@ pub(super) struct Connection<T> {
     since: Moment,
     /// Until when the present phase may last.
     deadline: Moment,
+    /// How many bytes the kernel keeps for its client to take.
+    room: usize,
+    /// What the latest long reply has of a budget. The kernel keeps its bytes until the client has taken
+    /// them, and that is known once there is room for the next reply.
+    held: Option<Share>,
 }
 
 impl<T: Default> Connection<T> {
@@ -94,7 +108,14 @@ impl<T: Default> Connection<T> {
             idle: false,
             since: now,
             deadline: now.plus(limits.receive_deadline),
+            room: SEND_BUFFER_BYTES,
+            held: None,
         }
+    }
+
+    /// Where its client is.
+    pub(super) fn host(&self) -> IpAddr {
+        self.remote.ip()
     }
 
     /// Its socket.
@@ -197,7 +218,7 @@ impl<T: Default> Connection<T> {
         self.unseen = false;
         for _ in 0..ANSWER_ATTEMPTS_MAX {
             let asked = boottime();
-            let (reply, consumed, close) =
+            let (reply, consumed, close, held) =
                 match service.received(&mut self.session, &self.received, self.remote) {
                     Step::Wait if self.received.len() >= limits.receive_bytes_max => {
                         let last = service.overflow(&self.received, self.remote);
@@ -214,12 +235,15 @@ impl<T: Default> Connection<T> {
                         self.phase = Phase::Writing { reply, written: 0, then: Then::Rest };
                         return self.write(asked, limits);
                     }
-                    Step::Reply { bytes, consumed, close } => (bytes, consumed, close || consumed == 0),
+                    Step::Reply { bytes, consumed, close, held } => {
+                        (bytes, consumed, close || consumed == 0, held)
+                    }
                 };
             let now = boottime();
             if now.since(asked) > ANSWER_AGE_MAX {
                 continue;
             }
+            self.make_room(if held.is_some() { reply.len() } else { 0 });
             let written = match self.write_some(&reply) {
                 Ok(written) => written,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -231,6 +255,7 @@ impl<T: Default> Connection<T> {
                 }
                 Err(_) => return Fate::Close,
             };
+            self.held = held;
             self.received.drain(..consumed.min(self.received.len()));
             let then = if close { Then::Close } else { Then::Next };
             self.phase = Phase::Writing { reply, written, then };
@@ -238,6 +263,17 @@ impl<T: Default> Connection<T> {
             return self.write(now, limits);
         }
         Fate::Close
+    }
+
+    /// Has the kernel take a reply of so many bytes at one go, or no more than usual. A long one that does
+    /// not fit waits for its first part to be acknowledged, which takes the client 40 ms.
+    fn make_room(&mut self, bytes: usize) {
+        let room = bytes.clamp(SEND_BUFFER_BYTES, LONG_REPLY_BYTES);
+        if room != self.room {
+            self.room = room;
+            // A socket that takes no option is at its end, which the next write shows.
+            let _ = socket2::SockRef::from(&self.stream).set_send_buffer_size(room);
+        }
     }
 
     /// Says the last words, if any, and closes.

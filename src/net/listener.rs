@@ -1,6 +1,6 @@
 //! A bounded listener: one thread, one poll(2), a limited number of connections.
 
-use super::connection::{Connection, Fate};
+use super::connection::{Connection, Fate, RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES};
 use super::service::{Limits, Service};
 use crate::base::{RateLimit, boottime};
 use crate::election::Moment;
@@ -8,7 +8,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,9 +24,6 @@ pub const TURN_AGE_MAX: Duration = Duration::from_secs(5);
 const ACCEPT_BURST_MAX: usize = 64;
 /// How long nothing is accepted after accept(2) failed for a reason that does not go away by itself.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
-/// How many bytes the kernel keeps for a connection's other side to take. Many clients that take nothing must
-/// cost little; Linux counts its own overhead against twice as much.
-const SEND_BUFFER_BYTES: usize = 64 * 1024;
 /// What one read takes at most, over all connections the only buffer of its kind.
 const SCRATCH_BYTES: usize = 16 * 1024;
 const STACK_BYTES: usize = 512 * 1024;
@@ -263,7 +260,7 @@ impl<S: Service> Loop<S> {
                         | Errno::NONET,
                     ) => {}
                     Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)
-                        if !out_of_descriptors && self.evict() =>
+                        if !out_of_descriptors && self.evict(None) =>
                     {
                         out_of_descriptors = true;
                     }
@@ -282,24 +279,31 @@ impl<S: Service> Loop<S> {
     /// Begins to serve a connection.
     fn admit(&mut self, stream: TcpStream, remote: SocketAddr) {
         // Without delay, or replies wait for the acknowledgement of their first part (Nagle's algorithm).
-        // Both can only fail for a connection that is gone already, which reading it will show.
+        // All can only fail for a connection that is gone already, which reading it will show.
         let _ = stream.set_nodelay(true);
-        let _ = socket2::SockRef::from(&stream).set_send_buffer_size(SEND_BUFFER_BYTES);
+        let socket = socket2::SockRef::from(&stream);
+        let _ = socket.set_send_buffer_size(SEND_BUFFER_BYTES);
+        let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES);
         if stream.set_nonblocking(true).is_err() {
             return;
         }
-        while self.connections.len() >= self.limits.connections_max.max(1) {
-            self.evict();
-        }
         let remote = SocketAddr::new(remote.ip().to_canonical(), remote.port());
+        let of_host = self.connections.iter().filter(|connection| connection.host() == remote.ip()).count();
+        if of_host >= self.limits.connections_per_host_max.max(1) {
+            self.evict(Some(remote.ip()));
+        }
+        while self.connections.len() >= self.limits.connections_max.max(1) {
+            self.evict(None);
+        }
         self.connections.push(Connection::new(stream, remote, boottime(), &self.limits));
     }
 
-    /// Ends the connection that has waited for bytes for longest. False when there is none at all.
-    fn evict(&mut self) -> bool {
-        let oldest =
-            (0..self.connections.len()).min_by_key(|&index| self.connections[index].eviction_order());
-        let Some(index) = oldest else {
+    /// Ends the connection that has waited for bytes for longest, of all or of one host. False when there is
+    /// none at all.
+    fn evict(&mut self, host: Option<IpAddr>) -> bool {
+        let candidates = (0..self.connections.len())
+            .filter(|&index| host.is_none_or(|host| self.connections[index].host() == host));
+        let Some(index) = candidates.min_by_key(|&index| self.connections[index].eviction_order()) else {
             return false;
         };
         // Nothing after this in the same turn looks at the events, which `each` keeps in step.

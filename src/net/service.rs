@@ -1,5 +1,6 @@
 //! What is said over a listener's connections, and within which limits.
 
+use crate::base::Share;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -9,6 +10,9 @@ pub struct Limits {
     /// How many connections are open at a time. A further one takes the place of the one that has waited for
     /// bytes for longest.
     pub connections_max: usize,
+    /// How many of them are from one address. A further one takes the place of the one of that address that
+    /// has waited for longest.
+    pub connections_per_host_max: usize,
     /// How many bytes of a connection are kept until its service has consumed them.
     pub receive_bytes_max: usize,
     /// How long a request may take to arrive: the first from the accept on, each further from its first byte
@@ -59,7 +63,7 @@ pub trait Service: Send + 'static {
 }
 
 /// What a [`Service`] wants done with a connection. `A` is what it has found out of one that it takes over.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Debug)]
 pub enum Step<A> {
     /// Receive more.
     Wait,
@@ -72,6 +76,8 @@ pub enum Step<A> {
         consumed: usize,
         /// Whether the connection ends with this reply.
         close: bool,
+        /// What the reply has of a budget, until it is sent.
+        held: Option<Share>,
     },
     /// Send these bytes, which do not age and are made once, and receive more. All received bytes are
     /// consumed. The connection's deadline stays as it is.

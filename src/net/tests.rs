@@ -38,7 +38,7 @@ impl Service for Lines {
         let Some(end) = received.iter().position(|byte| *byte == b'\n') else {
             return Step::Wait;
         };
-        let reply = |bytes: Vec<u8>, close| Step::Reply { bytes, consumed: end + 1, close };
+        let reply = |bytes: Vec<u8>, close| Step::Reply { bytes, consumed: end + 1, close, held: None };
         self.answers.fetch_add(1, Ordering::Relaxed);
         match &received[..end] {
             b"detach" => Step::Detach(()),
@@ -76,6 +76,7 @@ impl Service for Lines {
 
 const LIMITS: Limits = Limits {
     connections_max: 16,
+    connections_per_host_max: 16,
     receive_bytes_max: 64,
     receive_deadline: LONG,
     idle_deadline: LONG,
@@ -184,6 +185,28 @@ fn the_oldest_that_waits_is_evicted() {
     for index in (0..idle.len()).filter(|index| *index != 1) {
         say(&mut idle[index], "z\n");
         hear(&mut idle[index], "z\n");
+    }
+}
+
+#[test]
+fn a_host_with_many_connections_pushes_out_its_own() {
+    let (listener, _) = serve(Limits { connections_per_host_max: 3, ..LIMITS });
+    let from = |host: u8| {
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::from((Ipv4Addr::new(127, 0, 0, host), 0)).into()).unwrap();
+        socket.connect(&listener.local_address().into()).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut stream = TcpStream::from(socket);
+        say(&mut stream, "x\n");
+        hear(&mut stream, "x\n");
+        stream
+    };
+    let mut other = from(2);
+    let mut greedy: Vec<TcpStream> = (0..4).map(|_| from(3)).collect();
+    assert_eq!(rest(&mut greedy[0]), "");
+    for stream in greedy[1..].iter_mut().chain([&mut other]) {
+        say(stream, "y\n");
+        hear(stream, "y\n");
     }
 }
 

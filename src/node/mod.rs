@@ -11,7 +11,7 @@ mod published_state;
 mod signals;
 mod timers;
 
-use crate::base::{Clock, Reading};
+use crate::base::{Budget, Clock, Reading};
 use crate::channel::Credentials;
 use crate::config::Config;
 use crate::discovery::{self, Discovery, LookupResult};
@@ -111,9 +111,10 @@ fn abort_on_panic() {
 
 /// Takes as many file descriptors as this program's limits may need, where the system's soft limit is lower.
 fn allow_descriptors() {
-    let peers = transport::LINKS_MAX + transport::STRANGERS_MAX + transport::DIALS_MAX;
+    let peers = transport::LINKS_MAX + transport::STRANGERS_MAX;
+    let dials = transport::DIALS_MAX + transport::DIALS_WITH_STRANGERS_MAX;
     let wanted =
-        u64::try_from(peers + http::LIMITS.connections_max + DESCRIPTORS_BESIDES).unwrap_or(u64::MAX);
+        u64::try_from(peers + dials + http::LIMITS.connections_max + DESCRIPTORS_BESIDES).unwrap_or(u64::MAX);
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|current| current < wanted) {
         let granted = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
@@ -159,14 +160,23 @@ fn sidecar(config: Config) -> Result<(), RunError> {
     let published_state =
         Arc::new(PublishedState::new(machine.status(), Clock::new(Reading::take()), metrics.clone()));
 
-    let transport = start_transport(&config, me, peer_port, sender.clone(), metrics.clone(), credentials)?;
-    let server = http::start(http_port, published_state::Answers(Arc::clone(&published_state)))?;
+    let budget = Budget::new(config.buffers_max);
+    let trust = Trust { credentials, budget: budget.clone() };
+    let transport = start_transport(&config, me, peer_port, sender.clone(), metrics.clone(), trust)?;
+    let answers = published_state::Answers(Arc::clone(&published_state));
+    let server = http::start(http_port, answers, budget)?;
     let discovery = start_discovery(&config, sender, metrics)?;
 
     let driver = Driver::new(machine, state, transport, published_state, discovery, stop, &config.settings);
     driver.run(&inputs)?;
     server.stop();
     Ok(())
+}
+
+/// With what this process meets peers.
+struct Trust {
+    credentials: Credentials,
+    budget: Budget,
 }
 
 /// Starts the transport, which reports to the driver.
@@ -176,7 +186,7 @@ fn start_transport(
     listener: TcpListener,
     reports: SyncSender<Input>,
     metrics: Metrics,
-    credentials: Credentials,
+    Trust { credentials, budget }: Trust,
 ) -> io::Result<Transport> {
     Transport::start(
         transport::TransportSettings {
@@ -187,6 +197,7 @@ fn start_transport(
             },
             me,
             credentials: Arc::new(credentials),
+            budget,
             dial_timeout: config.dial_timeout,
             unacknowledged_max: 2 * config.settings.failure_timeout,
         },

@@ -67,7 +67,9 @@ impl Service for Acceptor {
         let Session::Sealed(sealed) = session else {
             return match self.first_frame(received, remote) {
                 First::Wait => Step::Wait,
-                First::Answer(bytes) => Step::Reply { bytes, consumed: received.len(), close: true },
+                First::Answer(bytes) => {
+                    Step::Reply { bytes, consumed: received.len(), close: true, held: None }
+                }
                 First::Welcome(welcome) => Step::Detach(welcome),
                 First::Close => Step::Close,
             };
@@ -76,7 +78,7 @@ impl Service for Acceptor {
             Ok(progress) => progress,
             Err((error, alert)) => {
                 self.inner.unauthenticated(format_args!("{remote} was refused at the peer port: {error}"));
-                return Step::Reply { bytes: alert, consumed: received.len(), close: true };
+                return Step::Reply { bytes: alert, consumed: received.len(), close: true, held: None };
             }
         };
         if !progress.proved {
@@ -86,7 +88,7 @@ impl Service for Acceptor {
             First::Wait => Step::Say(progress.reply),
             First::Answer(plain) => {
                 let bytes = [progress.reply, sealed.handshake.last_words(&plain)].concat();
-                Step::Reply { bytes, consumed: received.len(), close: true }
+                Step::Reply { bytes, consumed: received.len(), close: true, held: None }
             }
             First::Welcome(welcome) => match std::mem::take(session) {
                 Session::Sealed(sealed) => Step::Detach(Welcome { sealed: Some(sealed), ..welcome }),
@@ -107,6 +109,7 @@ impl Service for Acceptor {
     }
 
     fn detached(&mut self, stream: TcpStream, remote: SocketAddr, received: Vec<u8>, welcome: Welcome) {
+        let Some(place) = self.inner.place(remote.ip()) else { return self.inner.counts.refused() };
         let inner = Arc::clone(&self.inner);
         let admitted = self.inner.links.run(move || {
             let Welcome { peer, token, hello_bytes, sealed } = welcome;
@@ -116,15 +119,21 @@ impl Service for Acceptor {
             };
             let Ok(reached) = channel.stream().local_addr() else { return };
             let reached = SocketAddr::new(reached.ip().to_canonical(), reached.port());
-            if let Err(Doubt::Refused(why, text)) = settle(&inner, &peer, Way::Accepted { token, reached }) {
-                inner.counts.refused();
-                inner.warn(format_args!("{text}"));
-                // Best effort: it is refused whether it hears why or not.
-                let _ = channel.send(&wire::encode_refuse(why, &text));
-                return;
-            }
-            if channel.send(&inner.hello(0)).is_ok() {
-                session::serve(&inner, *peer, channel, said[hello_bytes..].to_vec());
+            let claim = match settle(&inner, &peer, Way::Accepted { token, reached }) {
+                Ok(claim) => claim,
+                Err(doubt) => {
+                    inner.counts.refused();
+                    if let Doubt::Refused(why, text) = doubt {
+                        inner.warn(format_args!("{text}"));
+                        // Best effort: it is refused whether it hears why or not.
+                        let _ = channel.send(&wire::encode_refuse(why, &text), || false);
+                    }
+                    return;
+                }
+            };
+            if channel.send(&inner.hello(0), || false).is_ok() {
+                session::serve(&inner, *peer, channel, said[hello_bytes..].to_vec(), claim);
+                drop(place);
             }
         });
         if let Err(saturated) = admitted {

@@ -36,7 +36,7 @@ impl Connections {
                 }
             }
             Report::Refused(address) => Some(Event::Refused(address)),
-            Report::Received { from, incarnation, message } => {
+            Report::Received { from, incarnation, message, held: _ } => {
                 let current = self.latest.get(&from) == Some(&incarnation);
                 current.then_some(Event::Received { from, message })
             }
@@ -65,6 +65,7 @@ fn key(id: ProcessId, incarnation: Incarnation) -> (ProcessId, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::{Budget, Holder};
     use crate::election::{Body, Epoch, Message, Peer, Priority};
     use uuid::Uuid;
 
@@ -87,7 +88,8 @@ mod tests {
 
     fn leave(life: u64) -> Report {
         let message = Message { epoch: Epoch(1), body: Body::Leave { version: None, id: ID } };
-        Report::Received { from: ID, incarnation: Incarnation(life), message }
+        let held = Budget::new(0).share(Holder::Named);
+        Report::Received { from: ID, incarnation: Incarnation(life), message, held }
     }
 
     #[test]

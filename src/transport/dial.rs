@@ -88,7 +88,7 @@ pub(super) fn ask_over(
     first: &[u8],
     timeout: Duration,
 ) -> io::Result<(Channel, Answer)> {
-    channel.send(first)?;
+    channel.send(first, || false)?;
     let deadline = Instant::now() + timeout;
     let mut received = Vec::new();
     loop {

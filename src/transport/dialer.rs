@@ -69,11 +69,13 @@ fn look_at_credentials(inner: &Inner) {
 /// Dials an address, already marked as being dialled, on a thread of the pool.
 pub(super) fn begin(inner: &Arc<Inner>, address: SocketAddr) {
     let job = Arc::clone(inner);
-    let begun = inner.dials.run(move || {
+    let named = inner.table().names_host(address.ip());
+    let dials = if named { &inner.dials } else { &inner.stranger_dials };
+    let begun = dials.run(move || {
         let outcome = match dial(&job, address) {
             Ok(DialOutcome::Peer { peer, channel, rest }) => {
                 match settle(&job, &peer, Way::Dialled(address)) {
-                    Ok(()) => hand_over(&job, *peer, channel, rest),
+                    Ok(claim) => hand_over(&job, *peer, channel, rest, claim),
                     Err(doubt) => {
                         say_bye(&channel);
                         doubted(&job, &peer, doubt)

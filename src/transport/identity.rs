@@ -12,6 +12,7 @@ use crate::channel::Channel;
 use crate::election::{Instance, Peer};
 use crate::wire::{self, Confirm, Confirmed, Frame, Refusal, SafetyCode};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// A newcomer has at most this many others confirmed: each takes a dial.
 const QUESTIONS_MAX: usize = 2;
@@ -34,16 +35,34 @@ pub(super) enum Doubt {
     LivesAt(SocketAddr),
 }
 
+/// What a newcomer says that it is, for others that come meanwhile. To be kept until the newcomer has a link.
+pub(super) struct Claim {
+    inner: Arc<Inner>,
+    number: u64,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.inner.table().claim_ends(self.number);
+    }
+}
+
 /// Says whether a connection counts as one with this peer.
 ///
 /// # Errors
 /// What stands against it.
-pub(super) fn settle(inner: &Inner, newcomer: &Peer, way: Way) -> Result<(), Doubt> {
+pub(super) fn settle(inner: &Arc<Inner>, newcomer: &Peer, way: Way) -> Result<Claim, Doubt> {
     let names_count = inner.settings.safety == SafetyCode::Majority;
-    let known = inner.table().in_common(newcomer, names_count);
-    if known.is_empty() {
-        return Ok(());
+    let (number, known) = inner.table().claim(newcomer, names_count);
+    let claim = Claim { inner: Arc::clone(inner), number };
+    if !known.is_empty() {
+        compare(inner, newcomer, &known, way)?;
     }
+    Ok(claim)
+}
+
+/// Compares a newcomer with the processes that have something in common with it.
+fn compare(inner: &Inner, newcomer: &Peer, known: &[Peer], way: Way) -> Result<(), Doubt> {
     let (token, reached) = match way {
         Way::Accepted { token, reached } => (token, reached),
         Way::Dialled(address) if address != newcomer.address => {
@@ -135,5 +154,5 @@ fn unconfirmed(newcomer: &Peer) -> Doubt {
 /// Closes a connection of which nothing is wanted: deliberately, so that the peer gathers no evidence.
 pub(super) fn say_bye(channel: &Channel) {
     // A peer that does not hear it finds out by a dial that this process is alive.
-    let _ = channel.send(&wire::encode_bye());
+    let _ = channel.send(&wire::encode_bye(), || false);
 }

@@ -1,13 +1,15 @@
 //! One link: its own thread reads, any thread writes.
 
 use super::{FRAME_DEADLINE, IDLE_AFTER, Inner, Report};
-use crate::base::{RateLimit, boottime};
+use crate::base::{Holder, RateLimit, Share, boottime};
 use crate::channel::{Channel, Got};
-use crate::election::Peer;
+use crate::election::{Body, Entry, Message, Moment, Peer};
 use crate::wire::{self, Frame, Refusal};
 use std::io::ErrorKind;
-use std::net::Shutdown;
+use std::mem::size_of;
+use std::net::{IpAddr, Shutdown};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How many messages a peer may send at once, and how often one more after that. A leader tells a newcomer of
@@ -17,10 +19,38 @@ const MESSAGES_EVERY: Duration = Duration::from_millis(1);
 /// How often a reading thread looks up from a silent link: the timeout of its reads.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+/// How many bytes of an unfinished frame a link keeps without a share of the budget.
+const FREE_BYTES: usize = 1024;
+/// A message of so many bytes needs no share of the budget while it waits for the driver.
+const SMALL_MESSAGE_BYTES: usize = 1024;
+/// How messages name the budget.
+const BUFFERS: &str = "--buffers-max";
+/// How many bytes the kernel keeps for a peer to take; Linux counts its own overhead against twice as much.
+pub(super) const SEND_BUFFER_BYTES: usize = 8 * 1024;
+/// How many bytes it keeps for this process to read. TCP stalls where this is far less than a segment, which
+/// has 64 KiB on loopback.
+pub(super) const RECEIVE_BUFFER_BYTES: usize = 32 * 1024;
+
+/// How far that may grow where a peer is slow to take what it was sent.
+const SEND_BUFFER_BYTES_MAX: usize = 2 * wire::FRAME_BYTES_MAX;
+
+/// What the kernel may keep of what a peer has not taken yet.
+struct Room {
+    /// As the socket option counts.
+    bytes: usize,
+    /// What is above [`SEND_BUFFER_BYTES`] counts against the budget.
+    held: Share,
+    /// When it grew.
+    since: Moment,
+}
+
 /// An open connection with a peer whose Hello has been checked.
 pub(super) struct Link {
     pub(super) peer: Peer,
+    /// Where the connection comes from or leads to.
+    pub(super) host: IpAddr,
     channel: Channel,
+    room: Mutex<Room>,
     /// Its end is deliberate, on either side.
     closing: AtomicBool,
     /// Writing to it failed. Its reading thread finds out for itself, and gathers evidence.
@@ -30,10 +60,14 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(peer: Peer, channel: Channel) -> Link {
+    /// `held`: an empty share, of the kind that `host` may have.
+    pub(super) fn new(peer: Peer, host: IpAddr, channel: Channel, held: Share) -> Link {
+        let room = Room { bytes: SEND_BUFFER_BYTES, held, since: Moment::default() };
         let link = Link {
             peer,
+            host,
             channel,
+            room: Mutex::new(room),
             closing: AtomicBool::new(false),
             broken: AtomicBool::new(false),
             spoken_ms: AtomicU64::new(0),
@@ -69,7 +103,7 @@ impl Link {
             return false;
         }
         self.spoken();
-        match self.channel.send(frame) {
+        match self.channel.send(frame, || self.grow()) {
             Ok(()) => true,
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 self.cut();
@@ -80,6 +114,37 @@ impl Link {
                 let _ = self.channel.stream().shutdown(Shutdown::Both);
                 false
             }
+        }
+    }
+
+    fn room(&self) -> MutexGuard<'_, Room> {
+        // It is valid at every unlock, and a panicking thread ends the process in the sidecar.
+        self.room.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the kernel keep twice as much for a peer that has not taken yet what it was sent. False: it keeps
+    /// as much as it may.
+    fn grow(&self) -> bool {
+        let mut room = self.room();
+        let bytes = 2 * room.bytes;
+        // Twice, as Linux counts its own overhead.
+        if bytes > SEND_BUFFER_BYTES_MAX || !room.held.resize(2 * (bytes - SEND_BUFFER_BYTES)) {
+            return false;
+        }
+        room.bytes = bytes;
+        room.since = boottime();
+        socket2::SockRef::from(self.channel.stream()).set_send_buffer_size(bytes).is_ok()
+    }
+
+    /// Takes the room back once the peer must have taken what it was sent: its kernel acknowledges within
+    /// `unacknowledged_max`, or the link ends.
+    fn shrink(&self, unacknowledged_max: Duration) {
+        let mut room = self.room();
+        if room.bytes > SEND_BUFFER_BYTES && boottime().since(room.since) > unacknowledged_max {
+            room.bytes = SEND_BUFFER_BYTES;
+            room.held.resize(0);
+            // A socket that takes no option is at its end.
+            let _ = socket2::SockRef::from(self.channel.stream()).set_send_buffer_size(SEND_BUFFER_BYTES);
         }
     }
 
@@ -127,9 +192,12 @@ pub(super) enum End {
 pub(super) fn read(inner: &Inner, link: &Link, mut received: Vec<u8>) -> End {
     let mut frame_began = (!received.is_empty()).then(boottime);
     let mut rate = RateLimit::new(MESSAGES_BURST, MESSAGES_EVERY);
+    let holder = inner.holder(link.host);
+    let mut held = inner.settings.budget.share(holder);
     loop {
+        link.shrink(inner.settings.unacknowledged_max);
         let arrived = received.len();
-        match frames(inner, link, &mut received, &mut rate) {
+        match frames(inner, link, holder, &mut received, &mut rate) {
             Ok(true) => {}
             Ok(false) => return End::Deliberate,
             Err(what) => return End::Protocol(what),
@@ -138,10 +206,14 @@ pub(super) fn read(inner: &Inner, link: &Link, mut received: Vec<u8>) -> End {
             // What is left, if anything, is of another frame, and how long this side took for the former ones
             // is not that one's fault.
             frame_began = (!received.is_empty()).then(boottime);
+            received.shrink_to(FREE_BYTES);
         } else if !received.is_empty()
             && boottime().since(*frame_began.get_or_insert_with(boottime)) > FRAME_DEADLINE
         {
             return End::Protocol("it began a frame and did not finish it".to_owned());
+        }
+        if !held.resize(received.capacity().saturating_sub(FREE_BYTES)) {
+            return End::Protocol(format!("what it began is longer than what is left of {BUFFERS}"));
         }
         match link.channel.receive(&mut received) {
             Ok(Got::Broken) => return End::Broken,
@@ -162,7 +234,13 @@ pub(super) fn read(inner: &Inner, link: &Link, mut received: Vec<u8>) -> End {
 }
 
 /// Takes whole frames off the front; false after a Bye.
-fn frames(inner: &Inner, link: &Link, received: &mut Vec<u8>, rate: &mut RateLimit) -> Result<bool, String> {
+fn frames(
+    inner: &Inner,
+    link: &Link,
+    holder: Holder,
+    received: &mut Vec<u8>,
+    rate: &mut RateLimit,
+) -> Result<bool, String> {
     let mut done = 0;
     let mut open = true;
     while open {
@@ -183,7 +261,17 @@ fn frames(inner: &Inner, link: &Link, received: &mut Vec<u8>, rate: &mut RateLim
                 }
                 inner.counts.received(message.body.name());
                 let incarnation = link.peer.incarnation;
-                inner.report(Report::Received { from: stamp.id, incarnation, message });
+                match inner.settings.budget.take(holder, waiting_bytes(length, &message)) {
+                    Some(held) => {
+                        inner.report(Report::Received { from: stamp.id, incarnation, message, held });
+                    }
+                    // Messages may be lost, and this peer sends more than this process can look at.
+                    None => inner.warn(format_args!(
+                        "a {} message of {:?} was dropped: nothing is left of {BUFFERS}",
+                        message.body.name(),
+                        link.peer.name
+                    )),
+                }
             }
             Frame::Bye => {
                 link.closing.store(true, Ordering::Release);
@@ -204,4 +292,14 @@ fn frames(inner: &Inner, link: &Link, received: &mut Vec<u8>, rate: &mut RateLim
     }
     received.drain(..done);
     Ok(open)
+}
+
+/// What a message counts for while it waits: its frame, and what decoding made of a list.
+fn waiting_bytes(length: usize, message: &Message) -> usize {
+    let entries = match &message.body {
+        Body::LeaderInfo { entries, .. } | Body::Membership { entries, .. } => entries.len(),
+        _ => 0,
+    };
+    let bytes = length + entries * size_of::<Entry>();
+    if bytes > SMALL_MESSAGE_BYTES { bytes } else { 0 }
 }

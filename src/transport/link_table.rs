@@ -1,7 +1,7 @@
 //! Which links there are, which are wanted, and what waits for one.
 
-use super::LINKS_MAX;
 use super::link::Link;
+use crate::base::{Budget, Holder, Share};
 use crate::election::{Incarnation, MEMBERS_MAX, Moment, Peer, ProcessId};
 use crate::wire::FRAME_BYTES_MAX;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,17 +33,24 @@ pub(super) struct LinkTable {
     probing: BTreeSet<(ProcessId, u64)>,
     /// The live members that the election knows: which process is where.
     known: BTreeMap<ProcessId, Peer>,
-    /// The addresses that discovery names.
+    /// The addresses that discovery names, and how many of them each host has.
     named: BTreeSet<SocketAddr>,
+    named_hosts: BTreeMap<IpAddr, usize>,
     /// The dials that wait for an answer to their Hello, by their tokens, and where they dialled.
     tokens: BTreeMap<u64, SocketAddr>,
+    /// What newcomers say that they are, from the look whether that is so until they have a link or are
+    /// turned away. Two that come at once see each other.
+    claims: BTreeMap<u64, Peer>,
+    claims_made: u64,
     advertised: SocketAddr,
+    budget: Budget,
     closed: bool,
 }
 
 struct Pending {
     address: SocketAddr,
     frames: Vec<Vec<u8>>,
+    held: Share,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -66,7 +73,7 @@ pub(super) enum Dialled {
 }
 
 impl LinkTable {
-    pub(super) fn new(advertised: SocketAddr) -> LinkTable {
+    pub(super) fn new(advertised: SocketAddr, budget: Budget) -> LinkTable {
         LinkTable {
             links: BTreeMap::new(),
             pending: BTreeMap::new(),
@@ -75,8 +82,12 @@ impl LinkTable {
             probing: BTreeSet::new(),
             known: BTreeMap::new(),
             named: BTreeSet::new(),
+            named_hosts: BTreeMap::new(),
             tokens: BTreeMap::new(),
+            claims: BTreeMap::new(),
+            claims_made: 0,
             advertised,
+            budget,
             closed: false,
         }
     }
@@ -107,10 +118,9 @@ impl LinkTable {
     /// Adds a link and hands out what has waited for it. `None`: there are too many, or the transport is
     /// closed.
     pub(super) fn add(&mut self, link: &Arc<Link>) -> Option<Vec<Vec<u8>>> {
-        let total: usize = self.links.values().map(Vec::len).sum();
         let id = link.peer.id;
         let of_peer = self.links.get(&id).map_or(0, Vec::len);
-        if self.closed || total >= LINKS_MAX || of_peer >= LINKS_PER_PEER_MAX {
+        if self.closed || of_peer >= LINKS_PER_PEER_MAX {
             return None;
         }
         self.links.entry(id).or_default().push(Arc::clone(link));
@@ -142,12 +152,21 @@ impl LinkTable {
 
     /// The addresses that discovery names, from now on.
     pub(super) fn name(&mut self, addresses: BTreeSet<SocketAddr>) {
+        self.named_hosts.clear();
+        for address in &addresses {
+            *self.named_hosts.entry(address.ip()).or_default() += 1;
+        }
         self.named = addresses;
     }
 
     /// Whether discovery names an address of this host.
     pub(super) fn names_host(&self, host: IpAddr) -> bool {
-        self.named.iter().any(|address| address.ip() == host)
+        self.names_of(host) > 0
+    }
+
+    /// How many addresses of this host discovery names.
+    pub(super) fn names_of(&self, host: IpAddr) -> usize {
+        self.named_hosts.get(&host).copied().unwrap_or(0)
     }
 
     /// Whether discovery names this address.
@@ -157,7 +176,9 @@ impl LinkTable {
 
     /// The processes that are connected, or are known to be alive, and that have something in common with a
     /// newcomer: the id, the address, or where that counts the name. The newcomer itself may be among them.
-    pub(super) fn in_common(&self, newcomer: &Peer, names_count: bool) -> Vec<Peer> {
+    /// From now on the next newcomer is compared with this one too, until [`LinkTable::claim_ends`] with this
+    /// number.
+    pub(super) fn claim(&mut self, newcomer: &Peer, names_count: bool) -> (u64, Vec<Peer>) {
         let linked = self.links.values().filter_map(|links| links.last()).map(|link| &link.peer);
         let alike = |peer: &&Peer| {
             peer.id == newcomer.id
@@ -166,7 +187,16 @@ impl LinkTable {
         };
         // A connected process is known best from its connection.
         let known = self.known.values().filter(|peer| !self.links.contains_key(&peer.id));
-        linked.chain(known).filter(alike).cloned().collect()
+        let claimed = self.claims.values();
+        let in_common = linked.chain(known).chain(claimed).filter(alike).cloned().collect();
+        self.claims_made += 1;
+        self.claims.insert(self.claims_made, newcomer.clone());
+        (self.claims_made, in_common)
+    }
+
+    /// The newcomer of this number has a link, or is turned away.
+    pub(super) fn claim_ends(&mut self, number: u64) {
+        self.claims.remove(&number);
     }
 
     /// Notes a dial to an address, under its token.
@@ -201,11 +231,15 @@ impl LinkTable {
         if self.pending.len() >= MEMBERS_MAX && !self.pending.contains_key(&to) {
             return false;
         }
-        let pending = self.pending.entry(to).or_insert(Pending { address, frames: Vec::new() });
+        let named = if self.names_host(address.ip()) { Holder::Named } else { Holder::Stranger };
+        let held = self.budget.share(named);
+        let pending = self.pending.entry(to).or_insert(Pending { address, frames: Vec::new(), held });
         pending.address = address;
         pending.frames.push(frame);
+        let bytes = |frames: &[Vec<u8>]| frames.iter().map(Vec::len).sum::<usize>();
         while pending.frames.len() > PENDING_MAX
-            || pending.frames.iter().map(Vec::len).sum::<usize>() > PENDING_BYTES_MAX
+            || bytes(&pending.frames) > PENDING_BYTES_MAX
+            || !pending.held.resize(bytes(&pending.frames))
         {
             pending.frames.remove(0);
         }
@@ -315,7 +349,8 @@ mod tests {
             priority: Priority::DEFAULT,
             revision: String::new(),
         };
-        Arc::new(Link::new(peer, crate::channel::Channel::clear(stream)))
+        let held = Budget::new(0).share(Holder::Stranger);
+        Arc::new(Link::new(peer, address(0).ip(), crate::channel::Channel::clear(stream), held))
     }
 
     fn after(ms: u64) -> Moment {
@@ -324,7 +359,7 @@ mod tests {
 
     #[test]
     fn an_address_is_dialled_again_later_and_later_and_not_while_it_is_linked() {
-        let mut table = LinkTable::new(address(1));
+        let mut table = LinkTable::new(address(1), Budget::new(usize::MAX / 8));
         table.seek(BTreeSet::from([address(2)]));
         assert_eq!(table.due(after(0)), (vec![address(2)], None));
         assert_eq!(table.due(after(0)), (vec![], None), "one dial at a time");
@@ -348,7 +383,7 @@ mod tests {
 
     #[test]
     fn a_peer_that_advertises_another_address_than_it_was_reached_at_is_not_dialled_again() {
-        let mut table = LinkTable::new(address(1));
+        let mut table = LinkTable::new(address(1), Budget::new(usize::MAX / 8));
         table.seek(BTreeSet::from([address(2)]));
         let link = link(7, address(9));
         assert!(table.add(&link).is_some());
@@ -362,7 +397,7 @@ mod tests {
 
     #[test]
     fn what_waits_for_a_link_is_bounded_and_dropped_when_there_will_be_none() {
-        let mut table = LinkTable::new(address(1));
+        let mut table = LinkTable::new(address(1), Budget::new(usize::MAX / 8));
         assert!(table.wait(id(7), address(2), vec![0]));
         for number in 1..=PENDING_MAX {
             assert!(
@@ -391,7 +426,7 @@ mod tests {
 
     #[test]
     fn a_peer_has_few_links_and_a_closed_table_none() {
-        let mut table = LinkTable::new(address(1));
+        let mut table = LinkTable::new(address(1), Budget::new(usize::MAX / 8));
         for _ in 0..LINKS_PER_PEER_MAX {
             assert!(table.add(&link(7, address(2))).is_some());
         }

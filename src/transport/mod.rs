@@ -20,31 +20,43 @@ mod handshake;
 mod identity;
 mod link;
 mod link_table;
+mod places;
 mod session;
 #[cfg(test)]
 mod tests;
 
 pub use connections::Connections;
 
-use crate::base::RateLimit;
+use crate::base::{Budget, Holder, RateLimit, Share};
 use crate::channel::Credentials;
 use crate::election::{Incarnation, Message, Peer, ProcessId};
 use crate::net::{Limits, Listener, Pool};
 use crate::wire;
 use admission::Admission;
 use link_table::LinkTable;
+use places::{Place, Places};
 use std::collections::BTreeSet;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How many links there are at most: two for each member, as when both sides dial at once.
 pub const LINKS_MAX: usize = 2 * crate::election::MEMBERS_MAX;
+/// How many links there are with one host at most, besides [`LINKS_PER_NAME_MAX`] for each address there that
+/// discovery names.
+const LINKS_PER_HOST_MAX: usize = 16;
+const LINKS_PER_NAME_MAX: usize = 4;
+/// How many links there are at most with hosts that discovery does not name: each costs a thread.
+const LINKS_WITH_STRANGERS_MAX: usize = LINKS_MAX / 4;
 /// How many connections may be in the handshake at the peer port.
 pub const STRANGERS_MAX: usize = 256;
+/// How many of them from one address: a host of many processes may start all of them at once.
+const STRANGERS_PER_HOST_MAX: usize = STRANGERS_MAX / 2;
 /// How many dials are under way at a time, and how many wait for a thread.
 pub const DIALS_MAX: usize = 16;
+/// How many more with hosts that discovery does not name: strangers that do not answer hold up no member.
+pub const DIALS_WITH_STRANGERS_MAX: usize = 8;
 const DIALS_WAITING_MAX: usize = 2 * crate::election::MEMBERS_MAX;
 /// A link over which nothing has been said for this long, and that is not sought, is closed.
 pub const IDLE_AFTER: Duration = Duration::from_secs(10);
@@ -66,6 +78,8 @@ pub struct TransportSettings {
     pub me: Peer,
     /// With what this process proves itself to peers, and what it asks of them.
     pub credentials: Arc<Credentials>,
+    /// What the buffers of all links share with others.
+    pub budget: Budget,
     /// How long a dial may take, and the handshake after it as well.
     pub dial_timeout: Duration,
     /// How long sent bytes may stay unacknowledged by the peer's kernel before its link is given up.
@@ -73,7 +87,7 @@ pub struct TransportSettings {
 }
 
 /// What happened to links.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub enum Report {
     /// A link is open.
     Opened(Peer),
@@ -99,6 +113,8 @@ pub enum Report {
         incarnation: Incarnation,
         /// What.
         message: Message,
+        /// What the message has of the budget, until the driver looks at it.
+        held: Share,
     },
     /// A dial to this address reached this process itself.
     ReachedSelf(SocketAddr),
@@ -140,8 +156,10 @@ struct Inner {
     counts: Arc<dyn Counts>,
     table: Mutex<LinkTable>,
     seek_changed: std::sync::Condvar,
+    places: Places,
     links: Pool,
     dials: Pool,
+    stranger_dials: Pool,
     log: Mutex<RateLimit>,
 }
 
@@ -163,17 +181,20 @@ impl Transport {
                 priority: settings.me.priority,
             },
             listen_port: listener.local_addr()?.port(),
-            table: Mutex::new(LinkTable::new(settings.me.address)),
+            table: Mutex::new(LinkTable::new(settings.me.address, settings.budget.clone())),
             settings,
             sink,
             counts,
             seek_changed: std::sync::Condvar::new(),
+            places: Places::default(),
             links: Pool::new("link", LINKS_MAX, 0, STACK_BYTES),
             dials: Pool::new("dial", DIALS_MAX, DIALS_WAITING_MAX, STACK_BYTES),
+            stranger_dials: Pool::new("dial", DIALS_WITH_STRANGERS_MAX, DIALS_WAITING_MAX, STACK_BYTES),
             log: Mutex::new(RateLimit::new(LOG_LINES, LOG_LINE_EVERY)),
         });
         let limits = Limits {
             connections_max: STRANGERS_MAX,
+            connections_per_host_max: STRANGERS_PER_HOST_MAX,
             receive_bytes_max: wire::HELLO_BYTES_MAX,
             receive_deadline: Duration::from_secs(1).max(inner.settings.dial_timeout),
             idle_deadline: Duration::from_secs(1),
@@ -279,6 +300,21 @@ impl Inner {
             Some(left_out) => log::warn!("{text} ({left_out} such lines were left out)"),
             None => {}
         }
+    }
+
+    /// A place for a link with this host; none, and a warning, where there is none left.
+    fn place(&self, host: IpAddr) -> Option<Place> {
+        let names = self.table().names_of(host);
+        let place = self.places.take(host, names);
+        if place.is_none() {
+            self.warn(format_args!("a connection with {host} was given up: too many links are open"));
+        }
+        place
+    }
+
+    /// What a peer at this host counts as, for the budget.
+    fn holder(&self, host: IpAddr) -> Holder {
+        if self.table().names_host(host) { Holder::Named } else { Holder::Stranger }
     }
 
     /// Counts a failed authentication, and logs it.

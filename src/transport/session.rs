@@ -1,8 +1,8 @@
 //! A link from the handshake to its end, and what its end says about the peer.
 
 use super::dial::{DialOutcome, dial_through};
-use super::identity::{Way, say_bye, settle};
-use super::link::{End, LOOK_EVERY, Link, read};
+use super::identity::{Claim, Way, say_bye, settle};
+use super::link::{End, LOOK_EVERY, Link, RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES, read};
 use super::link_table::Dialled;
 use super::{Inner, Report};
 use crate::channel::Channel;
@@ -20,16 +20,20 @@ const KEEPALIVE_EVERY: Duration = Duration::from_secs(1);
 
 /// Takes a checked connection into the table and reads it to its end, on a thread of the link pool.
 /// `received` holds bytes that came after the peer's Hello.
-pub(super) fn serve(inner: &Arc<Inner>, peer: Peer, channel: Channel, received: Vec<u8>) {
+pub(super) fn serve(inner: &Arc<Inner>, peer: Peer, channel: Channel, received: Vec<u8>, claim: Claim) {
     let (id, incarnation, address) = (peer.id, peer.incarnation, peer.address);
     if prepare(inner, channel.stream()).is_err() {
         return;
     }
-    let link = Arc::new(Link::new(peer.clone(), channel));
+    let Ok(remote) = channel.stream().peer_addr() else { return };
+    let host = remote.ip().to_canonical();
+    let held = inner.settings.budget.share(inner.holder(host));
+    let link = Arc::new(Link::new(peer.clone(), host, channel, held));
     let (former, waiting) = {
         let mut table = inner.table();
         (table.former(id, incarnation), table.add(&link))
     };
+    drop(claim);
     let Some(waiting) = waiting else {
         if !inner.table().closed() {
             let name = &peer.name;
@@ -82,8 +86,9 @@ fn prepare(inner: &Inner, stream: &TcpStream) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(LOOK_EVERY))?;
     let socket = socket2::SockRef::from(stream);
-    // Room for a whole membership list besides what is under way, so that a write never has to wait.
-    socket.set_send_buffer_size(2 * wire::FRAME_BYTES_MAX)?;
+    // A write asks for more where that is too little.
+    socket.set_send_buffer_size(SEND_BUFFER_BYTES)?;
+    socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES)?;
     // A standing link is silent, so the kernel has to ask whether the other host is still there.
     let keepalive = socket2::TcpKeepalive::new().with_time(KEEPALIVE_AFTER).with_interval(KEEPALIVE_EVERY);
     socket.set_tcp_keepalive(&keepalive)?;
@@ -93,10 +98,28 @@ fn prepare(inner: &Inner, stream: &TcpStream) -> std::io::Result<()> {
 }
 
 /// Gives a checked connection to a thread that reads it.
-pub(super) fn hand_over(inner: &Arc<Inner>, peer: Peer, channel: Channel, rest: Vec<u8>) -> Dialled {
+pub(super) fn hand_over(
+    inner: &Arc<Inner>,
+    peer: Peer,
+    channel: Channel,
+    rest: Vec<u8>,
+    claim: Claim,
+) -> Dialled {
     let job = Arc::clone(inner);
     let id = peer.id;
-    match inner.links.run(move || serve(&job, peer, channel, rest)) {
+    let place = match channel.stream().peer_addr() {
+        Ok(remote) => inner.place(remote.ip().to_canonical()),
+        Err(_) => None,
+    };
+    let Some(place) = place else {
+        say_bye(&channel);
+        return Dialled::Failed;
+    };
+    let begun = inner.links.run(move || {
+        serve(&job, peer, channel, rest, claim);
+        drop(place);
+    });
+    match begun {
         Ok(()) => Dialled::Linked(id),
         Err(saturated) => {
             inner.warn(format_args!("a connection was given up: {saturated}"));
@@ -118,7 +141,7 @@ pub(super) fn evidence(inner: &Arc<Inner>, peer: &Peer) -> bool {
         Ok(DialOutcome::Peer { peer: found, channel, rest }) => {
             let same_incarnation = found.id == peer.id && found.incarnation == peer.incarnation;
             match settle(inner, &found, Way::Dialled(peer.address)) {
-                Ok(()) => _ = hand_over(inner, *found, channel, rest),
+                Ok(claim) => _ = hand_over(inner, *found, channel, rest, claim),
                 Err(_) => say_bye(&channel),
             }
             !same_incarnation

@@ -7,6 +7,7 @@ use crate::election::{
     Ballot, Body, ConfigVersion, Entry, Epoch, Flags, Incarnation, Incumbent, MembershipVersion, Message,
     ProcessId, RecoveredState, VoteOutcome, VoteRequest, VoterConfig, message_table,
 };
+use std::sync::Arc;
 
 macro_rules! codec {
     ($($(#[$doc:meta])* $protocol:ident $number:literal $name:literal $variant:ident
@@ -68,8 +69,8 @@ plain!(
     VoteOutcome,
 );
 
-impl Field for Vec<Entry> {
-    fn read(fields: &mut Reader<'_>) -> Result<Vec<Entry>, DecodeError> {
+impl Field for Arc<[Entry]> {
+    fn read(fields: &mut Reader<'_>) -> Result<Arc<[Entry]>, DecodeError> {
         fields.entries()
     }
 }

@@ -7,6 +7,7 @@ use crate::election::{
 };
 use serde::Deserialize;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Why bytes are no frame. None of these can be mended by reading on: the connection is to be closed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -95,7 +96,7 @@ impl<'a> Reader<'a> {
 
     /// A list as postcard writes it, its length first. That length is not trusted: nothing is reserved ahead
     /// of what has really been read.
-    pub(super) fn entries(&mut self) -> Result<Vec<Entry>, DecodeError> {
+    pub(super) fn entries(&mut self) -> Result<Arc<[Entry]>, DecodeError> {
         let announced: u64 = self.take()?;
         if announced > MEMBERS_MAX as u64 {
             self.allow(Err(LimitError::Members(announced)))?;
@@ -104,7 +105,7 @@ impl<'a> Reader<'a> {
         for _ in 0..announced {
             entries.push(self.take()?);
         }
-        Ok(entries)
+        Ok(entries.into())
     }
 
     /// A configuration, of whose names the same holds.

@@ -125,10 +125,10 @@ fn sound_bodies() -> [(&'static str, Body); 19] {
             "leader_info",
             Body::LeaderInfo {
                 leader: Some(Incumbent { peer: peer(), elected_at_ms: 1_793_534_400_000 }),
-                entries: entries(),
+                entries: entries().into(),
             },
         ),
-        ("leader_info_without_leader", Body::LeaderInfo { leader: None, entries: vec![] }),
+        ("leader_info_without_leader", Body::LeaderInfo { leader: None, entries: [].into() }),
         ("leave_without_version", Body::Leave { version: None, id: peer().id }),
     ]
 }

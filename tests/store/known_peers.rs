@@ -26,7 +26,7 @@ fn largest_peers() -> KnownPeers {
     KnownPeers {
         cluster: "\"".repeat(63),
         leader: Some(strategies::largest_peer()),
-        members: strategies::largest_entries(),
+        members: strategies::largest_entries().to_vec(),
     }
 }
 

@@ -11,6 +11,7 @@ use proptest::collection::{btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -203,7 +204,7 @@ fn classic_body() -> impl Strategy<Value = Body> {
         (any::<u32>(), membership_version())
             .prop_map(|(sequence, membership)| Body::HeartbeatAck { sequence, membership }),
         (membership_version(), entries())
-            .prop_map(|(version, entries)| Body::Membership { version, entries }),
+            .prop_map(|(version, entries)| Body::Membership { version, entries: entries.into() }),
         (membership_version(), entry()).prop_map(|(version, entry)| Body::Join { version, entry }),
         (option::of(membership_version()), process_id())
             .prop_map(|(version, id)| Body::Leave { version, id }),
@@ -212,7 +213,7 @@ fn classic_body() -> impl Strategy<Value = Body> {
         Just(Body::LeaderQuery),
         (option::of((peer(), any::<u64>())), entries()).prop_map(|(leader, entries)| Body::LeaderInfo {
             leader: leader.map(|(peer, elected_at_ms)| Incumbent { peer, elected_at_ms }),
-            entries,
+            entries: entries.into(),
         }),
     ]
 }
@@ -279,7 +280,7 @@ pub fn largest_peer() -> Peer {
 }
 
 /// As many members as there may be, each as large as can be.
-pub fn largest_entries() -> Vec<Entry> {
+pub fn largest_entries() -> Arc<[Entry]> {
     let entry = Entry { peer: largest_peer(), state: State::Failed };
-    vec![entry; MEMBERS_MAX]
+    vec![entry; MEMBERS_MAX].into()
 }

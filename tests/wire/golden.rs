@@ -59,14 +59,14 @@ fn bodies_about_members() -> Vec<Body> {
         Body::Coordinator { elected_at_ms: 1_793_534_400_000 },
         Body::Heartbeat { sequence: 70_000 },
         Body::HeartbeatAck { sequence: 70_000, membership: VERSION },
-        Body::Membership { version: VERSION, entries: vec![alive.clone(), failed.clone()] },
+        Body::Membership { version: VERSION, entries: [alive.clone(), failed.clone()].into() },
         Body::Join { version: VERSION, entry: failed.clone() },
         Body::Leave { version: Some(VERSION), id: OTHER },
         Body::Resign { successor: Some(OTHER), leaving: true },
         Body::LeaderQuery,
         Body::LeaderInfo {
             leader: Some(Incumbent { peer: small_peer(), elected_at_ms: 1_793_534_400_000 }),
-            entries: vec![alive, failed],
+            entries: [alive, failed].into(),
         },
     ]
 }

@@ -62,8 +62,8 @@ impl Core<Classic> {
 
     /// A leader hears of a newer epoch. It heeds that once between two heartbeats: the other process repeats
     /// itself, and each announcement costs all members a few messages. If the epoch has no leader, this
-    /// leader announces itself above it. Otherwise two leaders have met, and the higher-ranked one goes on, in
-    /// a new epoch.
+    /// leader announces itself above it. Otherwise two leaders have met, and the higher-ranked one goes on,
+    /// in a new epoch.
     pub(super) fn on_higher_epoch(&mut self, now: Now, leader: Option<Incumbent>) {
         let lately = |at: Moment| now.at.since(at) < self.settings.heartbeat;
         if self.protocol.raised.is_some_and(lately) {

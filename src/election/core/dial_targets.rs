@@ -6,7 +6,8 @@ use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::collections::BTreeSet;
 
 /// In a cluster of at most so many members, this process included, all keep links with all. An election then
-/// opens none. A link takes a thread on either side, so larger clusters keep a star round the leader.
+/// opens none. A link takes a thread on either side, so larger clusters keep a star round the leader. Members
+/// that discovery does not name make no cluster large in which discovery names few.
 const STANDING_LINKS_MEMBERS_MAX: usize = 8;
 
 /// The addresses that this process knows of.
@@ -62,12 +63,12 @@ impl<P: Protocol> Core<P> {
 
     /// The links of a follower: with its leader, and in a small cluster with every live member.
     fn standing_links(&self) -> Vec<SocketAddr> {
-        let leader = self.leader.iter().map(|l| l.peer.address);
-        if self.members.iter().count() >= STANDING_LINKS_MEMBERS_MAX {
-            return leader.collect();
-        }
-        let alive = self.members.iter().filter(|m| m.state == State::Alive);
-        leader.chain(alive.map(|m| m.peer.address)).collect()
+        let discovered = &self.dial_targets.discovered;
+        let few = self.members.iter().count() < STANDING_LINKS_MEMBERS_MAX;
+        let few_named = discovered.len() <= STANDING_LINKS_MEMBERS_MAX;
+        let alive = self.members.iter().filter(|m| m.state == State::Alive).map(|m| m.peer.address);
+        let standing = alive.filter(|address| few || few_named && discovered.contains(address));
+        self.leader.iter().map(|l| l.peer.address).chain(standing).collect()
     }
 
     /// Where it wants links: a star round the leader, plus what an election needs. In order, each once: it is

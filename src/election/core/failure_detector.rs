@@ -2,11 +2,12 @@
 
 use super::{Core, Heard, Phase, Protocol};
 use crate::election::{
-    Body, CrashEvidence, Incarnation, Instance, MembershipVersion, Moment, Notification, Now, ProcessId,
-    Reason, State, Timer,
+    Body, CrashEvidence, Entry, Incarnation, Instance, MembershipVersion, Moment, Notification, Now,
+    ProcessId, Reason, State, Timer,
 };
 use core::net::SocketAddr;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How many heartbeats a leader remembers for measuring round trips.
@@ -117,8 +118,19 @@ impl<P: Protocol> Core<P> {
     /// A leader's whole list, for one member. Acknowledgements of heartbeats that are already on their way do
     /// not ask for another.
     pub(crate) fn send_list(&mut self, to: ProcessId) {
-        self.heartbeats.lists.insert(to, self.heartbeats.sequence);
+        self.send_entries(to, self.members.entries());
+    }
+
+    /// A leader's whole list, for all that are alive and connected. They share one copy.
+    pub(crate) fn send_lists(&mut self) {
         let entries = self.members.entries();
+        for id in self.ids(|m| m.linked && m.state == State::Alive) {
+            self.send_entries(id, Arc::clone(&entries));
+        }
+    }
+
+    fn send_entries(&mut self, to: ProcessId, entries: Arc<[Entry]>) {
+        self.heartbeats.lists.insert(to, self.heartbeats.sequence);
         self.send(to, Body::Membership { version: self.members.version, entries });
     }
 

@@ -42,9 +42,7 @@ impl<P: Protocol> Core<P> {
         }
         // The members get the list at once, so later changes are in step with what they hold. This leader may
         // die before its first heartbeat. A member that is not linked yet gets the list with the link.
-        for id in self.ids(|m| m.linked && m.state == State::Alive) {
-            self.send_list(id);
-        }
+        self.send_lists();
         // Silence counts from here: a member has the failure timeout to acknowledge this leader.
         for member in self.members.iter_mut().filter(|m| m.state == State::Alive) {
             member.last_heard = member.last_heard.max(Some(now.at));

@@ -3,6 +3,7 @@
 use crate::election::{Entry, MEMBERS_MAX, Member, MembershipVersion, Moment, Peer, ProcessId, State};
 use core::net::SocketAddr;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// All members but this process, at most [`MEMBERS_MAX`] - 1.
@@ -50,7 +51,7 @@ impl Members {
         self.members.values_mut()
     }
 
-    pub(crate) fn entries(&self) -> Vec<Entry> {
+    pub(crate) fn entries(&self) -> Arc<[Entry]> {
         self.iter().map(Member::entry).collect()
     }
 

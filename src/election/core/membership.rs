@@ -150,7 +150,7 @@ impl<P: Protocol> Core<P> {
         from: ProcessId,
         epoch: Epoch,
         version: MembershipVersion,
-        entries: Vec<Entry>,
+        entries: &[Entry],
     ) {
         if !self.follows(from, epoch) {
             return;
@@ -161,7 +161,7 @@ impl<P: Protocol> Core<P> {
         }
         let mut agreed = true;
         for entry in entries {
-            agreed &= self.learn_from_leader(now, entry);
+            agreed &= self.learn_from_leader(now, entry.clone());
         }
         if agreed {
             self.members.version = version;
@@ -292,7 +292,7 @@ impl<P: Protocol> Core<P> {
         if self.phase.leading() {
             self.bump_version();
             let leave = Body::Leave { version: Some(self.members.version), id };
-            self.send_each(self.ids(|m| m.linked), &leave);
+            self.announce_change(id, &leave);
         }
     }
 
@@ -306,7 +306,7 @@ impl<P: Protocol> Core<P> {
         };
         self.bump_version();
         let join = Body::Join { version: self.members.version, entry };
-        self.send_each(self.ids(|m| m.linked && m.peer.id != id), &join);
+        self.announce_change(id, &join);
     }
 
     fn bump_version(&mut self) {

@@ -166,12 +166,12 @@ impl<P: Protocol> Core<P> {
         match body {
             Body::Coordinator { .. } if self.phase == Phase::Leaving => self.leave_to_successor(epoch),
             Body::Coordinator { elected_at_ms } => P::on_coordinator(self, by, Some(elected_at_ms)),
-            Body::Membership { version, entries } => self.on_membership(now, from, epoch, version, entries),
+            Body::Membership { version, entries } => self.on_membership(now, from, epoch, version, &entries),
             Body::Join { version, entry } => self.on_join(now, from, epoch, version, entry),
             Body::Leave { version, id } => self.on_leave(now, from, epoch, version, id),
             Body::Resign { successor, leaving } => self.on_resign(now, from, epoch, successor, leaving),
             Body::LeaderQuery => self.on_leader_query(now, from, epoch),
-            Body::LeaderInfo { leader, entries } => self.on_leader_info(now, from, epoch, leader, entries),
+            Body::LeaderInfo { leader, entries } => self.on_leader_info(now, from, epoch, leader, &entries),
             body => P::on_message(self, by, body),
         }
     }

@@ -5,6 +5,10 @@ use crate::election::{Action, Body, Member, Message, Notification, ProcessId, Ti
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+/// How many changes of the list a turn announces one by one. The list itself is shorter than more of them:
+/// when the links of all members end at once, each change would go to each member.
+const CHANGES_MAX: usize = 8;
+
 /// What this turn has to do, and what earlier turns have left behind.
 #[derive(Clone, Hash, Debug)]
 pub(crate) struct Outbox {
@@ -14,12 +18,14 @@ pub(crate) struct Outbox {
     pub(crate) dirty: bool,
     /// Whether the leader or the members have changed.
     pub(crate) peers_changed: bool,
+    /// How many changes of the list this turn has announced.
+    pub(crate) changes: usize,
 }
 
 impl Default for Outbox {
     /// The first turn stores the record: a new process has none.
     fn default() -> Outbox {
-        Outbox { actions: Vec::new(), armed: BTreeSet::new(), dirty: true, peers_changed: false }
+        Outbox { actions: Vec::new(), armed: BTreeSet::new(), dirty: true, peers_changed: false, changes: 0 }
     }
 }
 
@@ -42,6 +48,14 @@ impl<P: Protocol> Core<P> {
     pub(crate) fn send_each(&mut self, to: impl IntoIterator<Item = ProcessId>, body: &Body) {
         for id in to {
             self.send(id, body.clone());
+        }
+    }
+
+    /// Tells all connected members but one of a change of the list, which has the next version now.
+    pub(crate) fn announce_change(&mut self, but: ProcessId, change: &Body) {
+        self.outbox.changes += 1;
+        if self.outbox.changes <= CHANGES_MAX {
+            self.send_each(self.ids(|m| m.linked && m.peer.id != but), change);
         }
     }
 
@@ -72,6 +86,9 @@ impl<P: Protocol> Core<P> {
 
     /// Ends a turn. What must be durable comes before everything that depends on it.
     pub(super) fn flush(&mut self) -> Vec<Action> {
+        if std::mem::take(&mut self.outbox.changes) > CHANGES_MAX && self.phase.leading() {
+            self.send_lists();
+        }
         if std::mem::take(&mut self.outbox.peers_changed) {
             self.act(Action::Remember(self.known_peers()));
         }

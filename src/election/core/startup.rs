@@ -131,7 +131,7 @@ impl<P: Protocol> Core<P> {
         from: ProcessId,
         epoch: Epoch,
         leader: Option<Incumbent>,
-        entries: Vec<Entry>,
+        entries: &[Entry],
     ) {
         if let Some(leader) = leader.as_ref().filter(|l| l.peer.id == from) {
             return P::on_coordinator(self, Heard { now, from, epoch }, Some(leader.elected_at_ms));
@@ -147,7 +147,7 @@ impl<P: Protocol> Core<P> {
             _ => {}
         }
         for entry in entries {
-            self.learn(now, entry);
+            self.learn(now, entry.clone());
         }
         let named = leader.map(|l| l.peer).filter(|p| p.id != self.me.id);
         if named.is_some() {

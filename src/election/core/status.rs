@@ -70,7 +70,7 @@ impl<P: Protocol> Core<P> {
         KnownPeers {
             cluster: self.cluster.clone(),
             leader: self.leader.as_ref().map(|leader| leader.peer.clone()),
-            members: self.members.entries(),
+            members: self.members.entries().to_vec(),
         }
     }
 }

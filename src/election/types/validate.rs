@@ -7,6 +7,7 @@ use crate::election::{
 };
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 /// Why a value may not enter a process: what was seen, and what is allowed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -224,7 +225,7 @@ bounded_by! {
     };
     Entry: |entry| entry.peer.check();
     Incumbent: |leader| leader.peer.check();
-    Vec<Entry>: |entries| check_entries(entries);
+    Arc<[Entry]>: |entries| check_entries(entries);
     VoterConfig: |config| VoterConfig::check(config);
     RecoveredState: |state| match state {
         RecoveredState::Empty => Ok(()),

@@ -62,6 +62,7 @@ fn driver(settings: Settings, state: Option<State>) -> (Driver, Arc<AtomicBool>,
         safety: crate::wire::SafetyCode::Classic,
         me,
         credentials: Arc::new(crate::channel::Credentials::none()),
+        budget: crate::base::Budget::new(8 << 20),
         dial_timeout: second,
         unacknowledged_max: second,
     };

@@ -50,7 +50,7 @@ fn members_with_one_secret_speak_and_frames_of_any_length_arrive() {
         peer: Peer { name: "n".repeat(253), ..peer(k, 1, loopback(9)) },
         state: crate::election::State::Alive,
     };
-    let entries: Vec<_> = (0..256).map(entry).collect();
+    let entries = (0..256).map(entry).collect();
     let long = Message { epoch: Epoch(3), body: Body::LeaderInfo { leader: None, entries } };
     for message in [ask(1), long.clone(), ask(2), long] {
         a.transport.send(ProcessId(Uuid::from_u128(2)), b.address, &message);
@@ -111,7 +111,7 @@ fn no_frame_is_read_before_the_peers_proof() {
     let strangers = Keys::of_secrets(&secrets, "c").unwrap();
     let channel =
         open(TcpStream::connect(a.address).unwrap(), &strangers, Instant::now() + PATIENCE).unwrap();
-    channel.send(&wire::encode_hello(&hello("c", peer(2, 7, loopback(9)))).unwrap()).unwrap();
+    channel.send(&wire::encode_hello(&hello("c", peer(2, 7, loopback(9)))).unwrap(), || false).unwrap();
     let mut said = Vec::new();
     while let Ok(Got::Bytes) = channel.receive(&mut said) {}
     assert_eq!(said, b"", "an alert is no word");
@@ -138,7 +138,7 @@ fn a_handshake_may_come_in_any_pieces() {
     });
     let stream = TcpStream::connect(through).unwrap();
     let channel: Channel = open(stream, &keys, Instant::now() + PATIENCE).unwrap();
-    channel.send(&wire::encode_hello(&hello("c", peer(2, 7, loopback(9)))).unwrap()).unwrap();
+    channel.send(&wire::encode_hello(&hello("c", peer(2, 7, loopback(9)))).unwrap(), || false).unwrap();
     let mut said = Vec::new();
     while wire::decode(&said, wire::HELLO_BYTES_MAX).unwrap().is_none() {
         assert_eq!(channel.receive(&mut said).unwrap(), Got::Bytes);
@@ -154,7 +154,7 @@ fn a_crash_is_seen_through_the_channel_as_soon_as_without_it() {
     let keys = Keys::of_secrets(&[ONE.as_bytes().to_vec()], "c").unwrap();
     let stream = TcpStream::connect(a.address).unwrap();
     let channel = open(stream, &keys, Instant::now() + PATIENCE).unwrap();
-    channel.send(&wire::encode_hello(&hello("c", them.clone())).unwrap()).unwrap();
+    channel.send(&wire::encode_hello(&hello("c", them.clone())).unwrap(), || false).unwrap();
     a.opened();
     drop((listener, channel));
     assert_eq!(a.closed(), (them.id, 7, true), "the dial was refused");
@@ -168,7 +168,7 @@ fn an_end_in_a_handshake_is_no_evidence_of_a_crash() {
     let them = peer(2, 7, listener.local_addr().unwrap());
     let keys = Keys::of_secrets(&[ONE.as_bytes().to_vec()], "c").unwrap();
     let channel = open(TcpStream::connect(a.address).unwrap(), &keys, Instant::now() + PATIENCE).unwrap();
-    channel.send(&wire::encode_hello(&hello("c", them.clone())).unwrap()).unwrap();
+    channel.send(&wire::encode_hello(&hello("c", them.clone())).unwrap(), || false).unwrap();
     a.opened();
     std::thread::spawn(move || {
         while let Ok((stream, _)) = listener.accept() {

@@ -122,7 +122,7 @@ fn a_process_confirms_its_own_dial_to_where_it_dialled() {
     let (listener, them) = listening();
     let me = Instance { id: ProcessId(Uuid::from_u128(1)), incarnation: Incarnation(1) };
     a.dial(them.address);
-    let (mut dialled, _) = listener.accept().unwrap();
+    let mut dialled = accepted(&listener);
     let Frame::Hello(theirs) = frame(&mut dialled) else { panic!("no Hello") };
     let (here, elsewhere) = (them.address, loopback(9));
     let token = theirs.token;
@@ -158,7 +158,7 @@ fn a_dial_that_finds_the_name_of_a_member_elsewhere_makes_no_link() {
     assert!(matches!(frame(&mut dialled), Frame::Hello(_)));
     dialled.write_all(&wire::encode_hello(&hello("c", them.clone())).unwrap()).unwrap();
     assert_eq!(frame(&mut dialled), Frame::Bye);
-    let (mut own, _) = listener.accept().unwrap();
+    let mut own = accepted(&listener);
     assert!(matches!(frame(&mut own), Frame::Hello(_)), "it is dialled where it lives");
     own.write_all(&wire::encode_hello(&hello("c", them.clone())).unwrap()).unwrap();
     assert_eq!(a.opened(), them);

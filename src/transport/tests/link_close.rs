@@ -36,7 +36,7 @@ fn an_unannounced_end_that_the_same_incarnation_answers_is_a_blip() {
     // The other side's own look opens one more, so both may come in any order, and more than once.
     let (mut closed, mut opened) = (false, false);
     while !(closed && opened) {
-        match a.until("report", |r| Some(r.clone())) {
+        match a.reports.recv_timeout(PATIENCE).unwrap() {
             Report::Closed { crashed: false, .. } => closed = true,
             Report::Opened(p) if p.incarnation == Incarnation(1) => opened = true,
             other => panic!("{other:?}"),
@@ -52,14 +52,13 @@ fn an_unannounced_end_that_another_incarnation_answers_is_a_crash_and_a_new_link
     let stream = greeted(a.address, peer(2, 7, address));
     a.opened();
     drop(stream);
-    let (mut redial, _) = listener.accept().unwrap();
-    redial.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut redial = accepted(&listener);
     assert!(matches!(frame(&mut redial), Frame::Hello(_)));
     redial.write_all(&wire::encode_hello(&hello("c", peer(2, 8, address))).unwrap()).unwrap();
     let mut crashed = false;
     let mut opened = false;
     while !(crashed && opened) {
-        match a.until("report", |r| Some(r.clone())) {
+        match a.reports.recv_timeout(PATIENCE).unwrap() {
             Report::Closed { incarnation: Incarnation(7), crashed: true, .. } => crashed = true,
             Report::Opened(p) if p.incarnation == Incarnation(8) => opened = true,
             other => panic!("{other:?}"),
@@ -129,6 +128,7 @@ fn a_broken_link_whose_end_is_not_known_yet_holds_up_no_thread() {
         safety: SafetyCode::Classic,
         me: peer(1, 1, address),
         credentials: Arc::new(Credentials::none()),
+        budget: Budget::new(8 << 20),
         dial_timeout: Duration::from_millis(500),
         unacknowledged_max: Duration::from_secs(3),
     };

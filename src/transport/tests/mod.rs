@@ -1,12 +1,14 @@
 //! Two transports, or one and a hand-made peer, over loopback.
 
 mod authentication;
+mod budget;
 mod identity;
 mod link_close;
 
 use super::*;
 use crate::election::{Body, Epoch, Priority};
 use crate::wire::{Confirmed, Frame, Hello, Refusal, SafetyCode};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -85,6 +87,17 @@ fn side_with(
     safety: SafetyCode,
     credentials: Credentials,
 ) -> Side {
+    side_on(number, cluster, ip, safety, credentials, Budget::new(8 << 20))
+}
+
+fn side_on(
+    number: u128,
+    cluster: &str,
+    ip: Ipv4Addr,
+    safety: SafetyCode,
+    credentials: Credentials,
+    budget: Budget,
+) -> Side {
     let listener = TcpListener::bind(loopback(0)).unwrap();
     let address = listener.local_addr().unwrap();
     let (sender, reports) = channel();
@@ -95,6 +108,7 @@ fn side_with(
         safety,
         me: peer(number, 1, SocketAddr::from((ip, address.port()))),
         credentials: Arc::new(credentials),
+        budget,
         dial_timeout: Duration::from_millis(500),
         unacknowledged_max: Duration::from_secs(3),
     };
@@ -178,10 +192,19 @@ fn greeted(to: SocketAddr, from: Peer) -> TcpStream {
     stream
 }
 
+/// The next connection that a listener takes.
+fn accepted(listener: &TcpListener) -> TcpStream {
+    let mut sockets = [PollFd::new(listener, PollFlags::IN)];
+    let patience = Timespec { tv_sec: PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
+    assert_eq!(poll(&mut sockets, Some(&patience)), Ok(1), "no process dials");
+    let (stream, _) = listener.accept().unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
 /// The process that listens there gives this answer to the next question whether a Hello is its own.
 fn confirms(listener: &TcpListener, answer: Confirmed) {
-    let (mut stream, _) = listener.accept().unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut stream = accepted(listener);
     let asked = frame(&mut stream);
     assert!(matches!(asked, Frame::Confirm(_)), "{asked:?}");
     stream.write_all(&wire::encode_confirmed(answer)).unwrap();

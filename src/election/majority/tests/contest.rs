@@ -63,7 +63,7 @@ fn a_candidate_begins_again_only_above_an_epoch_that_it_has_seen() {
 #[test]
 fn a_leader_that_stands_for_a_higher_epoch_keeps_its_configuration() {
     let mut voter = Voter::leader(None);
-    voter.hear(3, 7, Body::LeaderInfo { leader: None, entries: Vec::new() });
+    voter.hear(3, 7, Body::LeaderInfo { leader: None, entries: [].into() });
     let (ballot, later) = (voter.asked.as_ref().unwrap().ballot, config(6, &[1, 2, 3]));
     voter.hear(3, 7, Body::Vote { ballot, outcome: denied(Denial::OlderConfig), config: Some(later) });
     assert_eq!(voter.config().version, version(5, 0));

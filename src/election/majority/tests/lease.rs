@@ -163,7 +163,7 @@ fn a_leader_stands_for_an_epoch_above_that_of_a_voter() {
         [(None, vec![(Stage::PreVote, 8)]), (Some(Mutation::HigherEpochIgnored), Vec::new())]
     {
         let mut voter = Voter::leader(leaves_out);
-        let sent = voter.hear(3, 7, Body::LeaderInfo { leader: None, entries: Vec::new() });
+        let sent = voter.hear(3, 7, Body::LeaderInfo { leader: None, entries: [].into() });
         assert_eq!(requests(&sent), asked, "{leaves_out:?}");
         assert!(voter.leads(), "it leads the old epoch until it votes for itself");
     }
@@ -179,7 +179,7 @@ fn a_leader_stands_for_an_epoch_above_that_of_a_voter() {
 #[test]
 fn a_leader_that_cannot_win_a_higher_epoch_goes_on_in_its_own() {
     let mut voter = Voter::leader(None);
-    let tell = Body::LeaderInfo { leader: None, entries: Vec::new() };
+    let tell = Body::LeaderInfo { leader: None, entries: [].into() };
     voter.hear(3, 7, tell.clone());
     [Timer::Answer, Timer::Answer].into_iter().for_each(|timer| drop(voter.timer(timer)));
     assert!(voter.leads() && voter.machine.epoch == Epoch(5));
