@@ -371,9 +371,8 @@ fn a_list_sends_no_process_to_its_own_host_or_to_its_clouds_metadata() {
         ("169.254.169.254:80", true, true),
     ] {
         let mut alone = Alone::new(1);
-        if named {
-            alone.feed(Event::Discovered { addresses: [address(text)].into(), complete: true });
-        }
+        let seed = if named { address(text) } else { peer(2).address };
+        alone.feed(Event::Discovered { addresses: [seed].into(), complete: true });
         alone.feed(Event::LinkUp(peer(2)));
         let listed = Peer { address: address(text), ..peer(7) };
         let entries = [Entry { peer: listed, state: State::Alive }].into();
@@ -381,6 +380,27 @@ fn a_list_sends_no_process_to_its_own_host_or_to_its_clouds_metadata() {
         alone.feed(Event::Received { from: id(2), message });
         alone.feed(Event::LinkDown { id: id(2), incarnation: Incarnation(1) });
         assert_eq!(alone.sought.contains(&address(text)), dialled, "{text}, named: {named}");
+    }
+}
+
+/// Where discovery names a process, it names all: a list adds no address to dial. Nor does it before
+/// discovery has answered at all.
+#[test]
+fn a_list_names_nothing_to_dial_where_discovery_names_all() {
+    let seed = peer(2).address;
+    let listed = Entry { peer: peer(7), state: State::Alive };
+    for (discovered, dialled) in [
+        (vec![seed], true),
+        (vec![seed, peer(1).address], false),
+        (vec![seed, peer(7).address], true),
+        (vec![], false),
+    ] {
+        let mut alone = Alone::new(1);
+        alone.feed(Event::Discovered { addresses: discovered.iter().copied().collect(), complete: true });
+        alone.feed(Event::LinkUp(peer(2)));
+        let sent = alone.hear(2, 1, Body::LeaderInfo { leader: None, entries: [listed.clone()].into() });
+        assert_eq!(alone.sought.contains(&peer(7).address), dialled, "{discovered:?}");
+        assert!(dialled || sent.iter().all(|(to, _)| *to != 7), "{sent:?}");
     }
 }
 
@@ -580,6 +600,7 @@ fn messages_raise_an_epoch_by_at_most_one_a_millisecond() {
 fn of_two_leaders_the_higher_one_goes_on() {
     for (other, role) in [(5, Role::Asking), (2, Role::Leading)] {
         let mut leader = Alone::leading(3);
+        leader.feed(Event::Discovered { addresses: [peer(1).address].into(), complete: true });
         leader.feed(Event::LinkUp(peer(1)));
         let incumbent = Incumbent { peer: peer(other), elected_at_ms: 0 };
         let sent = leader.hear(1, 7, Body::LeaderInfo { leader: Some(incumbent), entries: [].into() });

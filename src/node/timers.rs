@@ -25,8 +25,10 @@ impl Timers {
     }
 }
 
-/// How many inputs are taken before a timer that is due has its turn, however many wait.
+/// How many inputs are taken before a timer that is due has its turn, and for how long, however many wait. An
+/// input may take milliseconds: when a member joins a large cluster, the leader tells all others.
 const INPUTS_IN_A_ROW_MAX: u32 = 256;
+const INPUTS_IN_A_ROW_LONGEST: Duration = Duration::from_millis(100);
 /// A timer that is noticed this late says that the whole process was held up. The messages that would have
 /// stopped it may not have been read yet: they get [`GRACE`] first.
 const LATE: Duration = Duration::from_millis(20);
@@ -35,8 +37,9 @@ const GRACE: Duration = Duration::from_millis(20);
 /// How long inputs go before the timer that is due: since the last timer or turn that had its own.
 #[derive(Debug, Default)]
 pub(super) struct Patience {
-    /// Inputs since then while a timer was due.
+    /// Inputs since then while a timer was due, and the moment of the first.
     in_a_row: u32,
+    due_since: Option<Moment>,
     /// Since when a late timer waits for inputs. It waits for the first ones and for those that follow them
     /// together, or inputs that trickle in would hold it up for seconds.
     late_since: Option<Moment>,
@@ -55,7 +58,8 @@ impl Patience {
             *self = Patience::default();
             return Some(wait);
         }
-        if self.in_a_row >= INPUTS_IN_A_ROW_MAX {
+        let due_since = *self.due_since.get_or_insert(now);
+        if self.in_a_row >= INPUTS_IN_A_ROW_MAX || now.since(due_since) >= INPUTS_IN_A_ROW_LONGEST {
             return None;
         }
         self.in_a_row += 1;
@@ -70,6 +74,18 @@ impl Patience {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Each input takes 5 ms here.
+    #[test]
+    fn inputs_that_take_long_do_not_hold_up_a_timer() {
+        let mut patience = Patience::default();
+        let due = Moment(Duration::from_secs(7));
+        let mut now = due;
+        while patience.wait(now, Some(due), Duration::from_secs(1)).is_some() {
+            now = now.plus(Duration::from_millis(5));
+        }
+        assert!(now.since(due) <= INPUTS_IN_A_ROW_LONGEST, "{:?}", now.since(due));
+    }
 
     #[test]
     fn the_next_timer_is_the_one_that_is_due_first() {

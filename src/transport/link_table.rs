@@ -185,8 +185,11 @@ impl LinkTable {
                 || peer.address == newcomer.address
                 || names_count && peer.name == newcomer.name
         };
-        // A connected process is known best from its connection.
+        // A connected process is known best from its connection. One that is not connected and that discovery
+        // does not name is no obstacle for one that discovery names: it may be long gone.
+        let named = self.names(newcomer.address);
         let known = self.known.values().filter(|peer| !self.links.contains_key(&peer.id));
+        let known = known.filter(|peer| !named || self.names(peer.address));
         let claimed = self.claims.values();
         let in_common = linked.chain(known).chain(claimed).filter(alike).cloned().collect();
         self.claims_made += 1;

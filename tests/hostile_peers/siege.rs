@@ -9,7 +9,7 @@ use crate::sampler::{Place, Samplers};
 use crate::usage::Usage;
 use crate::wait::within;
 use crate::wire::{Peer, bye};
-use bellwether::demo::process_cluster::Agreement;
+use bellwether::demo::process_cluster::{Agreement, Sighting};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -166,6 +166,21 @@ impl Siege {
     /// What all that run agree on, soon.
     pub fn agreed(&self) -> Agreement {
         self.real.agree(0, RECOVERY).unwrap()
+    }
+
+    /// Waits until these places name one leader, which leads itself and is another than that of a place.
+    pub fn led_by_another(&self, places: &[usize], but: usize) {
+        let but = self.real.name(but);
+        let named = |sighting: &Sighting| {
+            let leader = sighting.answer.as_ref().and_then(|answer| answer.leader.as_ref());
+            leader.map(|leader| leader.name.clone()).filter(|name| *name != but)
+        };
+        let led = |sightings: &[Sighting]| {
+            let names: BTreeSet<_> = places.iter().map(|place| named(&sightings[*place])).collect();
+            let leads = sightings.iter().any(|s| s.answer.as_ref().is_some_and(|answer| answer.is_leader));
+            (names.len() == 1 && !names.contains(&None) && leads).then_some(())
+        };
+        self.real.until("another leader", 2 * self.usual(), led).unwrap();
     }
 
     /// The peer port of a place.

@@ -4,7 +4,8 @@ use super::Classic;
 use crate::election::clauses::Clauses;
 use crate::election::core::{Asking, Core, Heard, Phase};
 use crate::election::{
-    Action, Body, Epoch, Message, Notification, Now, Preempt, ProcessId, Reason, State, Timer, Variant,
+    Action, Body, Epoch, Member, Message, Notification, Now, Preempt, ProcessId, Reason, State, Timer,
+    Variant,
 };
 
 impl Core<Classic> {
@@ -29,9 +30,10 @@ impl Core<Classic> {
         }
     }
 
-    /// The highest live process that may lead, this one included.
+    /// The highest live process that may lead, this one included. One that this process cannot reach is left
+    /// to those that can: it may be a name on a list, and no more.
     fn best_live(&self) -> Option<ProcessId> {
-        let others = self.members.iter().filter(|m| m.can_lead()).map(|m| m.peer.rank());
+        let others = self.members.iter().filter(|m| m.can_lead() && self.can_reach(m)).map(|m| m.peer.rank());
         others.chain(Some(self.rank()).filter(|r| r.eligible())).max().map(|r| r.id)
     }
 
@@ -42,7 +44,8 @@ impl Core<Classic> {
     pub(super) fn elect(&mut self, now: Now, epoch: Epoch) {
         let me = self.rank();
         let live_only = self.settings.variant == Variant::Detector || !me.eligible() && self.round_failed;
-        let higher = self.ids(|m| m.peer.rank().outranks(me) && (m.state == State::Alive || !live_only));
+        let counts = |m: &Member| self.can_reach(m) && (m.state == State::Alive || !live_only);
+        let higher = self.ids(|m| m.peer.rank().outranks(me) && counts(m));
         if higher.is_empty() {
             return if me.eligible() { self.announce(now, epoch) } else { self.no_candidate() };
         }

@@ -1,7 +1,7 @@
 //! Where peers may be, and to which of these addresses this process wants links.
 
 use super::{Core, Phase, Protocol};
-use crate::election::{Action, ProcessId, State};
+use crate::election::{Action, Member, ProcessId, State};
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::collections::BTreeSet;
 
@@ -61,6 +61,24 @@ impl<P: Protocol> Core<P> {
         }
     }
 
+    /// Whether it may open a connection to an address that a peer has named. Where discovery names this
+    /// process too, it names every member, and no list has to be believed. Otherwise a seed alone may be
+    /// named, and members have each other's addresses from lists.
+    pub(crate) fn may_dial(&self, address: SocketAddr) -> bool {
+        let discovered = &self.dial_targets.discovered;
+        let remembered = &self.dial_targets.remembered;
+        let asking = matches!(self.phase, Phase::Asking(_)) && discovered.is_empty();
+        let all_are_named = self.dial_targets.own.iter().any(|own| discovered.contains(own));
+        discovered.contains(&address)
+            || remembered.contains(&address)
+            || !asking && !all_are_named && may_be_a_peers(address, self.me.address.ip())
+    }
+
+    /// Whether a message to a member may arrive: there is a link, or the driver may open one.
+    pub(crate) fn can_reach(&self, member: &Member) -> bool {
+        member.linked || self.may_dial(member.peer.address)
+    }
+
     /// The links of a follower: with its leader, and in a small cluster with every live member.
     fn standing_links(&self) -> Vec<SocketAddr> {
         let discovered = &self.dial_targets.discovered;
@@ -92,11 +110,7 @@ impl<P: Protocol> Core<P> {
         if matches!(self.phase, Phase::Asking(_)) {
             wanted.extend(&self.dial_targets.remembered);
         }
-        let own = self.me.address.ip();
-        wanted.retain(|a| {
-            let named = self.dial_targets.discovered.contains(a);
-            !self.dial_targets.own.contains(a) && (named || may_be_a_peers(*a, own))
-        });
+        wanted.retain(|a| !self.dial_targets.own.contains(a) && self.may_dial(*a));
         wanted.sort_unstable();
         wanted.dedup();
         wanted

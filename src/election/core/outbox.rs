@@ -39,7 +39,8 @@ impl<P: Protocol> Core<P> {
     }
 
     pub(crate) fn send(&mut self, to: ProcessId, body: Body) {
-        if let Some(member) = self.members.get(to) {
+        // A message to a member without a link makes the driver dial.
+        if let Some(member) = self.members.get(to).filter(|m| self.can_reach(m)) {
             let message = Message { epoch: self.epoch, body };
             self.outbox.actions.push(Action::Send { to, address: member.peer.address, message });
         }

@@ -1,7 +1,7 @@
 //! What may be told of a process, and what it keeps over a restart.
 
 use super::{Core, Phase, Protocol};
-use crate::election::{Incumbent, KnownPeers, MemberStatus, Record, Role, State, Status};
+use crate::election::{Incumbent, KnownPeers, Member, MemberStatus, Record, Role, State, Status};
 
 impl<P: Protocol> Core<P> {
     /// What may be told of it.
@@ -70,7 +70,8 @@ impl<P: Protocol> Core<P> {
         KnownPeers {
             cluster: self.cluster.clone(),
             leader: self.leader.as_ref().map(|leader| leader.peer.clone()),
-            members: self.members.entries().to_vec(),
+            // A name on a list is not worth a dial at the next start either.
+            members: self.members.iter().filter(|m| self.can_reach(m)).map(Member::entry).collect(),
         }
     }
 }

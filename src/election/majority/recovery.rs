@@ -5,7 +5,8 @@ use super::recovery_answers::Recovery;
 use crate::election::clauses::Clauses;
 use crate::election::core::{Core, Heard, Phase};
 use crate::election::{
-    Body, Epoch, Flags, Incarnation, Notification, Now, ProcessId, Reason, RecoveredState, Timer, VoterConfig,
+    Body, Epoch, Flags, Incarnation, Member, Notification, Now, ProcessId, Reason, RecoveredState, Timer,
+    VoterConfig,
 };
 
 impl Majority {
@@ -25,7 +26,14 @@ impl Core<Majority> {
 
     /// Asks every process that it is connected with again, and goes on doing so.
     pub(super) fn ask_to_recover(&mut self, now: Now) {
-        let Some(recovery) = &mut self.protocol.recovery else { return };
+        let (members, discovered) = (&self.members, &self.dial_targets.discovered);
+        let m = &mut self.protocol;
+        let Some(recovery) = &mut m.recovery else { return };
+        // A stranger that is gone keeps this process from nothing.
+        recovery.keep(|name| {
+            let here = |member: &Member| member.linked || discovered.contains(&member.peer.address);
+            m.target.contains(name) || members.iter().any(|m| m.peer.name == name && here(m))
+        });
         recovery.ask(now.slow);
         let (round, incarnation) = (recovery.round, self.me.incarnation);
         self.send_each(self.ids(|m| m.linked), &Body::Recover { round, incarnation });

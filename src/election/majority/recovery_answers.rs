@@ -65,6 +65,11 @@ impl Recovery {
         self.answers.remove(name);
     }
 
+    /// Forgets the answers of all processes but these.
+    pub(super) fn keep(&mut self, counts: impl Fn(&str) -> bool) {
+        self.answers.retain(|name, _| counts(name));
+    }
+
     /// The highest configuration that a process with a record has told.
     pub(super) fn highest(&self) -> Option<&VoterConfig> {
         self.answers.values().filter_map(|answer| answer.state.founded()).max_by_key(|config| config.version)

@@ -194,6 +194,26 @@ fn voters_that_may_not_found_never_do() {
     assert_eq!((voter.state(), refusals(&sent)), (None, 1), "the log says it once");
 }
 
+/// A process that is neither listed nor named by discovery says that it has a record. Its word counts as long
+/// as it is connected. The word of a process that discovery names counts for longer: its record may come
+/// back.
+#[test]
+fn a_record_of_a_stranger_forbids_founding_while_the_stranger_is_connected() {
+    for (named, begun) in [(false, Some("founding")), (true, None)] {
+        let mut voter = empty(None, given(&[1, 2, 3], 1500), &[2, 3, 4]);
+        let addresses = if named { BTreeSet::from([peer(4).address]) } else { BTreeSet::new() };
+        voter.feed(Event::Discovered { addresses, complete: true });
+        voter.told(4, RecoveredState::Founded(config(5, &[4])), flags(&[4], 1500));
+        for from in [2, 3] {
+            voter.told(from, EMPTY, flags(&[1, 2, 3], 1500));
+        }
+        assert_eq!(voter.state(), None, "it is connected");
+        voter.feed(Event::LinkDown { id: peer(4).id, incarnation: peer(4).incarnation });
+        voter.timer(Timer::Recover);
+        assert_eq!(voter.state(), begun, "named: {named}");
+    }
+}
+
 /// The status names what is still missing, so that the log can.
 #[test]
 fn a_voter_says_which_answers_are_missing_and_which_flags_differ() {
