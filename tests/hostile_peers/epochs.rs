@@ -51,6 +51,8 @@ fn an_election_takes_place_above_the_highest_plausible_epoch() {
                 while !stop.is_over() && link.is_open() {
                     link.say(clock_ms() + EPOCHS_ABOVE_CLOCK, &Message::LeaderQuery);
                     link.hear();
+                    // A higher one is plausible a millisecond later.
+                    std::thread::sleep(Duration::from_millis(1));
                 }
             }) as Attacker
         });
