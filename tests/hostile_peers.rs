@@ -41,6 +41,8 @@ mod rows;
 #[allow(dead_code)]
 #[path = "chaos/sampler.rs"]
 mod sampler;
+#[path = "hostile_peers/sealed.rs"]
+mod sealed;
 #[path = "hostile_peers/siege.rs"]
 mod siege;
 #[allow(dead_code)]

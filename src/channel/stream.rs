@@ -26,7 +26,7 @@ enum Sealing {
 pub enum Got {
     /// Bytes, perhaps none that the peer has said.
     Bytes,
-    /// The peer has ended the channel in good order.
+    /// The peer has ended the channel in good order; it may have said something before that.
     Closed,
     /// The connection ended.
     Broken,

@@ -104,9 +104,7 @@ struct Api<S> {
 
 /// The last reply of a connection.
 fn last(status: u16, message: &str) -> Step<Infallible> {
-    let bytes = response::encode_last(routes::error(status, message));
-    // Nothing after it is looked at.
-    Step::Reply { bytes, consumed: usize::MAX, close: true, held: None }
+    Step::Last(response::encode_last(routes::error(status, message)))
 }
 
 impl<S: Source> Service for Api<S> {

@@ -228,6 +228,7 @@ impl<T: Default> Connection<T> {
                         self.phase = Phase::Receiving;
                         return Fate::Keep;
                     }
+                    Step::Last(reply) => return self.finish(Some(reply), asked, limits),
                     Step::Detach(admitted) => return Fate::Detach(admitted),
                     Step::Close => return Fate::Close,
                     Step::Say(reply) => {

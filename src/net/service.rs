@@ -82,6 +82,8 @@ pub enum Step<A> {
     /// Send these bytes, which do not age and are made once, and receive more. All received bytes are
     /// consumed. The connection's deadline stays as it is.
     Say(Vec<u8>),
+    /// Send these bytes, which do not age and are made once, and close.
+    Last(Vec<u8>),
     /// Give the connection to [`Service::detached`], and this with it.
     Detach(A),
     /// Close it without a word.

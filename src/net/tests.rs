@@ -53,6 +53,10 @@ impl Service for Lines {
                 }
                 reply(format!("{}\n", self.asked_late).into_bytes(), false)
             }
+            b"once" => {
+                std::thread::sleep(ANSWER_AGE_MAX * 2);
+                Step::Last(b"once\n".to_vec())
+            }
             b"never" => {
                 std::thread::sleep(ANSWER_AGE_MAX * 2);
                 reply(b"too old\n".to_vec(), false)
@@ -337,6 +341,18 @@ fn a_client_that_does_not_read_is_reset_at_the_deadline() {
         std::thread::yield_now();
     }
     assert!(start.elapsed() >= write_deadline);
+}
+
+/// A service that keeps a state of the connection has changed it by then.
+#[test]
+fn last_words_are_made_once_however_long_that_takes() {
+    let (service, _) = Lines::new();
+    let answers = Arc::clone(&service.answers);
+    let listener = serve_with(LIMITS, service);
+    let mut stream = connect(&listener);
+    say(&mut stream, "once\n");
+    assert_eq!(rest(&mut stream), "once\n");
+    assert_eq!(answers.load(Ordering::Relaxed), 1);
 }
 
 #[test]

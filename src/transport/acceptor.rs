@@ -78,7 +78,7 @@ impl Service for Acceptor {
             Ok(progress) => progress,
             Err((error, alert)) => {
                 self.inner.unauthenticated(format_args!("{remote} was refused at the peer port: {error}"));
-                return Step::Reply { bytes: alert, consumed: received.len(), close: true, held: None };
+                return Step::Last(alert);
             }
         };
         if !progress.proved {
@@ -87,8 +87,7 @@ impl Service for Acceptor {
         match self.first_frame(sealed.handshake.said(), remote) {
             First::Wait => Step::Say(progress.reply),
             First::Answer(plain) => {
-                let bytes = [progress.reply, sealed.handshake.last_words(&plain)].concat();
-                Step::Reply { bytes, consumed: received.len(), close: true, held: None }
+                Step::Last([progress.reply, sealed.handshake.last_words(&plain)].concat())
             }
             First::Welcome(welcome) => match std::mem::take(session) {
                 Session::Sealed(sealed) => Step::Detach(Welcome { sealed: Some(sealed), ..welcome }),

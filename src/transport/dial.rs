@@ -97,15 +97,16 @@ pub(super) fn ask_over(
             return Err(ErrorKind::TimedOut.into());
         }
         channel.stream().set_read_timeout(Some(left))?;
-        match channel.receive(&mut received) {
-            Ok(Got::Bytes) => {}
-            Ok(Got::Closed | Got::Broken) => return Err(ErrorKind::UnexpectedEof.into()),
+        let got = match channel.receive(&mut received) {
+            Ok(got) => got,
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(error) => return Err(unproved(inner, address, error)),
-        }
+        };
         // What follows the Hello at once is read with it, and is not part of the handshake's limit.
         match wire::decode(&received, wire::HELLO_BYTES_MAX) {
-            Ok(None) => {}
+            Ok(None) if matches!(got, Got::Bytes) => {}
+            Ok(None) => return Err(ErrorKind::UnexpectedEof.into()),
+            // The answer and the end of the channel may come together.
             Ok(Some((frame, length))) => {
                 let rest = received.split_off(length);
                 return Ok((channel, Ok((frame, rest))));

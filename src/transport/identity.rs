@@ -13,6 +13,7 @@ use crate::election::{Instance, Peer};
 use crate::wire::{self, Confirm, Confirmed, Frame, Refusal, SafetyCode};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A newcomer has at most this many others confirmed: each takes a dial.
 const QUESTIONS_MAX: usize = 2;
@@ -72,9 +73,13 @@ fn compare(inner: &Inner, newcomer: &Peer, known: &[Peer], way: Way) -> Result<(
     };
     let advertised = inner.table().advertised();
     let question = |peer: &Peer| Confirm { instance: instance(peer), token, reached: (reached, advertised) };
-    for other in known.iter().filter(|peer| peer.address != newcomer.address).take(QUESTIONS_MAX) {
+    let elsewhere = known.iter().filter(|peer| peer.address != newcomer.address).take(QUESTIONS_MAX);
+    // The newcomer waits for an answer meanwhile, for a dial timeout. It is asked last.
+    let questions = elsewhere.clone().count() + 1;
+    let timeout = inner.settings.dial_timeout.mul_f64(0.75 / questions as f64);
+    for other in elsewhere {
         let same = instance(other) == instance(newcomer);
-        match confirm(inner, other.address, &question(other)) {
+        match confirm(inner, other.address, &question(other), timeout) {
             Said::Answer(Confirmed::Own) if same => return Ok(()),
             Said::Answer(Confirmed::Own | Confirmed::Foreign) => {
                 let (why, text) = refusal(other, newcomer);
@@ -86,7 +91,8 @@ fn compare(inner: &Inner, newcomer: &Peer, known: &[Peer], way: Way) -> Result<(
             Said::Answer(Confirmed::Another) | Said::NotThere => {}
         }
     }
-    let own = || confirm(inner, newcomer.address, &question(newcomer)) == Said::Answer(Confirmed::Own);
+    let own =
+        || confirm(inner, newcomer.address, &question(newcomer), timeout) == Said::Answer(Confirmed::Own);
     if matches!(way, Way::Dialled(_)) || own() { Ok(()) } else { Err(unconfirmed(newcomer)) }
 }
 
@@ -105,8 +111,7 @@ fn instance(peer: &Peer) -> Instance {
 }
 
 /// What the process at an address says to a question.
-fn confirm(inner: &Inner, address: SocketAddr, question: &Confirm) -> Said {
-    let timeout = inner.settings.dial_timeout / 4;
+fn confirm(inner: &Inner, address: SocketAddr, question: &Confirm, timeout: Duration) -> Said {
     let Ok(channel) = connect(inner, address, timeout) else { return Said::NotThere };
     match ask_over(inner, channel, address, &wire::encode_confirm(question), timeout) {
         Ok((_, Ok((Frame::Confirmed(answer), _)))) => Said::Answer(answer),

@@ -217,7 +217,12 @@ pub(super) fn read(inner: &Inner, link: &Link, mut received: Vec<u8>) -> End {
         }
         match link.channel.receive(&mut received) {
             Ok(Got::Broken) => return End::Broken,
-            Ok(Got::Closed) => return End::Deliberate,
+            Ok(Got::Closed) => {
+                return match frames(inner, link, holder, &mut received, &mut rate) {
+                    Ok(_) => End::Deliberate,
+                    Err(what) => End::Protocol(what),
+                };
+            }
             Ok(Got::Bytes) => link.spoken(),
             Err(e) if e.kind() == ErrorKind::InvalidData => return End::Protocol(e.to_string()),
             // A read timeout; TimedOut would be the kernel giving up on unacknowledged bytes.

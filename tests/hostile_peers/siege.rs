@@ -101,12 +101,27 @@ pub struct Siege {
     leaderless: Vec<f64>,
     resident_kib: Vec<u64>,
     states: TempDir,
+    secret: Option<TempDir>,
 }
 
 impl Siege {
     /// A cluster of `n` with these flags more. Each process has a state folder in either level.
     pub fn begin(level: Level, n: usize, more: &[&str]) -> Siege {
         let mut siege = Siege::planned(level, n, more);
+        for place in 0..n {
+            siege.start(place);
+        }
+        siege.settled();
+        siege
+    }
+
+    /// The same with a secret that no attacker holds.
+    pub fn sealed(level: Level, n: usize) -> Siege {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("secret");
+        std::fs::write(&file, "k7Jt0vV9w2QmYx4cZr8sLp1nBf6hDg3e\n").unwrap();
+        let mut siege = Siege::planned(level, n, &["--peer-secret-file", file.to_str().unwrap()]);
+        siege.secret = Some(folder);
         for place in 0..n {
             siege.start(place);
         }
@@ -133,6 +148,7 @@ impl Siege {
             leaderless: Vec::new(),
             resident_kib: Vec::new(),
             states,
+            secret: None,
         }
     }
 
@@ -148,8 +164,18 @@ impl Siege {
         self.victims = (0..self.real.n()).map(|place| self.scout(place)).collect();
     }
 
-    /// What a process says of itself to any stranger.
+    /// What a process says of itself to any stranger. With a secret it says nothing, and strangers have what
+    /// its status port says.
     fn scout(&self, place: usize) -> Peer {
+        if self.secret.is_some() {
+            let members = self.members(place);
+            let me =
+                members["members"].as_array().unwrap().iter().find(|member| member["me"] == true).unwrap();
+            let id: uuid::Uuid = me["id"].as_str().unwrap().parse().unwrap();
+            let name = me["name"].as_str().unwrap().to_owned();
+            let address = self.address(place);
+            return Peer { id: id.as_u128(), name, address, ..self.stranger(0).peer };
+        }
         let stranger = self.stranger(900 + place as u16);
         let scout = Claim { peer: Peer { priority: 0, ..stranger.peer.clone() }, ..stranger };
         let mut link = scout.link(self.address(place)).expect("no stranger gets in");

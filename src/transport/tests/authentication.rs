@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::channel::{Channel, Got, Keys, PeerAuth, open};
+use crate::election::Instance;
 use std::path::PathBuf;
 
 const ONE: &str = "one-secret-of-at-least-32-random-bytes";
@@ -39,6 +40,20 @@ fn answer(to: SocketAddr, first: &[u8]) -> Vec<u8> {
     // A reset after the last byte is an end too.
     let _ = stream.read_to_end(&mut answer);
     answer
+}
+
+/// The answer and the end of the channel come together.
+#[test]
+fn a_question_over_a_sealed_channel_has_its_answer() {
+    let (a, b) = (with(1, "c", PeerAuth::Required, &[ONE]), with(2, "c", PeerAuth::Required, &[ONE]));
+    let inner = &a.transport.inner;
+    let instance = Instance { id: ProcessId(Uuid::from_u128(2)), incarnation: Incarnation(1) };
+    let question = wire::Confirm { instance, token: 7, reached: (a.address, a.address) };
+    let channel = super::super::dial::connect(inner, b.address, PATIENCE).unwrap();
+    let question = wire::encode_confirm(&question);
+    let answer = super::super::dial::ask_over(inner, channel, b.address, &question, PATIENCE);
+    let Ok((_, Ok((answer, _)))) = answer else { panic!("no answer") };
+    assert_eq!(answer, Frame::Confirmed(Confirmed::Foreign));
 }
 
 #[test]
