@@ -75,6 +75,12 @@ chart that cannot tell takes bellwether.initContainers and bellwether.containers
 {{- $port := toString $settings.ports.peer -}}
 {{- $args = concat $args (list "--listen" (printf "[::]:%s" $port) "--peer-port" $port) -}}
 {{- end -}}
+{{- if $settings.peerSecret.enabled -}}
+{{- $args = concat $args (list "--peer-secret-file" "/peer-secret/secret") -}}
+{{- with $settings.peerSecret.auth -}}
+{{- $args = concat $args (list "--peer-auth" .) -}}
+{{- end -}}
+{{- end -}}
 {{- range $flag, $value := $settings.config -}}
 {{- $args = concat $args (list (printf "--%s" $flag) (toString $value)) -}}
 {{- end -}}
@@ -163,8 +169,14 @@ context is another one.
 {{- end -}}
 
 {{- define "bellwether.volumeMounts" -}}
-{{- if ne (include "bellwether.settings" . | fromYaml).state.type "none" -}}
+{{- $settings := include "bellwether.settings" . | fromYaml -}}
+{{- if ne $settings.state.type "none" -}}
 - name: bellwether
   mountPath: /state
+{{- end }}
+{{- if $settings.peerSecret.enabled }}
+- name: bellwether-peer-secret
+  mountPath: /peer-secret
+  readOnly: true
 {{- end -}}
 {{- end -}}

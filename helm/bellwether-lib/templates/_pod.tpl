@@ -19,13 +19,50 @@ config.linkerd.io/skip-outbound-ports: {{ $settings.ports.peer | quote }}
 {{- end -}}
 {{- end -}}
 
-{{/* Volumes for the pod: the emptyDir, where the record is in one. */}}
+{{/* Volumes for the pod: the emptyDir, where the record is in one, and the Secret that members share. */}}
 {{- define "bellwether.volumes" -}}
 {{- $settings := include "bellwether.settings" . | fromYaml -}}
 {{- if eq $settings.state.type "emptyDir" -}}
 - name: bellwether
   emptyDir:
     sizeLimit: {{ $settings.state.size }}
+{{- end }}
+{{- if $settings.peerSecret.enabled }}
+- name: bellwether-peer-secret
+  secret:
+    secretName: {{ include "bellwether.peerSecretName" . }}
+    items:
+      - key: {{ $settings.peerSecret.key }}
+        path: secret
+{{- end -}}
+{{- end -}}
+
+{{/* The Secret that members share: the one that is given, or the one that the chart makes. */}}
+{{- define "bellwether.peerSecretName" -}}
+{{- default (printf "%s-peer-secret" (include "bellwether.name" .)) (include "bellwether.settings" . | fromYaml).peerSecret.existingSecret -}}
+{{- end -}}
+
+{{/*
+The Secret that members share, as a whole document; nothing where another one is given. What is in the cluster is kept,
+so that an upgrade changes nothing, and a changed secret stays.
+*/}}
+{{- define "bellwether.peerSecret" -}}
+{{- $settings := include "bellwether.settings" . | fromYaml -}}
+{{- if and $settings.peerSecret.enabled (not $settings.peerSecret.existingSecret) -}}
+{{- $name := include "bellwether.peerSecretName" . -}}
+{{- $kept := get (default dict (lookup "v1" "Secret" .Release.Namespace $name).data) $settings.peerSecret.key -}}
+apiVersion: v1
+kind: Secret
+metadata:
+  name: {{ $name }}
+  labels:
+    {{- include "bellwether.selectorLabels" . | nindent 4 }}
+    {{- with $settings.labels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+type: Opaque
+data:
+  {{ $settings.peerSecret.key }}: {{ default (randAlphaNum 43 | b64enc) $kept | quote }}
 {{- end -}}
 {{- end -}}
 
