@@ -34,7 +34,7 @@ pub struct Now {
     /// How often the host is known to have been suspended. A suspend may have lasted longer than `at` says.
     pub suspends: u32,
     /// Wall clock in milliseconds since 1970; it may jump. People see it (`elected_at`), and it bounds the
-    /// epochs of messages ([`Epoch::plausible`](super::Epoch::plausible)). No lease depends on it.
+    /// epochs of messages ([`Epoch::plausible`](crate::election::Epoch::plausible)). No lease depends on it.
     pub wall_ms: u64,
 }
 
