@@ -179,7 +179,7 @@ fn usurp(link: &mut Link, epoch: u64, config: (u64, u32), successor: u128) {
 /// A process that no voter has elected announces itself to all but the leader. Were a promise made to it, its
 /// resignation would free the one to the leader, whose lease runs on.
 fn usurper(siege: &mut Siege, claim: &Claim, followers: &[usize]) {
-    let (_, members) = siege.real.get(siege.before.leader, "/members").unwrap();
+    let (_, members) = siege.real.answer(siege.before.leader, "/members");
     let members: serde_json::Value = serde_json::from_str(&members).unwrap();
     let version = (&members["voters"]["epoch"], &members["voters"]["version"]);
     let config = (version.0.as_u64().unwrap(), version.1.as_u64().unwrap() as u32);

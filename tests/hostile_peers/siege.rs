@@ -345,7 +345,7 @@ impl Siege {
     }
 
     fn members(&self, place: usize) -> Value {
-        let (_, body) = self.real.get(place, "/members").unwrap();
+        let (_, body) = self.real.answer(place, "/members");
         serde_json::from_str(&body).unwrap()
     }
 

@@ -72,7 +72,7 @@ fn a_rotation_changes_no_leader() {
     let file = secret(folder.path(), "secret", &[ONE]);
     let (mut real, now) = started(3, &["--peer-secret-file", file.to_str().unwrap()]);
     let keys = |real: &crate::harness::Real, place| {
-        let (_, text) = real.get(place, "/metrics").unwrap();
+        let (_, text) = real.answer(place, "/metrics");
         let series = text.lines().filter(|line| line.starts_with("bellwether_peer_key{"));
         series.map(str::to_owned).collect::<Vec<_>>()
     };

@@ -95,9 +95,15 @@ impl Real {
         self.logged(place, words);
     }
 
+    /// What a process answers. It sends no answer that has grown old before it could be sent, which happens on a
+    /// busy machine: then it is asked again.
+    pub fn answer(&self, place: usize, path: &str) -> (u16, String) {
+        within(PATIENCE, || self.get(place, path).ok()).expect("no answer")
+    }
+
     /// The value of a metric, by its name with its labels.
     pub fn metric(&self, place: usize, name: &str) -> Option<f64> {
-        let (_, text) = self.get(place, "/metrics").unwrap();
+        let (_, text) = self.answer(place, "/metrics");
         let line =
             text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ').map(str::to_owned));
         line.and_then(|value| value.parse().ok())

@@ -15,7 +15,7 @@ use std::time::Duration;
 const SLACK: Duration = Duration::from_millis(1000);
 
 fn json(real: &Real, place: usize, path: &str) -> (u16, Value) {
-    let (status, body) = real.get(place, path).unwrap();
+    let (status, body) = real.answer(place, path);
     (status, serde_json::from_str(&body).unwrap())
 }
 

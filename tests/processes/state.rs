@@ -159,7 +159,7 @@ fn ids_and_epochs_survive_a_restart() {
     let mut real = with_folders(&dirs);
     let before = real.agree(0, PATIENCE).unwrap();
     let ids = |real: &Real| -> Vec<String> {
-        (0..3).map(|place| own_id(&real.get(place, "/members").unwrap().1)).collect()
+        (0..3).map(|place| own_id(&real.answer(place, "/members").1)).collect()
     };
     let known = ids(&real);
     for place in 0..3 {

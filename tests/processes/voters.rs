@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::time::Duration;
 
 fn members(real: &Real, place: usize) -> Value {
-    let (_, body) = real.get(place, "/members").unwrap();
+    let (_, body) = real.answer(place, "/members");
     serde_json::from_str(&body).unwrap()
 }
 
