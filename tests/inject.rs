@@ -114,7 +114,7 @@ fn a_file_is_read_as_stdin_is() {
 #[test]
 fn what_is_too_large_or_no_text_is_refused_whole() {
     for (input, words) in [
-        (vec![b'#'; 16 * 1024 * 1024 + 1], "larger than 16 MiB"),
+        (vec![b'#'; 32 * 1024 * 1024 + 1], "larger than 32 MiB"),
         (b"a: b\nc: \xff".to_vec(), "line 2, column 4: not UTF-8"),
     ] {
         let output = inject(&input, &[]);

@@ -5,6 +5,7 @@
 //! (`super::transform`).
 
 use super::tree::{Node, Scalar, is_word};
+use std::borrow::Cow;
 
 /// The tree as block YAML, with a line break at its end.
 pub fn yaml(node: &Node) -> String {
@@ -98,11 +99,11 @@ fn is_special(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
 
-fn on_one_line(scalar: &Scalar) -> String {
+fn on_one_line(scalar: &Scalar) -> Cow<'_, str> {
     match scalar {
-        Scalar::Plain(text) => text.clone(),
-        Scalar::Text(text) if is_word(text) => text.clone(),
-        Scalar::Text(text) => quoted(text),
+        Scalar::Plain(text) => text.into(),
+        Scalar::Text(text) if is_word(text) => Cow::Borrowed(text),
+        Scalar::Text(text) => quoted(text).into(),
     }
 }
 

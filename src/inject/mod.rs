@@ -1,12 +1,18 @@
 //! `bellwether inject`: manifests in, the same with the sidecar out.
 //!
-//! `stream` splits the input into documents, and `tree` is what a document holds. `rules` says what cannot be
-//! injected, `sidecar` is what is put in, `plan` decides, and `emit` writes what is changed. All else is
-//! copied byte for byte.
+//! `sections` splits the input. `stream` reads the document of each section, as YAML or by `json`, and
+//! `builder` makes it a `tree`. `rules` says what cannot be injected, `sidecar` is what is put in, and `plan`
+//! decides. `rewrite` writes what is changed by `emit`, and copies all else byte for byte. It reads what it
+//! has written again, and `matcher` compares that with what was meant.
 
+mod builder;
 mod emit;
+mod json;
+mod matcher;
 mod plan;
+mod rewrite;
 mod rules;
+mod sections;
 mod sidecar;
 mod stream;
 #[cfg(test)]
@@ -15,14 +21,13 @@ mod tree;
 
 use crate::config::InjectArgs;
 use crate::telemetry::escape::escaped;
-use plan::{Change, InjectPlan, Place, Remark};
-use std::collections::BTreeMap;
+use plan::{InjectPlan, Remark};
+use rewrite::rewrite;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use stream::{Document, INPUT_BYTES_MAX, Unreadable, documents};
-use tree::Node;
+use stream::{INPUT_BYTES_MAX, Unreadable, documents};
 
 /// "The input is no stream of manifests."
 const EXIT_UNREADABLE: u8 = 2;
@@ -133,99 +138,9 @@ fn read(file: &Path) -> Result<String, Trouble> {
 fn transform(text: &str, args: &InjectArgs) -> Result<Injected, Trouble> {
     let documents = documents(text)?;
     let InjectPlan { changes, remarks } = plan::plan(&documents, args);
-    let (mut out, mut meant, mut copied) = (String::new(), Vec::new(), 0);
-    for (number, document) in documents.iter().enumerate() {
-        let parts = parts(number, document, &changes);
-        if matches!(parts.as_slice(), [Part::AsItWas]) {
-            meant.push(document.root.clone());
-            continue;
-        }
-        // A document that goes takes its marker with it.
-        let until = document.marker.filter(|_| parts.is_empty()).unwrap_or(document.content.start);
-        out.push_str(text.get(copied..until).unwrap_or_default());
-        let original = text.get(document.content.clone()).unwrap_or_default();
-        let is_json = serde_json::from_str::<serde::de::IgnoredAny>(original).is_ok();
-        for (part_number, part) in parts.into_iter().enumerate() {
-            if part_number > 0 {
-                out.push_str("---\n");
-            }
-            match part {
-                Part::AsItWas => {
-                    out.push_str(original);
-                    meant.push(document.root.clone());
-                }
-                Part::Anew(node) => {
-                    begin_line(&mut out);
-                    out.push_str(&if is_json { emit::json(&node) } else { emit::yaml(&node) });
-                    meant.push(node);
-                }
-            }
-            if !out.ends_with('\n') {
-                out.push('\n');
-            }
-        }
-        copied = document.content.end;
-    }
-    out.push_str(text.get(copied..).unwrap_or_default());
-    if !changes.is_empty() && !reads_as(&out, &meant) {
-        return Err(Trouble::Unfaithful);
-    }
+    let text = rewrite(text, &documents, &changes, args).ok_or(Trouble::Unfaithful)?;
     let refused = remarks.iter().any(|remark| !matches!(remark, Remark::Note(_)));
-    Ok(Injected { text: out, remarks: remarks.iter().map(said).collect(), refused })
-}
-
-/// A part of what becomes of a document.
-enum Part {
-    AsItWas,
-    Anew(Node),
-}
-
-/// What becomes of a document; nothing: it goes.
-fn parts(number: usize, document: &Document, changes: &BTreeMap<Place, Change>) -> Vec<Part> {
-    let of_items = changes.range((number, Some(0))..=(number, Some(usize::MAX)));
-    if of_items.clone().next().is_some() {
-        return vec![Part::Anew(list(document, of_items))];
-    }
-    let mut parts = Vec::new();
-    let change = changes.get(&(number, None));
-    if !change.is_some_and(|change| change.removed) {
-        let replaced = change.and_then(|change| change.replaced.clone());
-        parts.push(replaced.map_or(Part::AsItWas, Part::Anew));
-    }
-    parts.extend(change.and_then(|change| change.followed.clone()).map(Part::Anew));
-    parts
-}
-
-/// A List with its items changed.
-fn list<'a>(document: &Document, changes: impl Iterator<Item = (&'a Place, &'a Change)>) -> Node {
-    let changes: BTreeMap<usize, &Change> =
-        changes.filter_map(|((_, item), change)| item.map(|item| (item, change))).collect();
-    let mut items = Vec::new();
-    for (number, item) in document.root.items(&["items"]).iter().enumerate() {
-        let change = changes.get(&number);
-        if !change.is_some_and(|change| change.removed) {
-            items.push(change.and_then(|change| change.replaced.as_ref()).unwrap_or(item).clone());
-        }
-        items.extend(change.and_then(|change| change.followed.clone()));
-    }
-    let mut root = document.root.clone();
-    root.change(&["items"], |list| *list = Node::List(items));
-    root
-}
-
-/// What is written anew begins in the first column, also where the original stood behind `---`.
-fn begin_line(out: &mut String) {
-    out.truncate(out.trim_end_matches([' ', '\t']).len());
-    if !out.is_empty() && !out.ends_with('\n') && !out.ends_with('\u{feff}') {
-        out.push('\n');
-    }
-}
-
-/// Whether a text is read as these documents; empty ones do not count.
-fn reads_as(text: &str, meant: &[Node]) -> bool {
-    let Ok(read) = documents(text) else { return false };
-    let read = read.iter().map(|document| &document.root).filter(|root| !root.is_absent(&[]));
-    read.eq(meant.iter().filter(|root| !root.is_absent(&[])))
+    Ok(Injected { text, remarks: remarks.iter().map(said).collect(), refused })
 }
 
 fn said(remark: &Remark) -> String {

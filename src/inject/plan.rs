@@ -5,20 +5,66 @@ use super::sidecar::{self, Facts};
 use super::stream::Document;
 use super::tree::Node;
 use crate::config::{InjectArgs, Workload};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Where an object is: the document, and in a List the item; both from 0.
 pub type Place = (usize, Option<usize>);
 
-/// What becomes of an object.
-#[derive(Debug, Default)]
-pub struct Change {
-    /// It is taken out.
-    pub removed: bool,
+/// What becomes of an object. It holds what was decided; [`Change::outcome`] makes the objects, one after the
+/// other, so that they are never all in memory.
+#[derive(Debug)]
+pub enum Change {
+    /// A sidecar is in this workload, which is written anew or has it already. A Service follows it, if the
+    /// stream has none for it.
+    Injected { facts: Facts, anew: bool, service_follows: bool },
+    /// The sidecar is taken out of this workload.
+    Bare,
     /// This is put in its place.
-    pub replaced: Option<Node>,
-    /// This follows it.
-    pub followed: Option<Node>,
+    Replaced(Node),
+    /// It is taken out.
+    Gone,
+}
+
+impl Change {
+    /// What stands in the object's place; borrowed: it stays as it is.
+    pub fn outcome<'a>(&self, object: &'a Node, args: &InjectArgs) -> Vec<Cow<'a, Node>> {
+        match self {
+            Change::Injected { facts, anew, service_follows } => {
+                let workload = match anew {
+                    true => Cow::Owned(without_servers(injected(object, facts, args))),
+                    false => Cow::Borrowed(object),
+                };
+                let service = service_follows.then(|| Cow::Owned(sidecar::service(facts)));
+                std::iter::once(workload).chain(service).collect()
+            }
+            Change::Bare => vec![Cow::Owned(without_servers(bare(object).into_owned()))],
+            Change::Replaced(node) => vec![Cow::Owned(node.clone())],
+            Change::Gone => Vec::new(),
+        }
+    }
+}
+
+/// A workload out of which all of ours is taken.
+fn bare(workload: &Node) -> Cow<'_, Node> {
+    if !sidecar::is_injected(workload) {
+        return Cow::Borrowed(workload);
+    }
+    let mut bare = workload.clone();
+    sidecar::take_out(&mut bare);
+    Cow::Owned(bare)
+}
+
+/// A workload with the sidecar in it.
+fn injected(workload: &Node, facts: &Facts, args: &InjectArgs) -> Node {
+    let mut injected = bare(workload).into_owned();
+    sidecar::put_in(&mut injected, facts, args);
+    injected
+}
+
+fn without_servers(mut object: Node) -> Node {
+    sidecar::take_out_servers(&mut object);
+    object
 }
 
 /// Something to say about an object.
@@ -114,52 +160,50 @@ impl Planner<'_> {
     }
 
     fn inject(&mut self, place: Place, object: &Node, kind: Workload) -> Result<(), WorkloadError> {
-        let mut bare = object.clone();
-        sidecar::take_out(&mut bare);
-        let facts = rules::facts(&bare, kind, self.args)?;
-        let mut injected = bare;
-        sidecar::put_in(&mut injected, &facts, self.args);
-        let changed = injected != *object;
-        if changed {
+        let facts = rules::facts(&bare(object), kind, self.args)?;
+        let anew = !sidecar::is_injected(object) || injected(object, &facts, self.args) != *object;
+        if anew {
             self.writable(place)?;
         }
-        self.service(place, &facts)?;
-        if changed {
+        let service_follows = self.service(place, &facts)?;
+        if anew {
             self.notes(object, &facts);
-            sidecar::take_out_servers(&mut injected);
-            self.plan.changes.entry(place).or_default().replaced = Some(injected);
+        }
+        if anew || service_follows {
+            self.plan.changes.insert(place, Change::Injected { facts, anew, service_follows });
         }
         Ok(())
     }
 
-    /// Sees to the workload's headless Service: it is there, or is corrected, or follows the workload.
-    fn service(&mut self, place: Place, facts: &Facts) -> Result<(), WorkloadError> {
+    /// Sees to the workload's headless Service: it is there, or is corrected, or is to follow the workload.
+    fn service(&mut self, place: Place, facts: &Facts) -> Result<bool, WorkloadError> {
         let (name, owner) = (facts.service_name(), facts.owner());
         let key = (facts.namespace.clone().unwrap_or_default(), name.clone());
         if self.needed.contains_key(&key) {
             return Err(WorkloadError::ServiceTaken(name));
         }
         let wanted = sidecar::service(facts);
-        match self.services.get(&key) {
+        let follows = match self.services.get(&key) {
             Some((_, found)) if sidecar::injected_for(found) != Some(&owner) => {
                 return Err(WorkloadError::ServiceTaken(name));
             }
-            Some((_, found)) if **found == wanted => {}
+            Some((_, found)) if **found == wanted => false,
             Some((there, _)) => {
                 let there = *there;
                 self.writable(there)?;
-                self.plan.changes.entry(there).or_default().replaced = Some(wanted);
+                self.plan.changes.insert(there, Change::Replaced(wanted));
+                false
             }
             None => {
                 // In a List it becomes an item of what is written anew.
                 if place.1.is_some() {
                     self.writable(place)?;
                 }
-                self.plan.changes.entry(place).or_default().followed = Some(wanted);
+                true
             }
-        }
+        };
         self.needed.insert(key, owner);
-        Ok(())
+        Ok(follows)
     }
 
     fn uninject(&mut self, place: Place, object: &Node) -> Result<(), WorkloadError> {
@@ -167,10 +211,7 @@ impl Planner<'_> {
             return Ok(());
         }
         self.writable(place)?;
-        let mut bare = object.clone();
-        sidecar::take_out(&mut bare);
-        sidecar::take_out_servers(&mut bare);
-        self.plan.changes.entry(place).or_default().replaced = Some(bare);
+        self.plan.changes.insert(place, Change::Bare);
         let (namespace, name) = key(object);
         let kind = object.text_at(&["kind"]).unwrap_or_default();
         let service = (namespace, format!("{name}{}", sidecar::SERVICE_SUFFIX));
@@ -182,7 +223,7 @@ impl Planner<'_> {
         )));
         let ours = |found: &Node| sidecar::injected_for(found) == Some(&format!("{kind}/{name}"));
         if let Some((there, _)) = self.services.get(&service).filter(|(_, found)| ours(found)) {
-            self.plan.changes.entry(*there).or_default().removed = true;
+            self.plan.changes.insert(*there, Change::Gone);
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 use super::sidecar::{
     CONTAINER, CONTAINERS, Facts, INIT_CONTAINERS, POD, PORTS, SERVICE_SUFFIX, VOLUME, VOLUMES, is_injected,
 };
-use super::tree::{Node, Scalar};
+use super::tree::Node;
 use crate::config::{InjectArgs, SafetyLevel, Workload};
 use crate::election::VOTERS_MAX;
 
@@ -222,7 +222,7 @@ fn voters(object: &Node, kind: Workload, name: &str, args: &InjectArgs) -> Resul
 /// What YAML 1.1, and so kubectl, reads as true.
 fn is_true(node: &Node) -> bool {
     let text = match node {
-        Node::Scalar(Scalar::Text(text) | Scalar::Plain(text)) => text.to_ascii_lowercase(),
+        Node::Scalar(scalar) => scalar.text().to_ascii_lowercase(),
         _ => return false,
     };
     matches!(text.as_str(), "true" | "yes" | "on" | "y")

@@ -40,6 +40,7 @@ const SERVERS: [&[&str]; 9] = [
 ];
 
 /// What the rules have found out about a workload that can be injected.
+#[derive(Debug)]
 pub struct Facts {
     pub kind: Workload,
     pub name: String,
@@ -162,18 +163,18 @@ fn environment(kind: Workload) -> Node {
     };
     let variables =
         [("POD_NAME", "metadata.name"), ("POD_IP", "status.podIP"), ("BELLWETHER_REVISION", revision)];
-    let variable = |(name, field): (&str, &str)| {
+    let variable = |(name, field): (&'static str, &'static str)| {
         let field = Node::map([("fieldRef", Node::map([("fieldPath", Node::string(field))]))]);
         Node::map([("name", Node::string(name)), ("valueFrom", field)])
     };
     Node::List(variables.map(variable).into())
 }
 
-fn container_port(name: &str, port: &str) -> Node {
+fn container_port(name: &'static str, port: &str) -> Node {
     Node::map([("name", Node::string(name)), ("containerPort", Node::literal(port))])
 }
 
-fn probe(path: &str, timing: &[(&str, u32)]) -> Node {
+fn probe(path: &'static str, timing: &[(&str, u32)]) -> Node {
     let get = [("path", Node::string(path)), ("port", Node::string(PORTS[0].0))];
     let mut probe = Node::map([("httpGet", Node::map(get))]);
     for (key, value) in timing {

@@ -1,314 +1,256 @@
-//! Splits a stream into its documents, each a tree with its place in the text, within bounds.
+//! Reads the documents of a stream, each as a tree with its place in the text.
 
+use super::builder::{Builder, Fault, Sink, WEIGHT_MAX};
+use super::json;
+use super::sections::{BYTE_ORDER_MARK, Section, line_end, sections};
 use super::tree::{Node, Scalar};
-use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Tag};
+use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-/// The largest input: ten times what etcd would hold of one object.
-pub const INPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// How deep lists and mappings may be in each other; a StatefulSet needs about 15.
-const DEPTH_MAX: usize = 64;
-/// How much all documents may be together once their aliases are written out: bytes of text, and this many
-/// for a node.
-const WEIGHT_MAX: usize = 128 * 1024 * 1024;
-const NODE_WEIGHT: usize = 32;
+/// The largest input, in bytes: twenty times what etcd would hold of one object.
+pub const INPUT_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// Why the input is no stream of manifests. Lines and columns count from 1.
+/// Why the input is no stream of manifests, and where. Lines and columns count from 1.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Unreadable {
-    #[error("line {line}, column {column}: {why}; correct it there or shortly before{}", hint(.template))]
-    Syntax { line: usize, column: usize, why: String, template: bool },
-    #[error(
-        "line {line}, column {column}: the key {key:?} is there twice in one mapping; leave one of them out"
-    )]
-    Twice { line: usize, column: usize, key: String },
-    #[error(
-        "line {line}, column {column}: a list or mapping is a key here, which no manifest has; quote it if \
-         it is a text{}",
-        hint(.template)
-    )]
-    Key { line: usize, column: usize, template: bool },
-    #[error(
-        "line {line}, column {column}: lists and mappings are more than {DEPTH_MAX} deep in each other; is \
-         this a manifest?"
-    )]
-    Deep { line: usize, column: usize },
-    #[error(
-        "line {line}, column {column}: with its aliases written out, the input is more than {} MiB; write it \
-         with fewer aliases, or in parts", WEIGHT_MAX / 1024 / 1024
-    )]
-    Heavy { line: usize, column: usize },
-    #[error("line {line}, column {column}: an alias of what it is a part of; write it out")]
-    Circle { line: usize, column: usize },
+#[error("line {line}, column {column}: {why}{}", hint(.why, *.template))]
+pub struct Unreadable {
+    pub line: usize,
+    pub column: usize,
+    pub why: Fault,
+    /// Whether the input looks like a template.
+    pub template: bool,
 }
 
-/// What to do about templates, which people try.
-fn hint(template: &bool) -> &'static str {
-    if *template {
-        "; it looks like a template: render it first (helm template, kustomize build)"
-    } else {
-        ""
+/// What else may be the matter: templates, which people try, and what only JSON has.
+fn hint(why: &Fault, template: bool) -> &'static str {
+    match why {
+        Fault::Syntax(_) | Fault::Key if template => {
+            "; it looks like a template: render it first (helm template, kustomize build)"
+        }
+        Fault::Syntax(why) if why.contains("Unicode character escape code") => {
+            "; only JSON has pairs of surrogates: write the character itself"
+        }
+        _ => "",
     }
 }
 
 /// A document of a stream.
 #[derive(Debug)]
-pub struct Document {
-    /// What is in it.
-    pub root: Node,
+pub struct Document<T = Node> {
+    /// What is in it, or what a [`Sink`] makes of it.
+    pub root: T,
     /// The line where it begins, from 1.
     pub line: usize,
+    /// Its section: itself, its marker, and the comments around it.
+    pub section: Range<usize>,
     /// Where its `---` is, if it has one.
     pub marker: Option<usize>,
     /// Where what is in it stands, from its first character to the end of its last line.
     pub content: Range<usize>,
+    /// Whether it is JSON.
+    pub json: bool,
     /// What this program cannot write again, if there is anything.
     pub unwritable: Option<&'static str>,
 }
 
-/// A list or mapping that is not at its end.
-enum Open {
-    List(Vec<Node>),
-    Map(Vec<(Scalar, Node)>, HashSet<String>, Option<Scalar>),
-}
-
-impl Open {
-    /// Puts a node into it.
-    fn add(&mut self, node: Node, (line, column): (usize, usize), template: bool) -> Result<(), Unreadable> {
-        match self {
-            Open::List(items) => items.push(node),
-            Open::Map(entries, keys, key) => match (key.take(), node) {
-                (Some(key), value) => entries.push((key, value)),
-                (None, Node::Scalar(scalar)) => {
-                    if !keys.insert(scalar.text().to_owned()) {
-                        return Err(Unreadable::Twice { line, column, key: scalar.text().to_owned() });
-                    }
-                    *key = Some(scalar);
-                }
-                (None, _) => return Err(Unreadable::Key { line, column, template }),
-            },
-        }
-        Ok(())
-    }
-}
-
 /// Reads all of it.
 pub fn documents(text: &str) -> Result<Vec<Document>, Unreadable> {
-    let template = text.contains("{{");
-    let (offset, draft) = (Offset::new(text), Draft::default());
-    Reader { text, template, offset, weight: 0, draft, open: Vec::new(), anchors: HashMap::new() }.read()
+    let mut reader = Reader::new(text, Builder::new(WEIGHT_MAX));
+    sections(text).filter_map(|section| reader.document(&section).transpose()).collect()
 }
 
-struct Reader<'a> {
-    text: &'a str,
+/// Reads the sections of a text.
+pub struct Reader<S> {
     template: bool,
-    offset: Offset<'a>,
-    weight: usize,
-    draft: Draft,
-    /// The lists and mappings that are not at their ends, the innermost last, each with its anchor or 0.
-    open: Vec<(Open, usize)>,
-    /// What aliases of this document may stand for.
-    anchors: HashMap<usize, Node>,
+    sink: S,
 }
 
-/// A document that is not at its end.
+/// A YAML document that is not at its end.
 #[derive(Default)]
 struct Draft {
-    root: Option<Node>,
     marker: Option<usize>,
     /// Where its content begins: the offset, and the line.
     start: Option<(usize, usize)>,
-    /// How many characters into the text its content ends, for all that was read.
+    /// How many characters into the section its content ends, for all that was read.
     end: usize,
     unwritable: Option<&'static str>,
 }
 
-impl Reader<'_> {
-    fn read(mut self) -> Result<Vec<Document>, Unreadable> {
-        let mut documents = Vec::new();
-        let mut parser = Parser::new_from_str(self.text);
+impl<S: Sink> Reader<S> {
+    /// For sections of this text.
+    pub fn new(text: &str, sink: S) -> Reader<S> {
+        Reader { template: text.contains("{{"), sink }
+    }
+
+    /// The document of a section; none: there are only comments.
+    pub fn document(&mut self, section: &Section<'_>) -> Result<Option<Document<S::Document>>, Unreadable> {
+        let text = section.text.trim_start_matches(BYTE_ORDER_MARK);
+        let marked = text.starts_with("---");
+        let content = text.strip_prefix("---").unwrap_or(text).trim_start_matches([' ', '\t', '\r', '\n']);
+        match json::is_json(content) {
+            true => {
+                let marker = marked.then(|| section.text.len() - text.len());
+                self.json(section, marker, section.text.len() - content.len()).map(Some)
+            }
+            false => self.yaml(section),
+        }
+    }
+
+    /// A document in JSON, which begins after this many bytes.
+    fn json(
+        &mut self,
+        section: &Section<'_>,
+        marker: Option<usize>,
+        from: usize,
+    ) -> Result<Document<S::Document>, Unreadable> {
+        let content = section.text.get(from..).unwrap_or_default();
+        json::read(content, &mut self.sink).map_err(|(at, why)| {
+            let (line, column) = place(section.text, from + at);
+            self.unreadable(why, section.line + line - 1, column)
+        })?;
+        Ok(Document {
+            root: self.sink.finish(),
+            line: section.line + place(section.text, from).0 - 1,
+            section: section.start..section.start + section.text.len(),
+            marker: marker.map(|marker| section.start + marker),
+            content: section.start + from
+                ..section.start + last_line_end(section.text, from, section.text.len()),
+            json: true,
+            unwritable: None,
+        })
+    }
+
+    fn yaml(&mut self, section: &Section<'_>) -> Result<Option<Document<S::Document>>, Unreadable> {
+        let (mut draft, mut document) = (Draft::default(), None);
+        let mut parser = Parser::new_from_str(section.text);
         while let Some(event) = parser.next_event() {
-            let (event, span) = event.map_err(|error| self.syntax(&error))?;
-            let at = position(span.start);
+            let (event, span) = event.map_err(|error| {
+                let at = error.marker();
+                let why = Fault::Syntax(error.info().to_owned());
+                self.unreadable(why, section.line + at.line() - 1, at.col() + 1)
+            })?;
+            let line = section.line + span.start.line() - 1;
             match event {
+                Event::DocumentStart(_) if document.is_some() => {
+                    let why = Fault::Syntax("a document begins here without a line --- before it".to_owned());
+                    return Err(self.unreadable(why, line, span.start.col() + 1));
+                }
                 Event::DocumentStart(explicit) => {
-                    let marker = explicit.then(|| self.offset.of(span.start.index()));
-                    self.draft = Draft { marker, ..Draft::default() };
+                    draft.marker = explicit.then(|| offset(section.text, span.start.index()));
                     continue;
                 }
                 Event::DocumentEnd => {
-                    let here = (self.offset.of(span.start.index()), at.0);
-                    documents.push(self.finished(here));
+                    let here = (offset(section.text, span.start.index()), line);
+                    document = Some(self.finished(section, std::mem::take(&mut draft), here));
                     continue;
                 }
                 Event::Nothing | Event::StreamStart | Event::StreamEnd => continue,
                 _ => {}
             }
-            if self.draft.start.is_none() {
-                self.draft.start = Some((self.offset.of(span.start.index()), at.0));
+            if draft.start.is_none() {
+                draft.start = Some((offset(section.text, span.start.index()), line));
             }
             // A block list or mapping ends, without a character of its own, where the next thing begins.
             if !span.is_empty() {
-                self.draft.end = self.draft.end.max(span.end.index());
+                draft.end = draft.end.max(span.end.index());
             }
-            self.content(event, at)?;
+            self.part(event, &mut draft).map_err(|why| self.unreadable(why, line, span.start.col() + 1))?;
         }
-        Ok(documents)
+        Ok(document)
     }
 
     /// The document that ends here.
-    fn finished(&mut self, here: (usize, usize)) -> Document {
-        self.anchors.clear();
-        let Draft { root, marker, start, end, unwritable } = std::mem::take(&mut self.draft);
+    fn finished(
+        &mut self,
+        section: &Section<'_>,
+        draft: Draft,
+        here: (usize, usize),
+    ) -> Document<S::Document> {
+        let Draft { marker, start, end, unwritable } = draft;
         let (from, line) = start.unwrap_or(here);
-        let content = from..self.line_end(from, end);
-        Document { root: root.unwrap_or(Node::literal("null")), line, marker, content, unwritable }
+        let until = last_line_end(section.text, from, offset(section.text, end));
+        Document {
+            root: self.sink.finish(),
+            line,
+            section: section.start..section.start + section.text.len(),
+            marker: marker.map(|marker| section.start + marker),
+            content: section.start + from..section.start + until,
+            json: false,
+            unwritable,
+        }
     }
 
     /// Takes in what stands in a document.
-    fn content(&mut self, event: Event<'_>, at: (usize, usize)) -> Result<(), Unreadable> {
-        let (node, anchor) = match event {
-            Event::Alias(id) => (self.alias(id, at)?, 0),
+    fn part(&mut self, event: Event<'_>, draft: &mut Draft) -> Result<(), Fault> {
+        match event {
+            Event::Alias(anchor) => self.sink.alias(anchor),
             Event::Scalar(text, style, anchor, tag) => {
-                self.look_at_tag(tag.as_deref());
-                let node = Node::Scalar(self.scalar(text, style));
-                self.weigh(&node, at)?;
-                (node, anchor)
+                look_at_tag(tag.as_deref(), draft);
+                let scalar = self.scalar(text, style, draft);
+                self.sink.scalar(scalar, anchor)
             }
             Event::SequenceStart(anchor, tag) => {
-                self.look_at_tag(tag.as_deref());
-                return self.open((Open::List(Vec::new()), anchor), at);
+                look_at_tag(tag.as_deref(), draft);
+                self.sink.list(anchor)
             }
             Event::MappingStart(anchor, tag) => {
-                self.look_at_tag(tag.as_deref());
-                return self.open((Open::Map(Vec::new(), HashSet::new(), None), anchor), at);
+                look_at_tag(tag.as_deref(), draft);
+                self.sink.map(anchor)
             }
-            _ => match self.open.pop() {
-                Some((Open::List(items), anchor)) => (Node::List(items), anchor),
-                Some((Open::Map(entries, ..), anchor)) => (Node::Map(entries), anchor),
-                None => return Ok(()),
-            },
-        };
-        if anchor > 0 {
-            self.weigh(&node, at)?;
-            self.anchors.insert(anchor, node.clone());
+            _ => self.sink.end(),
         }
-        match self.open.last_mut() {
-            None => self.draft.root = Some(node),
-            Some((parent, _)) => parent.add(node, at, self.template)?,
-        }
-        Ok(())
     }
 
-    /// What an alias stands for.
-    fn alias(&mut self, id: usize, (line, column): (usize, usize)) -> Result<Node, Unreadable> {
-        let node = self.anchors.get(&id).cloned().ok_or(Unreadable::Circle { line, column })?;
-        if self.open.len() + depth(&node) > DEPTH_MAX {
-            return Err(Unreadable::Deep { line, column });
-        }
-        self.weigh(&node, (line, column))?;
-        Ok(node)
-    }
-
-    fn scalar(&mut self, text: Cow<'_, str>, style: ScalarStyle) -> Scalar {
+    fn scalar(&self, text: Cow<'_, str>, style: ScalarStyle, draft: &mut Draft) -> Scalar {
         if style != ScalarStyle::Plain {
-            return Scalar::Text(Cow::into_owned(text));
+            return Scalar::Text(text.into_owned().into());
         }
-        let is_key = matches!(self.open.last(), Some((Open::Map(_, _, None), _)));
         match &*text {
-            "<<" => self.draft.unwritable = Some("a merge key (<<)"),
+            "<<" => draft.unwritable = Some("a merge key (<<)"),
             // It ends the content of a document without a character that says so.
-            "" if is_key => self.draft.unwritable = Some("an empty key (?)"),
+            "" if self.sink.awaits_key() => draft.unwritable = Some("an empty key (?)"),
             _ => {}
         }
         Scalar::unquoted(&text)
     }
 
-    /// A tag says what a value is; only the one that says what it is anyway could be left out.
-    fn look_at_tag(&mut self, tag: Option<&Tag>) {
-        if tag.is_some() {
-            self.draft.unwritable.get_or_insert("a tag (!)");
+    fn unreadable(&self, why: Fault, line: usize, column: usize) -> Unreadable {
+        Unreadable { line, column, why, template: self.template }
+    }
+}
+
+/// A tag says what a value is; only the one that says what it is anyway could be left out.
+fn look_at_tag(tag: Option<&Tag>, draft: &mut Draft) {
+    if tag.is_some() {
+        draft.unwritable.get_or_insert("a tag (!)");
+    }
+}
+
+/// Where a character of a section stands, in bytes. It is asked for a few times a section, so that the time
+/// stays in proportion to the text.
+fn offset(text: &str, character: usize) -> usize {
+    if text.is_ascii() {
+        return character;
+    }
+    text.char_indices().nth(character).map_or(text.len(), |(at, _)| at)
+}
+
+/// The line and column of a byte, both from 1.
+fn place(text: &str, at: usize) -> (usize, usize) {
+    let (mut line, mut begin) = (1, 0);
+    while let Some(rest) = text.get(begin..at).filter(|rest| !rest.is_empty()) {
+        let end = line_end(rest);
+        if !rest.get(..end).is_some_and(|line| line.ends_with(['\n', '\r'])) {
+            break;
         }
+        (line, begin) = (line + 1, begin + end);
     }
-
-    fn open(&mut self, what: (Open, usize), at: (usize, usize)) -> Result<(), Unreadable> {
-        let (line, column) = at;
-        if self.open.len() >= DEPTH_MAX {
-            return Err(Unreadable::Deep { line, column });
-        }
-        self.weigh(&Node::List(Vec::new()), at)?;
-        self.open.push(what);
-        Ok(())
-    }
-
-    /// Counts what is kept, before it is.
-    fn weigh(&mut self, node: &Node, (line, column): (usize, usize)) -> Result<(), Unreadable> {
-        self.weight += weight(node);
-        if self.weight > WEIGHT_MAX { Err(Unreadable::Heavy { line, column }) } else { Ok(()) }
-    }
-
-    /// The end of the last line that the content is on, the line break included.
-    fn line_end(&self, from: usize, end: usize) -> usize {
-        let end = self.offset.clone().of(end).max(from);
-        let last = self.text.get(from..end).map_or(from, |content| from + content.trim_end().len());
-        let rest = self.text.get(last..).unwrap_or_default();
-        if last == from { from } else { last + rest.find('\n').map_or(rest.len(), |at| at + 1) }
-    }
-
-    fn syntax(&self, error: &saphyr_parser::ScanError) -> Unreadable {
-        let (line, column) = position(*error.marker());
-        Unreadable::Syntax { line, column, why: error.info().to_owned(), template: self.template }
-    }
+    (line, text.get(begin..at).map_or(0, |before| before.chars().count()) + 1)
 }
 
-fn weight(node: &Node) -> usize {
-    NODE_WEIGHT
-        + match node {
-            Node::Scalar(scalar) => scalar.text().len(),
-            Node::List(items) => items.iter().map(weight).sum(),
-            Node::Map(entries) => {
-                entries.iter().map(|(key, value)| key.text().len() + NODE_WEIGHT + weight(value)).sum()
-            }
-        }
-}
-
-/// How many lists and mappings are in each other here.
-fn depth(node: &Node) -> usize {
-    match node {
-        Node::Scalar(_) => 0,
-        Node::List(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
-        Node::Map(entries) => 1 + entries.iter().map(|(_, value)| depth(value)).max().unwrap_or(0),
-    }
-}
-
-/// The line and column for people.
-fn position(marker: Marker) -> (usize, usize) {
-    (marker.line(), marker.col() + 1)
-}
-
-/// Turns the parser's indices of characters, which only grow, into offsets of bytes.
-#[derive(Clone)]
-struct Offset<'a> {
-    text: &'a str,
-    characters: usize,
-    bytes: usize,
-}
-
-impl<'a> Offset<'a> {
-    fn new(text: &'a str) -> Offset<'a> {
-        Offset { text, characters: 0, bytes: 0 }
-    }
-
-    fn of(&mut self, character: usize) -> usize {
-        if character < self.characters {
-            (self.characters, self.bytes) = (0, 0);
-        }
-        let rest = self.text.get(self.bytes..).unwrap_or_default();
-        let ahead = character - self.characters;
-        self.bytes += rest.char_indices().nth(ahead).map_or(rest.len(), |(at, _)| at);
-        self.characters = character;
-        self.bytes
-    }
+/// The end of the last line that a content is on, its line break included.
+fn last_line_end(text: &str, from: usize, end: usize) -> usize {
+    let last = text.get(from..end).map_or(from, |content| from + content.trim_end().len());
+    if last == from { from } else { last + line_end(text.get(last..).unwrap_or_default()) }
 }

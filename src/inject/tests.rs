@@ -1,5 +1,6 @@
 //! Tests of the rules one by one, and of any input at all. Whole files are in tests/inject.rs.
 
+use super::builder::Fault;
 use super::stream::{Unreadable, documents};
 use super::tree::{Node, Scalar};
 use super::*;
@@ -7,6 +8,9 @@ use crate::config::{Only, SafetyLevel, Workload};
 use proptest::prelude::*;
 
 mod chart;
+mod json;
+mod linear;
+mod sections;
 
 fn args() -> InjectArgs {
     InjectArgs {
@@ -241,6 +245,18 @@ fn a_service_of_another_owner_is_not_taken() {
 }
 
 #[test]
+fn a_text_becomes_what_its_documents_become() {
+    let workload = |n: usize| format!("---\n# {n}\n{}", WEB.replace("web", &format!("web-{n}")));
+    let other = |n: usize| format!("--- # {n}\n&a a: *a\n...\n");
+    let documents: Vec<String> = (0..8).flat_map(|n| [other(n), workload(n), "---\n".to_owned()]).collect();
+    let injected = done(&documents.concat(), &args());
+    assert_eq!(injected.remarks, [""; 0]);
+    let apart: Vec<String> = documents.iter().map(|document| done(document, &args()).text).collect();
+    assert_eq!(injected.text, apart.concat());
+    assert_eq!(roots(&done(&injected.text, &uninjecting()).text), roots(&documents.concat()));
+}
+
+#[test]
 fn what_a_server_adds_goes() {
     let live = WEB.replacen(
         "  name: web\n",
@@ -307,21 +323,28 @@ fn broken_input_is_named_with_its_place() {
         Err(Trouble::Unreadable(error)) => error,
         other => panic!("{other:?}"),
     };
-    assert!(matches!(place("a: [b\nc: d"), Unreadable::Syntax { line: 2, .. }));
-    assert!(matches!(place("a: b\nb: 1\na: c"), Unreadable::Twice { line: 3, column: 1, .. }));
-    assert!(matches!(place("a:\n  {{ .Values.a }}"), Unreadable::Key { line: 2, template: true, .. }));
+    let syntax = place("a: [b\nc: d");
+    assert!(matches!(syntax, Unreadable { line: 2, why: Fault::Syntax(_), .. }), "{syntax:?}");
+    let is = |text: &str, line: usize, column: usize, why: Fault| {
+        let found = place(text);
+        assert_eq!((found.line, found.column, &found.why), (line, column, &why), "{text}");
+        found.to_string()
+    };
+    is("a: b\nb: 1\na: c", 3, 1, Fault::Twice("a".to_owned()));
+    is("---\n---\na: b\nb: 1\na: c", 5, 1, Fault::Twice("a".to_owned()));
+    assert!(is("a:\n  {{ .Values.a }}", 2, 16, Fault::Key).contains("helm template"));
     assert!(place("a: {{ .Values.a }}").to_string().contains("helm template"));
-    assert!(matches!(place(&"- ".repeat(100)), Unreadable::Deep { line: 1, column: 129 }));
+    is(&"- ".repeat(100), 1, 129, Fault::Deep);
     assert!(place(&"[".repeat(100_000)).to_string().contains("line 1, column"), "the parser's own bound");
-    assert!(matches!(place("&a [*a]"), Unreadable::Circle { line: 1, column: 5 }));
+    is("&a [*a]", 1, 5, Fault::Circle);
     let mut laughs = "a0: &a0 [ha, ha, ha, ha, ha, ha, ha, ha, ha]\n".to_owned();
     for level in 1..30 {
         let inner = format!("*a{}, ", level - 1).repeat(9);
         laughs.push_str(&format!("a{level}: &a{level} [{}]\n", inner.trim_end_matches(", ")));
     }
-    assert!(matches!(place(&laughs), Unreadable::Heavy { .. }));
+    assert_eq!(place(&laughs).why, Fault::Heavy);
     let deep: String = (1..30).map(|n| format!("b{n}: &b{n} [[[[*b{}]]]]\n", n - 1)).collect();
-    assert!(matches!(place(&format!("b0: &b0 []\n{deep}")), Unreadable::Deep { .. }));
+    assert_eq!(place(&format!("b0: &b0 []\n{deep}")).why, Fault::Deep);
 }
 
 /// Texts that are often nearly YAML.
@@ -388,7 +411,7 @@ fn node() -> impl Strategy<Value = Node> {
         prop_oneof![
             prop::collection::vec(inner, 0..5).prop_map(Node::List),
             entries.prop_map(|entries| {
-                Node::Map(entries.into_iter().map(|(key, value)| (Scalar::Text(key), value)).collect())
+                Node::Map(entries.into_iter().map(|(key, value)| (Scalar::Text(key.into()), value)).collect())
             }),
         ]
     })

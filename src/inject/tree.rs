@@ -1,11 +1,14 @@
 //! A document as a tree that can be changed and written again without a scalar changing its meaning.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+
 /// A scalar. YAML 1.1, which kubectl reads, and YAML 1.2 disagree about what some unquoted words mean. So
 /// nothing here decides that: they are kept as they stand.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Scalar {
     /// Certainly a string: it was quoted, or a block, or is a word that every YAML reader takes for a string.
-    Text(String),
+    Text(Cow<'static, str>),
     /// Unquoted, on one line: its reader decides what it means.
     Plain(String),
 }
@@ -23,7 +26,8 @@ impl Scalar {
     /// What is written in the source, the quotes aside.
     pub fn text(&self) -> &str {
         match self {
-            Scalar::Text(text) | Scalar::Plain(text) => text,
+            Scalar::Text(text) => text,
+            Scalar::Plain(text) => text,
         }
     }
 
@@ -32,7 +36,7 @@ impl Scalar {
         match text {
             "" => Scalar::Plain("null".to_owned()),
             // Only a string has several lines.
-            _ if is_word(text) || text.contains('\n') => Scalar::Text(text.to_owned()),
+            _ if is_word(text) || text.contains('\n') => Scalar::Text(text.to_owned().into()),
             _ => Scalar::Plain(text.to_owned()),
         }
     }
@@ -43,14 +47,16 @@ impl Scalar {
 pub fn is_word(text: &str) -> bool {
     const NOT_STRINGS: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
     text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '/')
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_./-:@".contains(&b))
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'/' | b'-' | b':' | b'@'))
         && !text.ends_with(':')
-        && !NOT_STRINGS.contains(&text.to_ascii_lowercase().as_str())
+        && !NOT_STRINGS.iter().any(|word| word.eq_ignore_ascii_case(text))
 }
 
 impl Node {
     /// A string.
-    pub fn string(text: impl Into<String>) -> Node {
+    pub fn string(text: impl Into<Cow<'static, str>>) -> Node {
         Node::Scalar(Scalar::Text(text.into()))
     }
 
@@ -60,8 +66,8 @@ impl Node {
     }
 
     /// A mapping of these.
-    pub fn map<const N: usize>(entries: [(&str, Node); N]) -> Node {
-        Node::Map(entries.into_iter().map(|(key, value)| (Scalar::Text(key.to_owned()), value)).collect())
+    pub fn map<const N: usize>(entries: [(&'static str, Node); N]) -> Node {
+        Node::Map(entries.into_iter().map(|(key, value)| (Scalar::Text(key.into()), value)).collect())
     }
 
     /// The value of this key, if this is a mapping that has it.
@@ -108,7 +114,7 @@ impl Node {
     fn entry(&mut self, key: &str) -> Option<&mut Node> {
         let Node::Map(entries) = self else { return None };
         let at = entries.iter().position(|(k, _)| k.text() == key).unwrap_or_else(|| {
-            entries.push((Scalar::Text(key.to_owned()), Node::literal("null")));
+            entries.push((Scalar::Text(key.to_owned().into()), Node::literal("null")));
             entries.len() - 1
         });
         entries.get_mut(at).map(|(_, value)| value)
@@ -124,6 +130,17 @@ impl Node {
         if let Some(value) = self.entry(key) {
             value.change(rest, change);
         }
+    }
+
+    /// This mapping with another value of a key that it has.
+    pub fn with(&self, key: &str, value: Node) -> Node {
+        let Node::Map(entries) = self else { return self.clone() };
+        let mut value = Some(value);
+        let entry = |(k, v): &(Scalar, Node)| {
+            let value = if k.text() == key { value.take() } else { None };
+            (k.clone(), value.unwrap_or_else(|| v.clone()))
+        };
+        Node::Map(entries.iter().map(entry).collect())
     }
 
     /// Puts an item into the list at the end of these keys, at its front or at its end.
@@ -182,15 +199,14 @@ impl PartialEq for Node {
         match (self, other) {
             (Node::Scalar(a), Node::Scalar(b)) => a == b,
             (Node::List(a), Node::List(b)) => a == b,
+            (Node::Map(a), Node::Map(b)) if a.len() != b.len() => false,
+            // Mostly the order is the same, and nothing has to be searched.
+            (Node::Map(a), Node::Map(b)) if a.iter().zip(b).all(|((a, _), (b, _))| a == b) => {
+                a.iter().zip(b).all(|((_, a), (_, b))| a == b)
+            }
             (Node::Map(a), Node::Map(b)) => {
-                // Mostly the order is the same, and nothing has to be searched.
-                let same = |((key, value), (key_b, value_b)): (&(Scalar, Node), &(Scalar, Node))| match key
-                    == key_b
-                {
-                    true => value == value_b,
-                    false => other.get(key.text()) == Some(value),
-                };
-                a.len() == b.len() && a.iter().zip(b).all(same)
+                let b: HashMap<&Scalar, &Node> = b.iter().map(|(key, value)| (key, value)).collect();
+                a.iter().all(|(key, value)| b.get(key) == Some(&value))
             }
             _ => false,
         }
