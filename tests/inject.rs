@@ -65,6 +65,19 @@ fn each_file_becomes_what_stands_beside_it() {
 }
 
 #[test]
+fn line_ends_stay_of_one_kind() {
+    let crlf = |text: &str| text.replace('\n', "\r\n");
+    for (name, flags, code) in FILES {
+        let input = fs::read_to_string(path(&format!("{name}.yaml"))).unwrap();
+        let output = inject(crlf(&input).as_bytes(), flags);
+        assert_eq!(output.status.code(), Some(code), "{name}: {}", text(&output.stderr));
+        is_as_written(&format!("{name}.err"), &text(&output.stderr));
+        let expected = fs::read_to_string(path(&format!("{name}.out"))).unwrap();
+        assert_eq!(text(&output.stdout), crlf(&expected), "{name}");
+    }
+}
+
+#[test]
 fn a_second_run_changes_nothing() {
     for (name, flags, _) in FILES.iter().filter(|(_, _, code)| *code == 0) {
         let once = inject(&fs::read(path(&format!("{name}.yaml"))).unwrap(), flags);

@@ -2,7 +2,7 @@
 //!
 //! Written by hand, because an emitter that takes values would decide what an unquoted `yes` or `0123` means;
 //! this one writes what stood there. What it has written is read again and compared before it is printed
-//! (`super::transform`).
+//! (`super::rewrite`).
 
 use super::tree::{Node, Scalar, is_word};
 use std::borrow::Cow;

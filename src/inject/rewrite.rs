@@ -4,7 +4,7 @@ use super::builder::{Builder, Sink};
 use super::emit;
 use super::matcher::{Matched, Matcher};
 use super::plan::{Change, Place};
-use super::sections::{BYTE_ORDER_MARK, Section, sections};
+use super::sections::{BYTE_ORDER_MARK, Section, line_break, sections};
 use super::stream::{Document, Reader, Unreadable};
 use super::tree::Node;
 use crate::config::InjectArgs;
@@ -15,13 +15,15 @@ type Changes = BTreeMap<Place, Change>;
 
 /// The text with its changes. None: it would not read as what is meant, and must not be written.
 pub fn rewrite(text: &str, documents: &[Document], changes: &Changes, args: &InjectArgs) -> Option<String> {
-    let rewriter = Rewriter { text, documents, changes, args };
+    let rewriter = Rewriter { text, line_break: line_break(text), documents, changes, args };
     let out = rewriter.write();
     (changes.is_empty() || rewriter.reads_as_meant(&out)).then_some(out)
 }
 
 struct Rewriter<'a> {
     text: &'a str,
+    /// What ends the lines that are written anew.
+    line_break: &'a str,
     documents: &'a [Document],
     changes: &'a Changes,
     args: &'a InjectArgs,
@@ -40,25 +42,43 @@ impl<'a> Rewriter<'a> {
             out.push_str(self.text.get(copied..until).unwrap_or_default());
             for (number, part) in parts.iter().enumerate() {
                 if number > 0 {
-                    out.push_str("---\n");
+                    self.add_lines(&mut out, "---\n");
                 }
                 match part {
                     Cow::Borrowed(_) => {
                         out.push_str(self.text.get(document.content.clone()).unwrap_or_default());
                     }
                     Cow::Owned(node) => {
-                        begin_line(&mut out);
-                        out.push_str(&if document.json { emit::json(node) } else { emit::yaml(node) });
+                        self.begin_line(&mut out);
+                        let lines = if document.json { emit::json(node) } else { emit::yaml(node) };
+                        self.add_lines(&mut out, &lines);
                     }
                 }
-                if !out.ends_with('\n') {
-                    out.push('\n');
+                if !out.ends_with(['\n', '\r']) {
+                    out.push_str(self.line_break);
                 }
             }
             copied = document.content.end;
         }
         out.push_str(self.text.get(copied..).unwrap_or_default());
         out
+    }
+
+    /// What is written anew begins in the first column, also where the original stood behind `---`.
+    fn begin_line(&self, out: &mut String) {
+        out.truncate(out.trim_end_matches([' ', '\t']).len());
+        if !out.is_empty() && !out.ends_with(['\n', '\r', BYTE_ORDER_MARK]) {
+            out.push_str(self.line_break);
+        }
+    }
+
+    /// Adds lines of `emit`. A line feed in them is nothing but a line break: in a block, YAML's readers take
+    /// each kind for a line feed, and elsewhere a line feed is escaped.
+    fn add_lines(&self, out: &mut String, lines: &str) {
+        match self.line_break {
+            "\n" => out.push_str(lines),
+            line_break => out.push_str(&lines.replace('\n', line_break)),
+        }
     }
 
     /// What becomes of a document; nothing: it goes. Borrowed: it stays as it is.
@@ -124,12 +144,4 @@ impl<'a> Rewriter<'a> {
 fn read<S: Sink>(section: &Section<'_>, sink: S) -> Result<Option<S::Document>, Unreadable> {
     let document = Reader::new("", sink).document(section)?;
     Ok(document.map(|document| document.root))
-}
-
-/// What is written anew begins in the first column, also where the original stood behind `---`.
-fn begin_line(out: &mut String) {
-    out.truncate(out.trim_end_matches([' ', '\t']).len());
-    if !out.is_empty() && !out.ends_with('\n') && !out.ends_with(BYTE_ORDER_MARK) {
-        out.push('\n');
-    }
 }

@@ -78,6 +78,15 @@ fn first(text: &str) -> (usize, usize) {
     (length, lines)
 }
 
+/// The line break of the first line of a text.
+pub fn line_break(text: &str) -> &str {
+    let first = text.get(..line_end(text)).unwrap_or_default();
+    match first.trim_start_matches(|c| c != '\r' && c != '\n') {
+        "" => "\n",
+        found => found,
+    }
+}
+
 /// Where the first line of a text ends, its line break included.
 pub fn line_end(text: &str) -> usize {
     let bytes = text.as_bytes();

@@ -257,6 +257,27 @@ fn a_text_becomes_what_its_documents_become() {
 }
 
 #[test]
+fn what_is_written_anew_has_the_line_ends_of_the_first_line() {
+    let block = WEB.replacen(
+        "image: app:1",
+        "image: app:1\n        args:\n        - |\n          a\n\n          b",
+        1,
+    );
+    for text in [WEB, &block] {
+        let wanted = done(text, &args()).text;
+        for line_break in ["\r\n", "\r"] {
+            let input = text.replace('\n', line_break);
+            assert_eq!(roots(&input), roots(text));
+            assert_eq!(done(&input, &args()).text, wanted.replace('\n', line_break));
+            let last = input.trim_end();
+            assert_eq!(done(last, &args()).text, wanted.replace('\n', line_break), "no end of the last line");
+        }
+        let mixed = format!("# c\n---\n{}", text.replace('\n', "\r\n"));
+        assert_eq!(done(&mixed, &args()).text, format!("# c\n---\n{wanted}"));
+    }
+}
+
+#[test]
 fn what_a_server_adds_goes() {
     let live = WEB.replacen(
         "  name: web\n",
