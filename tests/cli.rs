@@ -142,7 +142,8 @@ fn the_readme_shows_each_flag_with_its_default_and_no_other() {
 #[test]
 fn inject_is_in_the_help_and_refuses_what_makes_no_sense() {
     assert!(
-        stdout(&bellwether(&["--help"]).output().unwrap()).contains("bellwether inject [OPTIONS] [FILE]")
+        stdout(&bellwether(&["--help"]).output().unwrap())
+            .contains("bellwether inject [OPTIONS] [FILE] [-- <RUN FLAGS>...]")
     );
     let help = stdout(&bellwether(&["inject", "--help"]).output().unwrap());
     for words in [
@@ -153,6 +154,10 @@ fn inject_is_in_the_help_and_refuses_what_makes_no_sense() {
         "--image <IMAGE>",
         "--safety <LEVEL>",
         "--state-claim <NAME>",
+        "--peer-secret <NAME[/KEY]>",
+        "--network-policy",
+        "-- <RUN FLAGS>...",
+        "kubectl create secret generic web-peers",
         "--ordinary-container",
         "--strict",
         "document are lost",
@@ -168,6 +173,12 @@ fn inject_is_in_the_help_and_refuses_what_makes_no_sense() {
         (&["--uninject", "--image", "a"], &["--uninject", "cannot be used with", "--image"]),
         (&["--state-claim", "data"], &["--state-claim data", "--safety majority"]),
         (&["--safety", "more"], &["classic, majority"]),
+        (&["--peer-secret", "Web"], &["name of a Secret", "web-peers"]),
+        (&["--uninject", "--network-policy"], &["--uninject", "cannot be used with", "--network-policy"]),
+        (&["--uninject", "--", "--lease=3s"], &["--uninject", "cannot be used with"]),
+        (&["--", "--lesae", "3s"], &["after --", "'--lesae'", "'--lease'"]),
+        (&["--", "--listen", "[::]:1"], &["--listen is set by inject itself"]),
+        (&["--", "--lease", "1s", "--heartbeat", "400ms"], &["would not start", "--lease 1s"]),
     ] {
         refused(bellwether(&["inject"]).args(flags), words);
     }

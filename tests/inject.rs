@@ -10,9 +10,14 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 /// The files, with the flags they are read with and the exit code.
-const FILES: [(&str, &[&str], i32); 10] = [
+const FILES: [(&str, &[&str], i32); 11] = [
     ("statefulset", &["--safety", "majority", "--image", "registry.example/bellwether:1"], 0),
     ("deployment", &[], 0),
+    (
+        "secured",
+        &["--network-policy", "--peer-secret", "web-peers/v1", "--", "--priority", "50", "--lease=3s"],
+        0,
+    ),
     ("list", &["--ordinary-container"], 0),
     ("live", &["--safety", "majority", "--state-claim", "data"], 0),
     ("several", &[], 0),

@@ -21,13 +21,21 @@ Examples:
   bellwether inject app.yaml | kubectl apply -f -
   kubectl get sts web -o yaml | bellwether inject - | kubectl apply -f -
   bellwether inject --only StatefulSet/web --safety majority app.yaml > with-sidecar.yaml
+  bellwether inject app.yaml -- --priority 50 --lease 3s | kubectl apply -f -
   kubectl get sts web -o yaml | bellwether inject --uninject - | kubectl apply -f -
+  With a secret that the members share, made once:
+    kubectl create secret generic web-peers --from-literal=secret=\"$(head -c 32 /dev/urandom | base64)\"
+    bellwether inject --peer-secret web-peers --network-policy app.yaml | kubectl apply -f -
 
 Exit codes:
   0  done; what could not be injected was left as it is, and said
   1  nothing was written: a file could not be read or written, or --strict found what cannot be injected
   2  nothing was written: bad configuration, or input that is no manifest";
 
+/// How long the name of a Secret and of its key may be.
+const SECRET_BYTES_MAX: usize = 253;
+/// The key of a Secret where no other is named.
+const SECRET_KEY: &str = "secret";
 /// The largest name of an image that is taken.
 const IMAGE_BYTES_MAX: usize = 512;
 
@@ -40,9 +48,11 @@ pub struct InjectArgs {
 
     /// Take out what was put in, instead
     ///
-    /// It is found by the annotation bellwether/injected. The Service is taken out of the manifests; one that
-    /// is in a cluster stays there, and how to delete it is said.
-    #[arg(long, conflicts_with_all = ["safety", "state_claim", "image", "ordinary_container"])]
+    /// It is found by the annotation bellwether/injected. The Service and the NetworkPolicy are taken out of
+    /// the manifests; those in a cluster stay there, and how to delete them is said.
+    #[arg(long, conflicts_with_all = [
+        "safety", "state_claim", "image", "ordinary_container", "peer_secret", "network_policy", "run_flags"
+    ])]
     pub uninject: bool,
 
     /// Only these, given as StatefulSet/NAME or Deployment/NAME; may be given more than once
@@ -77,6 +87,23 @@ pub struct InjectArgs {
     #[arg(long, value_name = "NAME")]
     pub state_claim: Option<String>,
 
+    /// Mount this Secret, whose key `secret` (or KEY) holds the secret that the members share
+    ///
+    /// Members then prove that they share it, and connections between them are encrypted. No other container
+    /// mounts it. Make it first, in the namespace of the pods, with the command below. Pods that run already
+    /// without a secret refuse those with one: inject with `-- --peer-auth permissive` first, roll that out,
+    /// and then inject without it.
+    #[arg(long, value_name = "NAME[/KEY]", value_parser = peer_secret)]
+    pub peer_secret: Option<PeerSecret>,
+
+    /// Add a NetworkPolicy that opens the peer port (4041) to the pods of the same workload only
+    ///
+    /// All other ports stay open to all, as they were. It needs a network that enforces policies, and ranges
+    /// of ports in them (endPort): one that ignores ranges closes the other ports. Policies add up: do not
+    /// use it where another one selects these pods, since it would open what that one closes.
+    #[arg(long)]
+    pub network_policy: bool,
+
     /// Add an ordinary container: for clusters before 1.29, which know no native sidecars
     ///
     /// A native sidecar (an init container with restartPolicy: Always) starts before the application and
@@ -87,6 +114,22 @@ pub struct InjectArgs {
     /// Write nothing and exit with 1 when there is anything that cannot be injected
     #[arg(long)]
     pub strict: bool,
+
+    /// Flags of `bellwether run` for the sidecar, such as: -- --priority 50 --lease 3s
+    ///
+    /// Those that inject sets itself are refused: --service, --safety, --voters, --state-dir,
+    /// --peer-secret-file, the ports and addresses, --name and --revision.
+    #[arg(last = true, value_name = "RUN FLAGS")]
+    pub run_flags: Vec<String>,
+}
+
+/// A key of a Secret.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PeerSecret {
+    /// The Secret's name.
+    pub name: String,
+    /// The key in it.
+    pub key: String,
 }
 
 /// What can be injected.
@@ -164,6 +207,27 @@ fn only(text: &str) -> Result<Only, String> {
     Ok(Only { kind, name: name.to_owned() })
 }
 
+/// Reads the name of a Secret, and perhaps of a key in it.
+fn peer_secret(text: &str) -> Result<PeerSecret, String> {
+    let (name, key) = text.split_once('/').unwrap_or((text, SECRET_KEY));
+    let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let is_name = name.split('.').all(|part| {
+        part.starts_with(edge) && part.ends_with(edge) && part.chars().all(|c| edge(c) || c == '-')
+    });
+    let is_key = !key.is_empty()
+        && !key.starts_with("..")
+        && key != "."
+        && key.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
+    if !is_name || !is_key || name.len().max(key.len()) > SECRET_BYTES_MAX {
+        return Err(
+            "write the name of a Secret, or NAME/KEY, as Kubernetes has them: lower-case letters, digits, \
+             hyphens and dots for the name, such as web-peers"
+                .to_owned(),
+        );
+    }
+    Ok(PeerSecret { name: name.to_owned(), key: key.to_owned() })
+}
+
 /// Reads the name of an image: what it may look like is the registry's affair.
 fn image(text: &str) -> Result<String, String> {
     let fine = text.bytes().all(|b| b.is_ascii_graphic());
@@ -192,6 +256,19 @@ mod tests {
         assert_eq!(only("deploy/web").unwrap().to_string(), "Deployment/web");
         for bad in ["", "web", "sts/", "/web", "cronjob/web", "sts/a/b"] {
             assert!(only(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_peer_secret_is_a_name_and_perhaps_a_key() {
+        let secret = |name: &str, key: &str| Ok(PeerSecret { name: name.to_owned(), key: key.to_owned() });
+        assert_eq!(peer_secret("web-peers"), secret("web-peers", "secret"));
+        assert_eq!(peer_secret("a.b-1/K_.-9"), secret("a.b-1", "K_.-9"));
+        let long = "a".repeat(254);
+        let bad =
+            ["", "/", "a/", "/a", "A", "a_b", "-a", "a-", "a.", ".a", "a..b", "é", "a/b/c", "a/..", "a/."];
+        for bad in bad.into_iter().chain(["a/..b", "a/b c", "a b", &long, &format!("a/{long}")]) {
+            assert!(peer_secret(bad).is_err(), "{bad}");
         }
     }
 

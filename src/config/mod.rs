@@ -10,6 +10,8 @@ mod host_port;
 #[cfg(feature = "inject")]
 mod inject;
 mod level;
+#[cfg(feature = "inject")]
+mod run_flags;
 mod safety;
 #[cfg(feature = "sim")]
 mod sim;
@@ -23,7 +25,7 @@ pub use crate::telemetry::log::LogFormat;
 pub use flags::{DemoArgs, Output, StatusArgs};
 pub use host_port::{HostError, HostPort};
 #[cfg(feature = "inject")]
-pub use inject::{InjectArgs, Only, Workload};
+pub use inject::{InjectArgs, Only, PeerSecret, Workload};
 pub use level::SafetyLevel;
 #[cfg(feature = "sim")]
 pub use sim::{SimArgs, SimTask};
@@ -128,7 +130,10 @@ pub fn command() -> Result<Command, ExitCode> {
         #[cfg(feature = "sim")]
         flags::Command::Sim(flags) => SimArgs::try_from(flags).map(Command::Sim).map_err(refused),
         #[cfg(feature = "inject")]
-        flags::Command::Inject(args) => args.checked().map(Command::Inject).map_err(refused),
+        flags::Command::Inject(args) => {
+            run_flags::check_run_flags(&args).map_err(refused)?;
+            args.checked().map(Command::Inject).map_err(refused)
+        }
     }
 }
 
@@ -177,7 +182,7 @@ fn usage() -> String {
     for command in Cli::command().get_subcommands().map(|command| command.get_name().to_owned()) {
         match command.as_str() {
             "run" => {}
-            "inject" => usage += "\n       bellwether inject [OPTIONS] [FILE]",
+            "inject" => usage += "\n       bellwether inject [OPTIONS] [FILE] [-- <RUN FLAGS>...]",
             other => usage += &format!("\n       bellwether {other} [OPTIONS]"),
         }
     }

@@ -1,12 +1,12 @@
 //! Decides what becomes of each object of a stream, before anything is written.
 
 use super::rules::{self, WorkloadError};
-use super::sidecar::{self, Facts};
+use super::sidecar::{self, COMPANIONS, Companion, Facts};
 use super::stream::Document;
 use super::tree::Node;
 use crate::config::{InjectArgs, Workload};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Where an object is: the document, and in a List the item; both from 0.
 pub type Place = (usize, Option<usize>);
@@ -15,9 +15,9 @@ pub type Place = (usize, Option<usize>);
 /// other, so that they are never all in memory.
 #[derive(Debug)]
 pub enum Change {
-    /// A sidecar is in this workload, which is written anew or has it already. A Service follows it, if the
-    /// stream has none for it.
-    Injected { facts: Facts, anew: bool, service_follows: bool },
+    /// A sidecar is in this workload, which is written anew or has it already. The companions follow it that
+    /// the stream does not have.
+    Injected { facts: Facts, anew: bool, following: Vec<&'static Companion> },
     /// The sidecar is taken out of this workload.
     Bare,
     /// This is put in its place.
@@ -30,13 +30,13 @@ impl Change {
     /// What stands in the object's place; borrowed: it stays as it is.
     pub fn outcome<'a>(&self, object: &'a Node, args: &InjectArgs) -> Vec<Cow<'a, Node>> {
         match self {
-            Change::Injected { facts, anew, service_follows } => {
+            Change::Injected { facts, anew, following } => {
                 let workload = match anew {
                     true => Cow::Owned(without_servers(injected(object, facts, args))),
                     false => Cow::Borrowed(object),
                 };
-                let service = service_follows.then(|| Cow::Owned(sidecar::service(facts)));
-                std::iter::once(workload).chain(service).collect()
+                let following = following.iter().map(|companion| Cow::Owned((companion.make)(facts)));
+                std::iter::once(workload).chain(following).collect()
             }
             Change::Bare => vec![Cow::Owned(without_servers(bare(object).into_owned()))],
             Change::Replaced(node) => vec![Cow::Owned(node.clone())],
@@ -96,10 +96,10 @@ type Key = (String, String);
 struct Planner<'a> {
     documents: &'a [Document],
     args: &'a InjectArgs,
-    /// The Services of the stream.
-    services: BTreeMap<Key, (Place, &'a Node)>,
-    /// The Services that are needed, each with the workload that needs it.
-    needed: BTreeMap<Key, String>,
+    /// What stands in the stream and may be a companion, by its kind and its key.
+    companions: HashMap<(&'static str, Key), (Place, &'a Node)>,
+    /// The keys of the companions of workloads.
+    needed: HashSet<Key>,
     plan: InjectPlan,
 }
 
@@ -107,12 +107,14 @@ struct Planner<'a> {
 pub fn plan(documents: &[Document], args: &InjectArgs) -> InjectPlan {
     let objects =
         || documents.iter().enumerate().flat_map(|(number, document)| objects(number, &document.root));
-    let services = objects()
-        .filter(|(_, object)| object.text_at(&["kind"]) == Some("Service"))
-        .map(|(place, object)| (key(object), (place, object)))
-        .collect();
+    let companion = |(place, object): (Place, _)| {
+        let kind = Node::text_at(object, &["kind"])?;
+        let companion = COMPANIONS.iter().find(|companion| companion.kind == kind)?;
+        Some(((companion.kind, key(object)), (place, object)))
+    };
+    let companions = objects().filter_map(companion).collect();
     let mut planner =
-        Planner { documents, args, services, needed: BTreeMap::new(), plan: InjectPlan::default() };
+        Planner { documents, args, companions, needed: HashSet::new(), plan: InjectPlan::default() };
     for (place, object) in objects() {
         if let Err(why) = planner.object(place, object) {
             let what = planner.name(place, object);
@@ -165,45 +167,47 @@ impl Planner<'_> {
         if anew {
             self.writable(place)?;
         }
-        let service_follows = self.service(place, &facts)?;
+        let following = self.companions(place, &facts)?;
         if anew {
             self.notes(object, &facts);
         }
-        if anew || service_follows {
-            self.plan.changes.insert(place, Change::Injected { facts, anew, service_follows });
+        if anew || !following.is_empty() {
+            self.plan.changes.insert(place, Change::Injected { facts, anew, following });
         }
         Ok(())
     }
 
-    /// Sees to the workload's headless Service: it is there, or is corrected, or is to follow the workload.
-    fn service(&mut self, place: Place, facts: &Facts) -> Result<bool, WorkloadError> {
-        let (name, owner) = (facts.service_name(), facts.owner());
+    /// Sees to the workload's companions: each is there, or is corrected, or is to follow the workload.
+    fn companions(&mut self, place: Place, facts: &Facts) -> Result<Vec<&'static Companion>, WorkloadError> {
+        let (name, owner) = (facts.companion_name(), facts.owner());
         let key = (facts.namespace.clone().unwrap_or_default(), name.clone());
-        if self.needed.contains_key(&key) {
-            return Err(WorkloadError::ServiceTaken(name));
+        if self.needed.contains(&key) {
+            return Err(WorkloadError::Taken { kind: COMPANIONS[0].kind, name });
         }
-        let wanted = sidecar::service(facts);
-        let follows = match self.services.get(&key) {
-            Some((_, found)) if sidecar::injected_for(found) != Some(&owner) => {
-                return Err(WorkloadError::ServiceTaken(name));
-            }
-            Some((_, found)) if **found == wanted => false,
-            Some((there, _)) => {
-                let there = *there;
-                self.writable(there)?;
-                self.plan.changes.insert(there, Change::Replaced(wanted));
-                false
-            }
-            None => {
-                // In a List it becomes an item of what is written anew.
-                if place.1.is_some() {
-                    self.writable(place)?;
+        let (mut corrected, mut following) = (Vec::new(), Vec::new());
+        for companion in sidecar::companions(self.args) {
+            let kind = companion.kind;
+            match self.companions.get(&(kind, key.clone())) {
+                Some((_, found)) if sidecar::injected_for(found) != Some(&owner) => {
+                    return Err(WorkloadError::Taken { kind, name });
                 }
-                true
+                Some((there, found)) => {
+                    let wanted = (companion.make)(facts);
+                    if **found != wanted {
+                        self.writable(*there)?;
+                        corrected.push((*there, Change::Replaced(wanted)));
+                    }
+                }
+                None => following.push(companion),
             }
-        };
-        self.needed.insert(key, owner);
-        Ok(follows)
+        }
+        // In a List it becomes an item of what is written anew.
+        if place.1.is_some() && !following.is_empty() {
+            self.writable(place)?;
+        }
+        self.plan.changes.extend(corrected);
+        self.needed.insert(key);
+        Ok(following)
     }
 
     fn uninject(&mut self, place: Place, object: &Node) -> Result<(), WorkloadError> {
@@ -211,29 +215,41 @@ impl Planner<'_> {
             return Ok(());
         }
         self.writable(place)?;
-        self.plan.changes.insert(place, Change::Bare);
         let (namespace, name) = key(object);
-        let kind = object.text_at(&["kind"]).unwrap_or_default();
-        let service = (namespace, format!("{name}{}", sidecar::SERVICE_SUFFIX));
-        let at = if service.0.is_empty() { String::new() } else { format!(" -n {}", service.0) };
-        self.plan.remarks.push(Remark::Note(format!(
-            "{kind}/{name}: if its headless Service is in a cluster, it stays there; once the pods have been \
-             replaced: kubectl delete service{at} {}",
-            service.1
-        )));
-        let ours = |found: &Node| sidecar::injected_for(found) == Some(&format!("{kind}/{name}"));
-        if let Some((there, _)) = self.services.get(&service).filter(|(_, found)| ours(found)) {
-            self.plan.changes.insert(*there, Change::Gone);
+        let owner = format!("{}/{name}", object.text_at(&["kind"]).unwrap_or_default());
+        let companion_name = format!("{name}{}", sidecar::SUFFIX);
+        let at = if namespace.is_empty() { String::new() } else { format!(" -n {namespace}") };
+        let note = format!(
+            "{owner}: if its headless Service and its NetworkPolicy are in a cluster, they stay there; once \
+             the pods have been replaced: kubectl delete service,networkpolicy{at} {companion_name} \
+             --ignore-not-found"
+        );
+        let key = (namespace, companion_name);
+        let found = COMPANIONS.iter().filter_map(|one| self.companions.get(&(one.kind, key.clone())));
+        let ours = found.filter(|(_, node)| sidecar::injected_for(node) == Some(&owner));
+        let ours: Vec<Place> = ours.map(|(there, _)| *there).collect();
+        for there in ours.iter().filter(|(_, item)| item.is_some()) {
+            self.writable(*there)?;
         }
+        self.plan.changes.insert(place, Change::Bare);
+        self.plan.changes.extend(ours.into_iter().map(|there| (there, Change::Gone)));
+        self.plan.remarks.push(Remark::Note(note));
         Ok(())
     }
 
     /// What else there is to know about what is put into this workload.
     fn notes(&mut self, workload: &Node, facts: &Facts) {
+        let owner = facts.owner();
+        let permissive = self.args.run_flags.iter().any(|flag| flag.ends_with("permissive"));
+        if self.args.peer_secret.is_some() && !permissive && sidecar::has_no_secret(workload) {
+            self.plan.remarks.push(Remark::Note(format!(
+                "{owner}: pods without a secret refuse those that require one; unless all are stopped, \
+                 apply this with -- --peer-auth permissive first, and without it after that rollout"
+            )));
+        }
         if facts.voters.is_none() {
             return;
         }
-        let owner = facts.owner();
         if !sidecar::votes(workload) {
             self.plan.remarks.push(Remark::Note(format!(
                 "{owner}: if its pods run already, stop them all before this is applied (kubectl scale \

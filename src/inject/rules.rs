@@ -2,7 +2,7 @@
 //! mend it.
 
 use super::sidecar::{
-    CONTAINER, CONTAINERS, Facts, INIT_CONTAINERS, POD, PORTS, SERVICE_SUFFIX, VOLUME, VOLUMES, is_injected,
+    CONTAINER, CONTAINERS, Facts, INIT_CONTAINERS, POD, PORTS, SUFFIX, VOLUMES, VOLUMES_OWN, is_injected,
 };
 use super::tree::Node;
 use crate::config::{InjectArgs, SafetyLevel, Workload};
@@ -24,7 +24,7 @@ pub enum WorkloadError {
         "its headless Service would be called {name:?}, which no Service can be: at most {SERVICE_BYTES_MAX} \
          characters, lower-case letters, digits and hyphens, the first one a letter; rename it, to at most \
          {} characters",
-        SERVICE_BYTES_MAX - SERVICE_SUFFIX.len()
+        SERVICE_BYTES_MAX - SUFFIX.len()
     )]
     BadName { name: String },
     #[error("it has no containers in spec.template.spec.containers; is it complete?")]
@@ -51,14 +51,14 @@ pub enum WorkloadError {
         "its container {container:?} has port {port}, which the sidecar needs; give the container another \
          port, or add the sidecar by hand with --listen and --http"
     )]
-    Port { container: String, port: &'static str },
+    Port { container: String, port: u16 },
     #[error(
         "it has a container that is called bellwether and was not put there by inject (there is no \
          annotation bellwether/injected); take it out first, or leave it as it is"
     )]
     Container,
-    #[error("it has a volume that is called {VOLUME} and was not put there by inject; rename it")]
-    Volume,
+    #[error("it has a volume that is called {0} and was not put there by inject; rename it")]
+    Volume(&'static str),
     #[error(
         "--safety majority is for StatefulSets alone: the pods of a Deployment get new names, and no vote \
          can be kept for them; write --safety classic, or make it a StatefulSet"
@@ -82,10 +82,10 @@ pub enum WorkloadError {
     )]
     NoClaim { claim: String, known: String },
     #[error(
-        "it needs a headless Service {0}, and there is another one of that name which inject has not made \
-         for it; rename one of them"
+        "it needs a {kind} {name}, and there is another one of that name which inject has not made for it; \
+         rename one of them"
     )]
-    ServiceTaken(String),
+    Taken { kind: &'static str, name: String },
     #[error("its document has {0}, which cannot be written anew faithfully; write the document without it")]
     Unwritable(&'static str),
 }
@@ -129,7 +129,7 @@ pub fn facts(object: &Node, kind: Workload, args: &InjectArgs) -> Result<Facts, 
         return Err(WorkloadError::Version(version.to_owned()));
     }
     let name = object.text_at(&["metadata", "name"]).ok_or(WorkloadError::NoName)?.to_owned();
-    let service = format!("{name}{SERVICE_SUFFIX}");
+    let service = format!("{name}{SUFFIX}");
     let label = service.starts_with(|c: char| c.is_ascii_lowercase())
         && service.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
     if !label || service.len() > SERVICE_BYTES_MAX {
@@ -184,17 +184,16 @@ fn pod(object: &Node) -> Result<(), WorkloadError> {
     }
     for container in containers() {
         for port in container.items(&["ports"]) {
-            let taken = PORTS.iter().find(|(_, ours)| port.text_at(&["containerPort"]) == Some(ours));
-            if let Some((_, port)) = taken {
+            let port = port.text_at(&["containerPort"]).and_then(|port| port.parse().ok());
+            if let Some((_, port)) = PORTS.iter().copied().find(|(_, ours)| port == Some(*ours)) {
                 let container = container.text_at(&["name"]).unwrap_or_default().to_owned();
                 return Err(WorkloadError::Port { container, port });
             }
         }
     }
-    if object.items(&VOLUMES).iter().any(|volume| volume.text_at(&["name"]) == Some(VOLUME)) {
-        return Err(WorkloadError::Volume);
-    }
-    Ok(())
+    let has =
+        |name: &str| object.items(&VOLUMES).iter().any(|volume| volume.text_at(&["name"]) == Some(name));
+    VOLUMES_OWN.into_iter().find(|name| has(name)).map_or(Ok(()), |name| Err(WorkloadError::Volume(name)))
 }
 
 /// What majority needs; how many vote.

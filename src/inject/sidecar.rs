@@ -5,18 +5,25 @@ use crate::config::{InjectArgs, Workload};
 
 /// The container's name, by which it is found again in a marked workload.
 pub const CONTAINER: &str = "bellwether";
-/// The volume's name.
-pub const VOLUME: &str = "bellwether-state";
-/// What the headless Service's name ends in: it must not be that of the Service which a StatefulSet has.
-pub const SERVICE_SUFFIX: &str = "-bellwether";
+/// The volumes' names: of the record, and of the peer secret.
+pub const VOLUMES_OWN: [&str; 2] = ["bellwether-state", "bellwether-peer-secret"];
+/// What the companions' names end in: the Service must not have the name of that which a StatefulSet has.
+pub const SUFFIX: &str = "-bellwether";
 /// The ports: the status API, and the peer port.
-pub const PORTS: [(&str, &str); 2] = [("status", "4040"), ("peer", "4041")];
+pub const PORTS: [(&str, u16); 2] = [("status", 4040), ("peer", PEER_PORT)];
+const PEER_PORT: u16 = 4041;
 /// On a workload: the sidecar in it was put there by this program.
 const INJECTED: &str = "bellwether/injected";
-/// On a Service: the workload that it was made for.
+/// On a companion: the workload that it was made for.
 const INJECTED_FOR: &str = "bellwether/injected-for";
 /// Where the record is.
 const STATE_DIR: &str = "/state";
+/// Where the peer secret is: a folder, since a file that is mounted alone would not follow the Secret.
+const SECRET_DIR: &str = "/peer-secret";
+/// The file in it.
+const SECRET_FILE: &str = "secret";
+/// The sidecar's flag that names the file.
+const SECRET_FLAG: &str = "--peer-secret-file";
 /// The user that the sidecar runs as; no account has this number.
 const USER: u32 = 65_532;
 
@@ -52,15 +59,31 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// The name of its headless Service.
-    pub fn service_name(&self) -> String {
-        format!("{}{SERVICE_SUFFIX}", self.name)
+    /// The name of its companions: the headless Service, and the NetworkPolicy.
+    pub fn companion_name(&self) -> String {
+        format!("{}{SUFFIX}", self.name)
     }
 
-    /// What the Service's annotation says about its workload.
+    /// What a companion's annotation says about its workload.
     pub fn owner(&self) -> String {
         format!("{}/{}", self.kind.kind(), self.name)
     }
+}
+
+/// An object that stands beside a workload, and is made for it.
+#[derive(Debug)]
+pub struct Companion {
+    pub kind: &'static str,
+    pub make: fn(&Facts) -> Node,
+}
+
+/// All that there may be.
+pub const COMPANIONS: [Companion; 2] =
+    [Companion { kind: "Service", make: service }, Companion { kind: "NetworkPolicy", make: network_policy }];
+
+/// Those that are asked for.
+pub fn companions(args: &InjectArgs) -> impl Iterator<Item = &'static Companion> {
+    COMPANIONS.iter().take(if args.network_policy { 2 } else { 1 })
 }
 
 /// Whether this program has put a sidecar into the workload.
@@ -68,16 +91,28 @@ pub fn is_injected(workload: &Node) -> bool {
     workload.text_at(&[ANNOTATIONS[0], ANNOTATIONS[1], INJECTED]).is_some()
 }
 
-/// Whether the sidecar that is in the workload votes.
-pub fn votes(workload: &Node) -> bool {
-    let containers = workload.items(&CONTAINERS).iter().chain(workload.items(&INIT_CONTAINERS));
-    let mut ours = containers.filter(|container| container.text_at(&["name"]) == Some(CONTAINER));
-    ours.any(|container| container.items(&["args"]).contains(&Node::string("majority")))
+/// The arguments of the sidecar that is in the workload; none where there is no sidecar.
+fn present_arguments(workload: &Node) -> &[Node] {
+    let mut containers = workload.items(&CONTAINERS).iter().chain(workload.items(&INIT_CONTAINERS));
+    let ours = containers.find(|container| container.text_at(&["name"]) == Some(CONTAINER));
+    ours.map_or(&[], |container| container.items(&["args"]))
 }
 
-/// The workload that this Service was made for, if this program has made it.
-pub fn injected_for(service: &Node) -> Option<&str> {
-    service.text_at(&[ANNOTATIONS[0], ANNOTATIONS[1], INJECTED_FOR])
+/// Whether the sidecar that is in the workload votes.
+pub fn votes(workload: &Node) -> bool {
+    let level = [Node::string("--safety"), Node::string("majority")];
+    present_arguments(workload).windows(2).any(|pair| pair == level)
+}
+
+/// Whether there is a sidecar in the workload that has no secret.
+pub fn has_no_secret(workload: &Node) -> bool {
+    let arguments = present_arguments(workload);
+    !arguments.is_empty() && !arguments.contains(&Node::string(SECRET_FLAG))
+}
+
+/// The workload that this companion was made for, if this program has made it.
+pub fn injected_for(companion: &Node) -> Option<&str> {
+    companion.text_at(&[ANNOTATIONS[0], ANNOTATIONS[1], INJECTED_FOR])
 }
 
 /// Takes out what was put in. The pod's own fields stay, and so does what others have put there meanwhile.
@@ -87,7 +122,9 @@ pub fn take_out(workload: &mut Node) {
     }
     workload.remove_named(&INIT_CONTAINERS, CONTAINER);
     workload.remove_named(&CONTAINERS, CONTAINER);
-    workload.remove_named(&VOLUMES, VOLUME);
+    for volume in VOLUMES_OWN {
+        workload.remove_named(&VOLUMES, volume);
+    }
     workload.remove(&[ANNOTATIONS[0], ANNOTATIONS[1], INJECTED]);
     workload.remove_if_empty(&ANNOTATIONS);
 }
@@ -111,7 +148,18 @@ pub fn put_in(workload: &mut Node, facts: &Facts, args: &InjectArgs) {
         workload.insert(&INIT_CONTAINERS, container, true);
     }
     if facts.voters.is_some() && args.state_claim.is_none() {
-        let volume = Node::map([("name", Node::string(VOLUME)), ("emptyDir", Node::map([]))]);
+        let volume = Node::map([("name", Node::string(VOLUMES_OWN[0])), ("emptyDir", Node::map([]))]);
+        workload.insert(&VOLUMES, volume, false);
+    }
+    if let Some(secret) = &args.peer_secret {
+        let item = [("key", Node::string(secret.key.clone())), ("path", Node::string(SECRET_FILE))];
+        let secret = Node::map([
+            ("secretName", Node::string(secret.name.clone())),
+            // The files are root's. Their mode is the default, 0644, which the sidecar's user can read; 0440
+            // would need an fsGroup.
+            ("items", Node::List(vec![Node::map(item)])),
+        ]);
+        let volume = Node::map([("name", Node::string(VOLUMES_OWN[1])), ("secret", secret)]);
         workload.insert(&VOLUMES, volume, false);
     }
     workload.change(&[ANNOTATIONS[0], ANNOTATIONS[1], INJECTED], |mark| *mark = Node::string("true"));
@@ -121,9 +169,9 @@ fn container(facts: &Facts, args: &InjectArgs) -> Node {
     let mut container = Node::map([
         ("name", Node::string(CONTAINER)),
         ("image", Node::string(args.image.clone())),
-        ("args", arguments(facts)),
+        ("args", arguments(facts, args)),
         ("env", environment(facts.kind)),
-        ("ports", Node::List(PORTS.iter().map(|(name, port)| container_port(name, port)).collect())),
+        ("ports", Node::List(PORTS.iter().map(|(name, port)| container_port(name, *port)).collect())),
         ("startupProbe", probe("/healthz", &[("periodSeconds", 1), ("failureThreshold", 30)])),
         ("livenessProbe", probe("/healthz", &[("periodSeconds", 5), ("failureThreshold", 3)])),
         ("readinessProbe", probe("/readyz", &[("periodSeconds", 2), ("failureThreshold", 2)])),
@@ -135,7 +183,9 @@ fn container(facts: &Facts, args: &InjectArgs) -> Node {
     }
     if facts.voters.is_some() {
         let mount = match &args.state_claim {
-            None => Node::map([("name", Node::string(VOLUME)), ("mountPath", Node::string(STATE_DIR))]),
+            None => {
+                Node::map([("name", Node::string(VOLUMES_OWN[0])), ("mountPath", Node::string(STATE_DIR))])
+            }
             Some(claim) => Node::map([
                 ("name", Node::string(claim.clone())),
                 ("mountPath", Node::string(STATE_DIR)),
@@ -144,15 +194,27 @@ fn container(facts: &Facts, args: &InjectArgs) -> Node {
         };
         container.insert(&["volumeMounts"], mount, false);
     }
+    if args.peer_secret.is_some() {
+        let mount = Node::map([
+            ("name", Node::string(VOLUMES_OWN[1])),
+            ("mountPath", Node::string(SECRET_DIR)),
+            ("readOnly", Node::literal(true)),
+        ]);
+        container.insert(&["volumeMounts"], mount, false);
+    }
     container
 }
 
-fn arguments(facts: &Facts) -> Node {
-    let mut arguments = vec!["run".to_owned(), "--service".to_owned(), facts.service_name()];
+fn arguments(facts: &Facts, args: &InjectArgs) -> Node {
+    let mut arguments = vec!["run".to_owned(), "--service".to_owned(), facts.companion_name()];
     if let Some(voters) = facts.voters {
         let majority = ["--safety", "majority", "--voters", &voters.to_string(), "--state-dir", STATE_DIR];
         arguments.extend(majority.map(str::to_owned));
     }
+    if args.peer_secret.is_some() {
+        arguments.extend([SECRET_FLAG.to_owned(), format!("{SECRET_DIR}/{SECRET_FILE}")]);
+    }
+    arguments.extend(args.run_flags.iter().cloned());
     Node::List(arguments.into_iter().map(Node::string).collect())
 }
 
@@ -170,7 +232,7 @@ fn environment(kind: Workload) -> Node {
     Node::List(variables.map(variable).into())
 }
 
-fn container_port(name: &'static str, port: &str) -> Node {
+fn container_port(name: &'static str, port: u16) -> Node {
     Node::map([("name", Node::string(name)), ("containerPort", Node::literal(port))])
 }
 
@@ -201,10 +263,9 @@ fn security() -> Node {
     ])
 }
 
-/// The headless Service of a workload, under a name of its own: the `serviceName` of a StatefulSet cannot be
-/// changed.
-pub fn service(facts: &Facts) -> Node {
-    let mut metadata = Node::map([("name", Node::string(facts.service_name()))]);
+/// What all companions have: a name of their own, and the workload that they are for.
+fn metadata(facts: &Facts) -> Node {
+    let mut metadata = Node::map([("name", Node::string(facts.companion_name()))]);
     if let Some(namespace) = &facts.namespace {
         metadata.change(&["namespace"], |node| *node = Node::string(namespace.clone()));
     }
@@ -215,6 +276,12 @@ pub fn service(facts: &Facts) -> Node {
     ];
     metadata.change(&["labels"], |node| *node = Node::map(labels));
     metadata.change(&["annotations", INJECTED_FOR], |node| *node = Node::string(facts.owner()));
+    metadata
+}
+
+/// The headless Service of a workload, under a name of its own: the `serviceName` of a StatefulSet cannot be
+/// changed.
+fn service(facts: &Facts) -> Node {
     let (name, port) = PORTS[1];
     let port = Node::map([
         ("name", Node::string(name)),
@@ -222,18 +289,51 @@ pub fn service(facts: &Facts) -> Node {
         // The number: the application may have a port of that name.
         ("targetPort", Node::literal(port)),
     ]);
+    let spec = Node::map([
+        ("clusterIP", Node::string("None")),
+        ("publishNotReadyAddresses", Node::literal(true)),
+        ("selector", facts.labels.clone()),
+        ("ports", Node::List(vec![port])),
+    ]);
     Node::map([
         ("apiVersion", Node::string("v1")),
         ("kind", Node::string("Service")),
-        ("metadata", metadata),
-        (
-            "spec",
-            Node::map([
-                ("clusterIP", Node::string("None")),
-                ("publishNotReadyAddresses", Node::literal(true)),
-                ("selector", facts.labels.clone()),
-                ("ports", Node::List(vec![port])),
-            ]),
-        ),
+        ("metadata", metadata(facts)),
+        ("spec", spec),
     ])
+}
+
+/// The chart's NetworkPolicy: the peer port is open to the same pods only, all other ports to all.
+fn network_policy(facts: &Facts) -> Node {
+    let pods = Node::map([("matchLabels", facts.labels.clone())]);
+    let peers = Node::map([
+        ("from", Node::List(vec![Node::map([("podSelector", pods.clone())])])),
+        ("ports", Node::List(vec![policy_ports("TCP", PEER_PORT, None)])),
+    ]);
+    let others = [
+        policy_ports("TCP", 1, Some(PEER_PORT - 1)),
+        policy_ports("TCP", PEER_PORT + 1, Some(u16::MAX)),
+        policy_ports("UDP", 1, Some(u16::MAX)),
+        policy_ports("SCTP", 1, Some(u16::MAX)),
+    ];
+    let spec = Node::map([
+        ("podSelector", pods),
+        ("policyTypes", Node::List(vec![Node::string("Ingress")])),
+        ("ingress", Node::List(vec![peers, Node::map([("ports", Node::List(others.into()))])])),
+    ]);
+    Node::map([
+        ("apiVersion", Node::string("networking.k8s.io/v1")),
+        ("kind", Node::string("NetworkPolicy")),
+        ("metadata", metadata(facts)),
+        ("spec", spec),
+    ])
+}
+
+/// A port of a policy, or all from it to another one.
+fn policy_ports(protocol: &'static str, port: u16, end: Option<u16>) -> Node {
+    let mut ports = Node::map([("protocol", Node::string(protocol)), ("port", Node::literal(port))]);
+    if let Some(end) = end {
+        ports.change(&["endPort"], |node| *node = Node::literal(end));
+    }
+    ports
 }

@@ -4,7 +4,7 @@ use super::builder::Fault;
 use super::stream::{Unreadable, documents};
 use super::tree::{Node, Scalar};
 use super::*;
-use crate::config::{Only, SafetyLevel, Workload};
+use crate::config::{Only, PeerSecret, SafetyLevel, Workload};
 use proptest::prelude::*;
 
 mod chart;
@@ -21,13 +21,26 @@ fn args() -> InjectArgs {
         image: "bellwether:1".to_owned(),
         safety: SafetyLevel::Classic,
         state_claim: None,
+        peer_secret: None,
+        network_policy: false,
         ordinary_container: false,
         strict: false,
+        run_flags: Vec::new(),
     }
 }
 
 fn majority() -> InjectArgs {
     InjectArgs { safety: SafetyLevel::Majority, ..args() }
+}
+
+/// With all that can be put in beside the sidecar itself.
+fn all() -> InjectArgs {
+    InjectArgs {
+        peer_secret: Some(PeerSecret { name: "web-peers".to_owned(), key: "k".to_owned() }),
+        network_policy: true,
+        run_flags: ["--priority", "50", "--cluster", "majority"].map(str::to_owned).to_vec(),
+        ..args()
+    }
 }
 
 /// A StatefulSet that can be injected at every level.
@@ -84,9 +97,10 @@ fn uninjecting() -> InjectArgs {
 fn a_sidecar_and_a_service_are_put_in_and_taken_out() {
     let claim = InjectArgs { state_claim: Some("data".to_owned()), ..majority() };
     let ordinary = InjectArgs { ordinary_container: true, ..majority() };
-    for args in [args(), majority(), claim, ordinary] {
+    for args in [args(), majority(), claim, ordinary, all()] {
         let injected = done(WEB, &args).text;
-        let [workload, service] = roots(&injected).try_into().unwrap();
+        let [workload, service, policies @ ..] = &roots(&injected)[..] else { panic!("{injected}") };
+        assert_eq!(policies.len(), usize::from(args.network_policy));
         let (sidecars, others) = match args.ordinary_container {
             true => (&sidecar::CONTAINERS, &sidecar::INIT_CONTAINERS),
             false => (&sidecar::INIT_CONTAINERS, &sidecar::CONTAINERS),
@@ -103,7 +117,7 @@ fn a_sidecar_and_a_service_are_put_in_and_taken_out() {
         let volume = match (&args.state_claim, args.safety) {
             (Some(_), _) => Some("data"),
             (None, SafetyLevel::Majority) => Some("bellwether-state"),
-            (None, SafetyLevel::Classic) => None,
+            (None, SafetyLevel::Classic) => args.peer_secret.as_ref().map(|_| "bellwether-peer-secret"),
         };
         assert_eq!(mount, volume);
         let again = done(&injected, &args);
@@ -118,6 +132,63 @@ fn other_flags_put_in_another_sidecar_in_place_of_the_first() {
     let classic = done(WEB, &args()).text;
     let ordinary = InjectArgs { ordinary_container: true, ..majority() };
     assert_eq!(roots(&done(&classic, &ordinary).text), roots(&done(WEB, &ordinary).text));
+    let everything = done(WEB, &all()).text;
+    let [workload, policy, service] = roots(&done(&classic, &all()).text).try_into().unwrap();
+    assert_eq!(roots(&everything), [workload, service, policy]);
+    // What protects is not taken away by the way.
+    let [workload, service, policy] = roots(&done(&everything, &args()).text).try_into().unwrap();
+    assert_eq!(roots(&classic), [workload, service]);
+    assert_eq!(Some(&policy), roots(&everything).last());
+}
+
+#[test]
+fn flags_of_run_follow_those_of_inject() {
+    let arguments = |args: &InjectArgs| {
+        let [workload, ..] = &roots(&done(WEB, args).text)[..] else { panic!() };
+        let arguments = workload.items(&sidecar::INIT_CONTAINERS)[0].items(&["args"]).iter();
+        arguments.map(|argument| argument.text_at(&[]).unwrap().to_owned()).collect::<Vec<_>>().join(" ")
+    };
+    let own = "run --service web-bellwether";
+    let secret = "--peer-secret-file /peer-secret/secret --priority 50 --cluster majority";
+    assert_eq!(arguments(&all()), format!("{own} {secret}"));
+    let votes = "--safety majority --voters 3 --state-dir /state";
+    let all_of_majority = InjectArgs { safety: SafetyLevel::Majority, ..all() };
+    assert_eq!(arguments(&all_of_majority), format!("{own} {votes} {secret}"));
+    // A cluster that is called majority votes no more than another one.
+    let outcome = done(&done(WEB, &all()).text, &all_of_majority);
+    assert!(outcome.remarks[0].contains("stop them all"), "{:?}", outcome.remarks);
+}
+
+#[test]
+fn the_secret_is_mounted_into_the_sidecar_alone() {
+    for safety in [SafetyLevel::Classic, SafetyLevel::Majority] {
+        let args = InjectArgs { safety, ordinary_container: true, ..all() };
+        let [workload, ..] = &roots(&done(WEB, &args).text)[..] else { panic!() };
+        let volume = "bellwether-peer-secret";
+        let named = |node: &&Node| node.text_at(&["name"]) == Some(volume);
+        let found = workload.items(&sidecar::VOLUMES).iter().find(named).unwrap();
+        assert_eq!(found.text_at(&["secret", "secretName"]), Some("web-peers"));
+        assert_eq!(found.text_at(&["secret", "defaultMode"]), None, "0644: not only for root");
+        let [item] = found.items(&["secret", "items"]) else { panic!("{found:?}") };
+        assert_eq!((item.text_at(&["key"]), item.text_at(&["path"])), (Some("k"), Some("secret")));
+        let [app, sidecar] = workload.items(&sidecar::CONTAINERS) else { panic!("{workload:?}") };
+        let mount = |container: &Node| container.items(&["volumeMounts"]).iter().find(named).cloned();
+        assert_eq!(mount(app), None);
+        let mount = mount(sidecar).unwrap();
+        assert_eq!(mount.text_at(&["mountPath"]), Some("/peer-secret"));
+        assert_eq!(mount.text_at(&["readOnly"]), Some("true"));
+    }
+}
+
+#[test]
+fn a_secret_for_pods_that_have_none_takes_a_step_between() {
+    let said = |text: &str, args: &InjectArgs| {
+        done(text, args).remarks.iter().any(|remark| remark.contains("--peer-auth permissive first"))
+    };
+    let step = InjectArgs { run_flags: vec!["--peer-auth=permissive".to_owned()], ..all() };
+    let bare = done(WEB, &args()).text;
+    assert!(said(&bare, &all()));
+    assert!(!said(WEB, &all()) && !said(&bare, &step) && !said(&done(WEB, &step).text, &all()));
 }
 
 #[test]
@@ -149,6 +220,11 @@ fn what_is_refused_stays_and_is_named() {
             "      containers:",
             "      volumes:\n      - name: bellwether-state\n      containers:",
             "volume that is called bellwether-state",
+        ),
+        (
+            "      containers:",
+            "      volumes:\n      - name: bellwether-peer-secret\n      containers:",
+            "volume that is called bellwether-peer-secret",
         ),
         ("name: app", "name: !!str app", "a tag (!)"),
         ("  template:", "  <<: {a: b}\n  template:", "a merge key (<<)"),
@@ -239,9 +315,28 @@ fn a_service_of_another_owner_is_not_taken() {
     let outcome = done(&both, &args());
     assert!(outcome.refused && outcome.remarks[0].contains("Deployment/web"), "{:?}", outcome.remarks);
     // One that was made before, and has become another meanwhile.
-    let injected = done(WEB, &args()).text;
-    let stale = injected.replacen("clusterIP: None", "clusterIP: 10.0.0.1", 1);
-    assert_eq!(roots(&done(&stale, &args()).text), roots(&injected));
+    let injected = done(WEB, &all()).text;
+    for (from, to) in [("clusterIP: None", "clusterIP: 10.0.0.1"), ("endPort: 4040", "endPort: 4041")] {
+        let stale = injected.replacen(from, to, 1);
+        assert_ne!(stale, injected);
+        assert_eq!(roots(&done(&stale, &all()).text), roots(&injected));
+    }
+}
+
+#[test]
+fn a_policy_of_another_owner_is_not_taken_and_nothing_is_done_by_half() {
+    let policy = "kind: NetworkPolicy\nmetadata:\n  name: web-bellwether\n";
+    let stale = done(WEB, &args()).text.replacen("clusterIP: None", "clusterIP: 10.0.0.1", 1);
+    refused(&format!("{stale}---\n{policy}"), &all(), "needs a NetworkPolicy web-bellwether");
+    assert!(!done(&format!("{policy}---\n{WEB}"), &args()).refused, "it is not asked for");
+}
+
+#[test]
+fn what_cannot_be_written_anew_keeps_the_companion_in_it() {
+    let [workload, service] = roots(&done(WEB, &args()).text).try_into().unwrap();
+    let list = Node::map([("kind", Node::string("List")), ("items", Node::List(vec![service]))]);
+    let text = format!("{}---\n!a\n{}", emit::yaml(&workload), emit::yaml(&list));
+    refused(&text, &uninjecting(), "a tag (!)");
 }
 
 #[test]
@@ -438,6 +533,20 @@ fn node() -> impl Strategy<Value = Node> {
     })
 }
 
+/// Whether all of a tree is in a larger one, in the same order.
+fn holds(larger: &Node, smaller: &Node) -> bool {
+    match (larger, smaller) {
+        (Node::List(larger), Node::List(smaller)) => {
+            let mut larger = larger.iter();
+            smaller.iter().all(|item| larger.any(|found| holds(found, item)))
+        }
+        (Node::Map(_), Node::Map(smaller)) => {
+            smaller.iter().all(|(key, value)| larger.get(key.text()).is_some_and(|found| holds(found, value)))
+        }
+        _ => larger == smaller,
+    }
+}
+
 proptest! {
     #[test]
     fn any_text_is_taken_or_refused(text in "\\PC*") {
@@ -459,6 +568,39 @@ proptest! {
                 Err(other) => prop_assert!(false, "{}", other),
             }
         }
+    }
+
+    #[test]
+    fn what_was_there_stays(
+        others in prop::collection::vec(node(), 0..4),
+        more in node(),
+        (json, crlf, as_list) in any::<(bool, bool, bool)>(),
+        (secret, policy, ordinary, votes) in any::<(bool, bool, bool, bool)>(),
+    ) {
+        let base = if votes { majority() } else { args() };
+        let args = InjectArgs {
+            peer_secret: all().peer_secret.filter(|_| secret),
+            network_policy: policy,
+            ordinary_container: ordinary,
+            ..base
+        };
+        let mut web = roots(WEB).remove(0);
+        web.change(&["spec", "template", "spec", "more"], |place| *place = more);
+        let mut objects: Vec<Node> = others.into_iter().filter(|node| !node.is_absent(&[])).collect();
+        objects.insert(objects.len() / 2, web);
+        if as_list {
+            objects = vec![Node::map([("kind", Node::string("List")), ("items", Node::List(objects))])];
+        }
+        let write = if json { emit::json } else { emit::yaml };
+        let text = objects.iter().map(|node| format!("---\n{}", write(node))).collect::<String>();
+        let text = if crlf { text.replace('\n', "\r\n") } else { text };
+        let injected = done(&text, &args);
+        prop_assert!(!injected.refused, "{:?}", injected.remarks);
+        prop_assert!(!crlf || injected.text.matches('\n').count() == injected.text.matches("\r\n").count());
+        let found = Node::List(roots(&injected.text));
+        prop_assert!(holds(&found, &Node::List(objects.clone())), "{}", injected.text);
+        prop_assert_eq!(&done(&injected.text, &args).text, &injected.text);
+        prop_assert_eq!(roots(&done(&injected.text, &uninjecting()).text), objects);
     }
 
     #[test]

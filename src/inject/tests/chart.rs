@@ -25,6 +25,28 @@ fn sidecar_in(text: &str) -> serde_json::Value {
     unquoted(sidecar)
 }
 
+/// The NetworkPolicy of a text, without its name and labels; its pods are those of [`WEB`].
+fn policy_in(text: &str) -> serde_json::Value {
+    let documents = documents(text).unwrap();
+    let policy = |root: &&Node| root.text_at(&["kind"]) == Some("NetworkPolicy");
+    let mut policy = unquoted(documents.iter().map(|document| &document.root).find(policy).unwrap());
+    let pods = serde_json::json!({"matchLabels": {"app": "web"}});
+    let rule = &mut policy["spec"]["ingress"][0]["from"][0]["podSelector"];
+    let of_peers = std::mem::replace(rule, pods.clone());
+    assert_eq!(std::mem::replace(&mut policy["spec"]["podSelector"], pods), of_peers);
+    policy.as_object_mut().unwrap().remove("metadata").unwrap();
+    policy
+}
+
+#[test]
+fn the_network_policy_is_the_charts() {
+    let chart = policy_in(include_str!("../../../deploy/manifests/statefulset-majority.yaml"));
+    let injected = done(WEB, &all()).text;
+    assert_eq!(policy_in(&injected), chart);
+    let pods = roots(&injected)[2].text_at(&["spec", "podSelector", "matchLabels", "app"]).map(str::to_owned);
+    assert_eq!(pods.as_deref(), Some("web"));
+}
+
 /// The manifests are made from the chart, so this holds probes, resources, variables and privileges together.
 #[test]
 fn the_sidecar_is_the_charts() {
@@ -41,7 +63,7 @@ fn the_sidecar_is_the_charts() {
         wanted["image"] = args.image.into();
         wanted.as_object_mut().unwrap().remove("imagePullPolicy").unwrap();
         if let Some(mounts) = wanted.get_mut("volumeMounts") {
-            mounts[0]["name"] = sidecar::VOLUME.into();
+            mounts[0]["name"] = sidecar::VOLUMES_OWN[0].into();
         }
         assert_eq!(injected, wanted);
     }
