@@ -7,8 +7,8 @@
 mod support;
 
 use bellwether::election::{
-    Action, Body, Epoch, Event, Incarnation, Machine, Message, Moment, Now, Preempt, ProcessId, Role,
-    Settings, State, Timer, Variant,
+    Action, Body, Epoch, Event, Incarnation, Machine, Message, Moment, Now, Preempt, Priority, ProcessId,
+    Role, Settings, State, Timer, Variant,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -83,7 +83,7 @@ impl Alone {
     }
 
     fn hear(&mut self, from: usize, epoch: u64, body: Body) -> Vec<(usize, Body, Epoch)> {
-        let message = Message { epoch: Epoch(epoch), body };
+        let message = Message { epoch: Epoch(epoch), priority: Priority::DEFAULT, body };
         sends(self.feed(Event::Received { from: id(from), message }))
     }
 

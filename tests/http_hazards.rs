@@ -9,7 +9,7 @@
 
 use bellwether::base::Budget;
 use bellwether::election::{
-    Epoch, Incarnation, Incumbent, MemberStatus, Peer, Priority, ProcessId, Role, State, Status,
+    Candidacy, Epoch, Incarnation, Incumbent, MemberStatus, Peer, Priority, ProcessId, Role, State, Status,
 };
 use bellwether::http::{self, HEAD_BYTES_MAX, LIMITS, Server, Snapshot, Source};
 use bellwether::net::{self, Limits};
@@ -57,6 +57,7 @@ impl Source for Leads {
             members: vec![MemberStatus { peer: me, state: State::Alive, last_heard: None, round_trip: None }],
             valid_until: None,
             voting: None,
+            candidacy: Candidacy::default(),
             answer_ttl: Duration::from_millis(1500),
         };
         Snapshot { status: Arc::new(status), now, turned: now, health: Ok(()) }

@@ -10,9 +10,9 @@ mod support;
 
 use bellwether::election::{
     Action, Ballot, Body, ConfigVersion, CrashEvidence, Denial, Entry, Epoch, Event, Flags, Founding,
-    Incarnation, Incumbent, KnownPeers, LEASE_MS_MAX, Machine, MembershipVersion, Message, Moment, Now, Peer,
-    Preempt, Priority, ProcessId, Record, RecoveredState, Safety, Settings, Stage, State, Timer, Variant,
-    VoteOutcome, VoteRecord, VoteRequest, VoterConfig,
+    Incarnation, Incumbent, KnownPeers, LEASE_MS_MAX, Machine, MembershipVersion, Message, Moment, Now,
+    Operation, Peer, Preempt, Priority, ProcessId, Record, RecoveredState, Safety, Settings, Stage, State,
+    Timer, Variant, VoteOutcome, VoteRecord, VoteRequest, VoterConfig,
 };
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -35,6 +35,9 @@ struct Run {
     asked: Option<Ballot>,
     sequence: u32,
     recovery_round: u32,
+    /// How many operations it was asked for, and which it has answered.
+    operations: u64,
+    answered: BTreeSet<u64>,
     exited: bool,
 }
 
@@ -69,6 +72,8 @@ impl Run {
             asked: None,
             sequence: 0,
             recovery_round: 0,
+            operations: 0,
+            answered: BTreeSet::new(),
             exited: false,
         };
         run.feed(Event::Start);
@@ -104,6 +109,9 @@ impl Run {
                 }
                 Action::Arm { timer, .. } => drop(self.armed.insert(timer)),
                 Action::Disarm(timer) => drop(self.armed.remove(&timer)),
+                Action::Answer { number, .. } => {
+                    assert!((1..=self.operations).contains(&number) && self.answered.insert(number));
+                }
                 Action::Exit => self.exited = true,
                 Action::Seek(_) | Action::Refuse(_) | Action::Notification(_) => {}
             }
@@ -307,6 +315,24 @@ impl Run {
         }
     }
 
+    /// What a message says that its sender counts for: mostly what its Hello has said.
+    fn priority(&mut self) -> Priority {
+        if self.random.u8(0..8) == 0 { priority(&mut self.random) } else { Priority::DEFAULT }
+    }
+
+    fn operation(&mut self) -> Event {
+        let operation = match self.random.u8(0..6) {
+            0 => Operation::Uncordon,
+            1 => Operation::Cordon,
+            2 => Operation::Resign { stand_aside: None },
+            3 => Operation::Resign { stand_aside: Some(Duration::from_millis(self.random.u64(1..2000))) },
+            _ => Operation::Transfer { to: peer(self.random.usize(0..=IDS)).name },
+        };
+        self.operations += 1;
+        let within = Duration::from_millis(self.random.u64(0..2000));
+        Event::Operation { number: self.operations, operation, within }
+    }
+
     fn event(&mut self) -> Event {
         match self.random.u8(0..40) {
             0..=3 => Event::LinkUp(self.peer()),
@@ -335,9 +361,13 @@ impl Run {
                 self.now += Duration::from_secs(2);
                 Event::Turn
             }
+            21 => self.operation(),
             _ => {
                 let from = self.id();
-                Event::Received { from, message: Message { epoch: self.epoch(), body: self.body() } }
+                Event::Received {
+                    from,
+                    message: Message { epoch: self.epoch(), priority: self.priority(), body: self.body() },
+                }
             }
         }
     }
@@ -350,6 +380,8 @@ impl Run {
             self.now += Duration::from_millis(self.random.u64(0..400));
             let event = self.event();
             self.feed(event);
+            let open = self.operations - self.answered.len() as u64;
+            assert!(open <= 1, "{open} operations are under way");
         }
     }
 }

@@ -11,7 +11,7 @@ mod support;
 
 use bellwether::election::{
     Action, Body, Entry, Epoch, Event, Incarnation, Machine, MembershipVersion, Message, Moment, Now,
-    Preempt, ProcessId, Role, Settings, State, Timer, Variant,
+    Preempt, Priority, ProcessId, Role, Settings, State, Timer, Variant,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -66,7 +66,13 @@ impl Flock {
     }
 
     fn hear(&mut self, k: usize, from: usize, epoch: u64, body: Body) {
-        self.feed(k, Event::Received { from: id(from), message: Message { epoch: Epoch(epoch), body } });
+        self.feed(
+            k,
+            Event::Received {
+                from: id(from),
+                message: Message { epoch: Epoch(epoch), priority: Priority::DEFAULT, body },
+            },
+        );
     }
 
     fn feed(&mut self, k: usize, event: Event) {

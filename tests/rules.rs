@@ -30,6 +30,8 @@ struct Alone {
     known: Option<KnownPeers>,
     /// The addresses that it wants links with.
     sought: BTreeSet<std::net::SocketAddr>,
+    /// What its peers count for: their messages say so.
+    priorities: BTreeMap<usize, Priority>,
 }
 
 impl Alone {
@@ -39,8 +41,16 @@ impl Alone {
 
     fn started(machine: Machine) -> Alone {
         let (timers, due) = (BTreeMap::new(), BTreeMap::new());
-        let mut alone =
-            Alone { machine, now: ms(0), timers, due, records: 0, known: None, sought: BTreeSet::new() };
+        let mut alone = Alone {
+            machine,
+            now: ms(0),
+            timers,
+            due,
+            records: 0,
+            known: None,
+            sought: BTreeSet::new(),
+            priorities: BTreeMap::new(),
+        };
         alone.feed(Event::Start);
         alone
     }
@@ -83,6 +93,9 @@ impl Alone {
     }
 
     fn feed(&mut self, event: Event) -> Vec<(usize, Body)> {
+        if let Event::LinkUp(peer) = &event {
+            self.priorities.insert(number(peer.id), peer.priority);
+        }
         let actions = self.machine.handle(Now::at(Moment(self.now)), event);
         let mut sends = Vec::new();
         for action in actions {
@@ -110,7 +123,11 @@ impl Alone {
     }
 
     fn hear(&mut self, from: usize, epoch: u64, body: Body) -> Vec<(usize, Body)> {
-        self.feed(Event::Received { from: id(from), message: Message { epoch: Epoch(epoch), body } })
+        let priority = self.priorities.get(&from).copied().unwrap_or(Priority::DEFAULT);
+        self.feed(Event::Received {
+            from: id(from),
+            message: Message { epoch: Epoch(epoch), priority, body },
+        })
     }
 
     /// p3, the leader, sends its list.
@@ -376,7 +393,11 @@ fn a_list_sends_no_process_to_its_own_host_or_to_its_clouds_metadata() {
         alone.feed(Event::LinkUp(peer(2)));
         let listed = Peer { address: address(text), ..peer(7) };
         let entries = [Entry { peer: listed, state: State::Alive }].into();
-        let message = Message { epoch: Epoch(1), body: Body::LeaderInfo { leader: None, entries } };
+        let message = Message {
+            epoch: Epoch(1),
+            priority: Priority::DEFAULT,
+            body: Body::LeaderInfo { leader: None, entries },
+        };
         alone.feed(Event::Received { from: id(2), message });
         alone.feed(Event::LinkDown { id: id(2), incarnation: Incarnation(1) });
         assert_eq!(alone.sought.contains(&address(text)), dialled, "{text}, named: {named}");
@@ -428,7 +449,10 @@ fn a_failed_member_lives_again_when_the_leader_says_so() {
 #[test]
 fn the_leaders_list_is_asked_for_after_a_change_of_ones_own() {
     let (id, incarnation) = (id(7), Incarnation(1));
-    let says = |body| Event::Received { from: id, message: Message { epoch: Epoch(1), body } };
+    let says = |body| Event::Received {
+        from: id,
+        message: Message { epoch: Epoch(1), priority: Priority::DEFAULT, body },
+    };
     let changes = [
         Event::LinkDown { id, incarnation },
         Event::Refused(address(5)),
@@ -508,7 +532,10 @@ fn a_leader_that_leaves_waits_for_a_higher_epoch() {
     leader.feed(Event::Stop);
     let mut ends = |epoch| {
         let body = Body::Coordinator { elected_at_ms: 0 };
-        let event = Event::Received { from: id(1), message: Message { epoch: Epoch(epoch), body } };
+        let event = Event::Received {
+            from: id(1),
+            message: Message { epoch: Epoch(epoch), priority: Priority::DEFAULT, body },
+        };
         let actions = leader.machine.handle(Now::at(Moment(leader.now)), event);
         actions.contains(&Action::Exit)
     };

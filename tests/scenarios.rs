@@ -16,6 +16,7 @@
 //! | `start p1 p2`, `start p7 at p3` | the latter takes the address of p3 |
 //! | `restart p3`, `restart p3 without record`, `restart p3 at 33` | `at`: with the address 198.18.0.33 |
 //! | `crash p3`, `vanish p3`, `stop p3`, `pause p3`, `resume p3` | `vanish`: its host is gone, too |
+//! | `ask p3 resign`, `ask p3 resign for 60s`, `ask p3 transfer p1`, `ask p2 cordon`, `ask p2 uncordon` | |
 //! | `partition p1 \| p2 p3`, `heal` | |
 //! | `drop next coordinator p3 -> p1`, `duplicate next …`, `delay next … by 1s` | one message each |
 //! | `inject p3 -> p1 coordinator epoch 1` | as if p3 had sent it |
@@ -24,6 +25,7 @@
 //! | `run 5s`, `run until settled`, `run until settled within 2s` | settled: all agree on a leader that lives |
 //! | `expect leader p2 everywhere epoch 2`, `expect leader p1 at p1 p3 [epoch 2]` | |
 //! | `expect no leader [at p1]`, `expect changes 1`, `expect elections 0` | since the last `mark` |
+//! | `expect answer done`, `expect answer no member has the name p9` | of the latest operation; a part of it is enough |
 //! | `expect members p1 p2 at p3`, `expect failed p1 at p3`, `expect gone p3` | `gone`: it does not run |
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
@@ -31,7 +33,8 @@
 mod support;
 
 use bellwether::election::{
-    Body, CrashEvidence, Epoch, Event, Message, Preempt, Priority, Role, Safety, Settings, State, Variant,
+    Body, CrashEvidence, Epoch, Event, Message, Operation, Preempt, Priority, Role, Safety, Settings, State,
+    Variant,
 };
 use libtest_mimic::{Arguments, Trial};
 use std::collections::BTreeSet;
@@ -46,6 +49,8 @@ use support::world::{Options, World, address, id, number};
 const MARK: &str = "-- trace";
 /// Fewer files would mean that some are not found.
 const SCENARIOS_MIN: usize = 22;
+/// How long an operator waits.
+const WITHIN: Duration = Duration::from_secs(10);
 /// "Until settled" never waits longer.
 const SETTLED_WITHIN: Duration = Duration::from_secs(30);
 
@@ -76,7 +81,18 @@ fn injected(name: &str, epoch: &str) -> Result<Message, String> {
         other => return Err(format!("cannot inject {other}")),
     };
     let epoch = Epoch(epoch.parse().map_err(|_| format!("{epoch} is no number"))?);
-    Ok(Message { epoch, body })
+    Ok(Message { epoch, priority: Priority::DEFAULT, body })
+}
+
+fn operation(words: &[&str]) -> Result<Operation, String> {
+    Ok(match words {
+        ["resign"] => Operation::Resign { stand_aside: None },
+        ["resign", "for", aside] => Operation::Resign { stand_aside: Some(time(aside)?) },
+        ["transfer", to] => Operation::Transfer { to: (*to).to_owned() },
+        ["cordon"] => Operation::Cordon,
+        ["uncordon"] => Operation::Uncordon,
+        _ => return Err("no such operation".to_owned()),
+    })
 }
 
 fn set(settings: &mut Settings, options: &mut Options, word: &str) -> Verdict {
@@ -169,6 +185,7 @@ impl Script {
             ["stop", list @ ..] => self.list(list)?.into_iter().for_each(|k| self.world.stop(k)),
             ["pause", list @ ..] => self.list(list)?.into_iter().for_each(|k| self.world.pause(k)),
             ["resume", list @ ..] => self.list(list)?.into_iter().for_each(|k| self.world.resume(k)),
+            ["ask", p, what @ ..] => self.ask(process(p)?, what)?,
             ["partition", groups @ ..] => {
                 let groups: Result<Vec<_>, _> = groups.split(|w| *w == "|").map(|g| self.list(g)).collect();
                 self.world.partition(&groups?);
@@ -199,6 +216,13 @@ impl Script {
             ["expect", what @ ..] => self.expect(what)?,
             _ => return Err("no such command".to_string()),
         }
+        Ok(())
+    }
+
+    fn ask(&mut self, k: usize, what: &[&str]) -> Verdict {
+        self.world.trace.line(self.world.now, &format!("+ ask p{k} {}", what.join(" ")));
+        let (operation, within) = (operation(what)?, WITHIN);
+        self.world.tell(k, Event::Operation { number: 0, operation, within });
         Ok(())
     }
 
@@ -245,6 +269,11 @@ impl Script {
                 self.expect_leader(process(p)?, list, epoch.parse().ok())
             }
             ["leader", p, "at", list @ ..] => self.expect_leader(process(p)?, list, None),
+            ["answer", text @ ..] => {
+                let (said, expected) = (self.world.answers.last(), text.join(" "));
+                let found = said.is_some_and(|said| said.contains(&expected));
+                if found { Ok(()) } else { Err(format!("the latest answer is {said:?}")) }
+            }
             ["no", "leader"] => self.expect_none(&self.world.live()),
             ["no", "leader", "at", list @ ..] => self.expect_none(&self.list(list)?),
             ["changes", n] => same("changes", n, self.world.leader_changes - self.changes),
@@ -401,6 +430,8 @@ fn a_broken_expectation_is_found() {
         ("expect members p1 p2 at p3", "the members are [1, 2, 3]"),
         ("expect failed p1 at p3", "not held failed"),
         ("expect gone p3", "p3 runs"),
+        ("expect answer done", "the latest answer is None"),
+        ("ask p3 stumble", "no such operation"),
         ("expect nothing", "no such expectation"),
         ("drop next election p1 -> p2", "no message met"),
         ("stumble p1", "no such command"),

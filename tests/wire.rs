@@ -25,8 +25,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 fn stamp() -> impl Strategy<Value = Stamp> {
-    (strategies::cluster(), strategies::process_id(), strategies::priority())
-        .prop_map(|(cluster, id, priority)| Stamp { cluster, id, priority })
+    (strategies::cluster(), strategies::process_id()).prop_map(|(cluster, id)| Stamp { cluster, id })
 }
 
 fn hello() -> impl Strategy<Value = Hello> {
@@ -95,13 +94,13 @@ fn decoded(bytes: &[u8]) -> Frame {
 
 /// The stamp that takes the most bytes.
 fn largest_stamp() -> Stamp {
-    Stamp { cluster: "c".repeat(CLUSTER_BYTES_MAX), id: ProcessId(Uuid::max()), priority: Priority::MAX }
+    Stamp { cluster: "c".repeat(CLUSTER_BYTES_MAX), id: ProcessId(Uuid::max()) }
 }
 
 const LARGEST_VERSION: MembershipVersion = MembershipVersion { epoch: Epoch::MAX, version: u32::MAX };
 
 fn encoded(body: Body) -> Vec<u8> {
-    encode_message(&largest_stamp(), &Message { epoch: Epoch::MAX, body }).unwrap()
+    encode_message(&largest_stamp(), &Message { epoch: Epoch::MAX, priority: Priority::MAX, body }).unwrap()
 }
 
 proptest! {
@@ -329,7 +328,7 @@ fn small_peer() -> Peer {
 }
 
 fn small_stamp() -> Stamp {
-    Stamp { cluster: "web".to_owned(), id: small_peer().id, priority: Priority::DEFAULT }
+    Stamp { cluster: "web".to_owned(), id: small_peer().id }
 }
 
 fn too_long(what: &'static str, bytes: usize, bytes_max: usize) -> LimitError {
@@ -346,19 +345,31 @@ fn what_is_beyond_its_limit_neither_leaves_nor_enters() {
     let mut cases: Vec<(Stamp, Message, LimitError)> = members_beyond_limits()
         .into_iter()
         .chain(voting_beyond_limits())
-        .map(|(body, error)| (small_stamp(), Message { epoch: Epoch::MAX, body }, error))
+        .map(|(body, error)| {
+            (small_stamp(), Message { epoch: Epoch::MAX, priority: Priority::DEFAULT, body }, error)
+        })
         .collect();
     let above = Epoch(Epoch::MAX.0 + 1);
-    cases.push((small_stamp(), Message { epoch: above, body: Body::LeaderQuery }, LimitError::Epoch(above)));
+    let (above_max, query) = (Priority(Priority::MAX.0 + 1), Body::LeaderQuery);
+    let message = Message { epoch: Epoch(1), priority: above_max, body: query };
+    cases.push((small_stamp(), message, LimitError::Priority(above_max)));
+    cases.push((
+        small_stamp(),
+        Message { epoch: above, priority: Priority::DEFAULT, body: Body::LeaderQuery },
+        LimitError::Epoch(above),
+    ));
     for (stamp, error) in [
         (
             Stamp { cluster: "c".repeat(64), ..small_stamp() },
             too_long("the cluster's name", 64, CLUSTER_BYTES_MAX),
         ),
         (Stamp { cluster: "\n".to_owned(), ..small_stamp() }, control("the cluster's name", 0)),
-        (Stamp { priority: Priority(u16::MAX), ..small_stamp() }, LimitError::Priority(Priority(u16::MAX))),
     ] {
-        cases.push((stamp, Message { epoch: Epoch(1), body: Body::LeaderQuery }, error));
+        cases.push((
+            stamp,
+            Message { epoch: Epoch(1), priority: Priority::DEFAULT, body: Body::LeaderQuery },
+            error,
+        ));
     }
     for (stamp, message, error) in cases {
         assert_eq!(encode_message(&stamp, &message), Err(error.clone()));
@@ -566,7 +577,7 @@ fn unchecked(stamp: &Stamp, message: &Message) -> Vec<u8> {
         "recovered" => 42,
         other => panic!("{other} has no number here yet"),
     };
-    let mut payload = postcard::to_stdvec(&(stamp, message.epoch)).unwrap();
+    let mut payload = postcard::to_stdvec(&(stamp, message.priority, message.epoch)).unwrap();
     payload.extend_from_slice(&fields.unwrap());
     framed(tag, &payload)
 }
@@ -579,7 +590,7 @@ fn ballot_fields(ballot: &Ballot) -> (bool, Epoch, Incarnation, Moment, u32) {
 
 /// Frames of a few bytes that announce a list or a text of many.
 fn hostile_frames() -> Vec<Vec<u8>> {
-    let start = postcard::to_stdvec(&(small_stamp(), Epoch(1))).unwrap();
+    let start = postcard::to_stdvec(&(small_stamp(), Priority::DEFAULT, Epoch(1))).unwrap();
     let mut frames = Vec::new();
     for announced in [VOTERS_MAX as u64, 32, MEMBERS_MAX as u64, 257, 1 << 20, 1 << 32, u64::MAX] {
         let length = postcard::to_stdvec(&announced).unwrap();
@@ -643,7 +654,8 @@ fn an_announced_length_reserves_no_memory() {
 /// bytes: the first one too many is refused before any is read.
 #[test]
 fn voters_are_counted_before_they_are_read() {
-    let start = postcard::to_stdvec(&(small_stamp(), Epoch(1), ConfigVersion::default())).unwrap();
+    let start =
+        postcard::to_stdvec(&(small_stamp(), Priority::DEFAULT, Epoch(1), ConfigVersion::default())).unwrap();
     for announced in [32, 43_000_u64] {
         let length = postcard::to_stdvec(&announced).unwrap();
         let result = decode(&framed(41, &[&start[..], &length].concat()), FRAME_BYTES_MAX);
@@ -723,7 +735,7 @@ fn our_own_versions_agree() {
 #[test]
 fn errors_say_what_was_seen_and_what_is_allowed() {
     let above = Epoch(Epoch::MAX.0 + 1);
-    let message = Message { epoch: above, body: Body::LeaderQuery };
+    let message = Message { epoch: above, priority: Priority::DEFAULT, body: Body::LeaderQuery };
     let text = decode(&unchecked(&small_stamp(), &message), 1024).unwrap_err().to_string();
     assert_eq!(
         text,

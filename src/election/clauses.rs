@@ -284,6 +284,16 @@ pub(super) trait Clauses: Copy {
         of_leader
     }
 
+    /// Clause 30: whether a process that is cordoned, or has resigned for a while (`aside`), is a candidate.
+    fn stands(self, cordoned: bool, aside: bool) -> bool {
+        !cordoned && !aside
+    }
+
+    /// Clause 30: whether a member counts for what its messages say.
+    fn heeds_priority(self) -> bool {
+        true
+    }
+
     /// Rule 4 of `classic`: whether a process of the epoch `own` takes part in this round already.
     fn is_known_round(self, epoch: Epoch, own: Epoch) -> bool {
         epoch <= own

@@ -125,6 +125,9 @@ impl<N: Fn(ProcessId) -> String> Describer<N> {
                 format!("uses a lease of {lease_ms} ms, a bound of {bound_ms} ms; was given {given_ms} ms")
             }
             Notification::VotersDiffer(peer) => format!("{} has other voters", self.name(peer)),
+            Notification::StandsAside { aside: None } => "is cordoned".to_owned(),
+            Notification::StandsAside { aside: Some(aside) } => format!("stands aside for {aside:?}"),
+            Notification::StandsAgain => "stands again".to_owned(),
             Notification::Resigning { successor: Some(to), .. } => format!("resigns to {}", self.name(to)),
             Notification::Resigning { successor: None, .. } => "resigns".to_owned(),
         }

@@ -2,7 +2,7 @@
 
 use super::types::validate::{Bounded, LimitError};
 use super::{
-    Ballot, ConfigVersion, Entry, Epoch, Flags, Incarnation, MembershipVersion, Peer, ProcessId,
+    Ballot, ConfigVersion, Entry, Epoch, Flags, Incarnation, MembershipVersion, Peer, Priority, ProcessId,
     RecoveredState, VoteOutcome, VoterConfig,
 };
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,8 @@ pub struct Incumbent {
 pub struct Message {
     /// The sender's epoch (tests/bully-readme.txt, note 3).
     pub epoch: Epoch,
+    /// What its sender counts for now. An operator may have cordoned the sender since its connection began.
+    pub priority: Priority,
     /// What it says.
     pub body: Body,
 }

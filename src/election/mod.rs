@@ -30,6 +30,7 @@ pub use types::member::{
     CLUSTER_BYTES_MAX, Entry, MEMBERS_MAX, Member, MembershipVersion, NAME_BYTES_MAX, Peer,
     REVISION_BYTES_MAX, State,
 };
+pub use types::operation::{Candidacy, Operation, OperationDone, OperationOutcome, OperationRefusal, Unfit};
 pub use types::settings::{CrashEvidence, DRIFT, Founding, Preempt, Safety, Settings, Variant, counted};
 pub use types::status::{MemberStatus, NotReady, Role, Status, Voting};
 pub use types::time::{Moment, Now};

@@ -2,6 +2,7 @@
 
 use super::clock::Ns;
 use super::node::{Node, NodeInstance};
+use super::operation_checker::OperationChecker;
 use super::rule::{Rule, Violation};
 use super::vote_checker::{Broken, VoteChecker};
 use crate::election::{self, Body, Epoch, Message, ProcessId, Record, Role, Stage, Status, VoteOutcome};
@@ -21,6 +22,7 @@ pub(super) struct Checker {
     /// Which elections each incarnation has begun.
     elections: BTreeSet<(NodeInstance, Epoch)>,
     votes: VoteChecker,
+    pub(super) operations: OperationChecker,
     /// Classic: how often one began to lead while another led.
     pub(super) two_leaders: u64,
 }
@@ -35,6 +37,7 @@ impl Checker {
             over: BTreeMap::new(),
             elections: BTreeSet::new(),
             votes: VoteChecker::new(freed_by_evidence),
+            operations: OperationChecker::default(),
             two_leaders: 0,
         }
     }
@@ -44,7 +47,7 @@ impl Checker {
         self.violation.get_or_insert(Violation { at, rule, what });
     }
 
-    fn found(&mut self, at: Ns, broken: Option<Broken>) {
+    pub(super) fn found(&mut self, at: Ns, broken: Option<Broken>) {
         if let Some((rule, what)) = broken {
             self.broken(at, rule, what);
         }

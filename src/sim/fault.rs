@@ -44,6 +44,8 @@ pub(super) enum Kind {
     /// A process has another `--lease` from its next start on. If it runs, it is started again. In error: no
     /// other process gets that lease, which a first start does not have to survive.
     ChangeLease { place: usize, lease: Duration, in_error: bool },
+    /// An operator asks a process for something.
+    Operate { target: Target, asks: Asks },
     /// Nothing passes.
     Cut { between: Between, shape: Shape, swallows: bool },
     /// Something happens to messages of some kinds.
@@ -62,6 +64,17 @@ pub(super) enum Kind {
     WallJump { target: Target, ahead_ms: i64 },
     /// Look-ups go wrong.
     Dns { target: Target, fault: DnsFault },
+}
+
+/// What an operator asks for, before it is known of which process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Asks {
+    /// To resign for that long.
+    Resign { aside: Duration },
+    /// To transfer leadership.
+    Transfer { to: Target },
+    /// To be cordoned, until the time of the fault is over.
+    Cordon,
 }
 
 /// Which connections a cut is about.

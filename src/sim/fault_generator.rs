@@ -25,7 +25,7 @@ impl FaultMix {
         let some: Vec<FaultKind> = FaultKind::ALL
             .iter()
             .copied()
-            .filter(|sort| *sort != FaultKind::LeaseChanged)
+            .filter(|sort| sort.is_mixed())
             .filter(|sort| (!args.swarm || random.bool()) && (!args.majority || *sort != FaultKind::Join))
             .collect();
         // Under `release` the operator has ruled out a refusal in the name of a live process.
@@ -88,12 +88,15 @@ impl FaultMix {
             FaultKind::WallJump => Kind::WallJump { target, ahead_ms: random.i64(-86_400_000..=86_400_000) },
             FaultKind::Dns => Kind::Dns { target, fault: dns(random) },
             FaultKind::Join => Kind::Join { place: n },
-            // Changes of the voters and of the lease come in rows of their own.
+            // The last of these come in rows of their own.
             FaultKind::Crash
             | FaultKind::HostGone
             | FaultKind::RefusedInError
             | FaultKind::VotersChanged
-            | FaultKind::LeaseChanged => Kind::Crash {
+            | FaultKind::LeaseChanged
+            | FaultKind::ResignAsked
+            | FaultKind::TransferAsked
+            | FaultKind::Cordon => Kind::Crash {
                 target,
                 kept: random.bool(),
                 disk_lost: random.u8(0..3) == 0,

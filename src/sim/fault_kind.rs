@@ -1,7 +1,7 @@
 //! The sorts of faults: what runs draw from, and what is counted.
 
 use super::disk::Leaves;
-use super::fault::{Kind, Shape};
+use super::fault::{Asks, Kind, Shape};
 use super::link_faults::Effect;
 
 /// Declares the sorts, in the order in which they are drawn and printed.
@@ -54,6 +54,18 @@ sorts! {
     Dns "dns",
     VotersChanged "voters_changed",
     LeaseChanged "lease_changed",
+    ResignAsked "resign_asked",
+    TransferAsked "transfer_asked",
+    Cordon "cordon",
+}
+
+impl FaultKind {
+    /// Whether it is drawn with the others. The rest comes in rows of its own.
+    pub(super) fn is_mixed(self) -> bool {
+        let rows =
+            [FaultKind::LeaseChanged, FaultKind::ResignAsked, FaultKind::TransferAsked, FaultKind::Cordon];
+        !rows.contains(&self)
+    }
 }
 
 impl Kind {
@@ -86,6 +98,9 @@ impl Kind {
             Kind::Dns { .. } => FaultKind::Dns,
             Kind::Revote { .. } => FaultKind::VotersChanged,
             Kind::ChangeLease { .. } => FaultKind::LeaseChanged,
+            Kind::Operate { asks: Asks::Resign { .. }, .. } => FaultKind::ResignAsked,
+            Kind::Operate { asks: Asks::Transfer { .. }, .. } => FaultKind::TransferAsked,
+            Kind::Operate { asks: Asks::Cordon, .. } => FaultKind::Cordon,
         }
     }
 }

@@ -88,6 +88,7 @@ impl World {
             Kind::Misjudge { target, of } => {
                 self.misjudge(self.place_of(target, actor), self.place_of(of, actor))
             }
+            Kind::Operate { target, asks } => self.operate(self.place_of(target, actor), asks, actor, until),
             Kind::Rate { target, ppm } => {
                 self.set_clock(self.place_of(target, actor), |clock, now| clock.change_rate(now, ppm));
             }
@@ -110,7 +111,7 @@ impl World {
     }
 
     /// The place that is meant now.
-    fn place_of(&self, target: Target, actor: usize) -> usize {
+    pub(super) fn place_of(&self, target: Target, actor: usize) -> usize {
         match target {
             Target::Place(place) => place,
             Target::Actor => actor,
@@ -210,6 +211,7 @@ impl World {
             process.paused_until = process.paused_until.max(wakes);
             self.queue.put(wakes, Item::Resume(process.instance()));
             self.rearm(place);
+            self.uncordon(self.nodes[place].instance());
         }
     }
 

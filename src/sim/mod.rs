@@ -20,6 +20,8 @@ mod inbox;
 mod link_faults;
 mod network;
 mod node;
+mod operation_checker;
+mod operators;
 mod plan;
 mod plan_generator;
 mod queue;

@@ -5,6 +5,7 @@ use super::fault::{Fault, Kind};
 use super::fault_generator::{FaultMix, rate, some};
 use super::fault_kind::FaultKind;
 use super::link_faults::PLACES_MAX;
+use super::operators::operators;
 use super::plan::{Draft, Plan};
 use super::target::{Cue, Target};
 use super::timing;
@@ -58,6 +59,9 @@ pub(super) fn draw(seed: u64, args: &SimArgs) -> Plan {
         found(later, &mut plan);
     }
     plan.short_leases = args.majority && later.u8(0..4) == 0;
+    if later.u8(0..4) == 0 {
+        operators(later, &mut plan);
+    }
     let lease = timing::longest_lease(&plan);
     for place in &mut plan.places {
         // A member is not forgotten before it is known to be dead.

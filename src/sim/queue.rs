@@ -75,6 +75,8 @@ pub(super) enum Item {
     Timer(NodeInstance, Timer),
     /// A process may not have turned for too long.
     Turn(NodeInstance),
+    /// An operator lets a process lead again.
+    Uncordon(NodeInstance),
     /// A process looks up its peers.
     Refresh(NodeInstance),
     /// A pause, or a slow step of the driver, may be over.

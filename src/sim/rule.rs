@@ -30,6 +30,10 @@ pub enum Rule {
     ConfigChange,
     /// Clause 28: a transfer to a process that has not said that a majority would vote for it.
     Unprepared,
+    /// Clause 30: a process leads that has told its operator that it does not stand.
+    CordonedLeads,
+    /// An operator gets no answer, or two.
+    Unanswered,
     /// The machine found its own state broken.
     Assertion,
     /// 7: within the bound the processes do not agree on a leader and on the live members, or not for long.

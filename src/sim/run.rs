@@ -65,7 +65,10 @@ fn both_phases(world: &mut World) -> Ns {
     world.heal();
     let healed = world.now;
     let bound = bound(&world.plan);
-    agree(world, bound).map_or(0, |at| at - healed)
+    let agreed = agree(world, bound);
+    let unanswered = world.checker.operations.all_answered(&world.nodes);
+    world.checker.found(world.now, unanswered);
+    agreed.map_or(0, |at| at - healed)
 }
 
 /// Runs until all agree and have done so for a while; returns when they began to agree. None: they do not.

@@ -130,6 +130,7 @@ impl World {
             }
             Item::Timer(instance, timer) => self.timer_due(instance, timer),
             Item::Turn(instance) => self.turn_due(instance),
+            Item::Uncordon(instance) => self.uncordon(instance),
             Item::Refresh(instance) => self.refresh(instance),
             Item::Resume(instance) => self.resume(instance),
         }
@@ -215,6 +216,7 @@ impl World {
     /// One turn of a process's driver.
     pub(super) fn feed(&mut self, place: usize, event: Event) {
         let process = &mut self.nodes[place];
+        self.checker.operations.told(process.instance(), &event);
         let Some(machine) = &mut process.machine else { return };
         process.last = process.clock.reading(self.now);
         process.time.turn(process.last);
@@ -352,6 +354,8 @@ impl World {
         if let Some(status) = status {
             self.checker.published(self.now, &self.nodes, place, &status);
             self.nodes[place].status = Some(status);
+            let broken = self.checker.operations.leads(&self.nodes[place]);
+            self.checker.found(self.now, broken);
         }
         if !self.nodes[place].leads(self.now) {
             return;
@@ -403,6 +407,7 @@ impl World {
                         self.trace.noted(self.now, place, &note);
                     }
                 }
+                Action::Answer { number, outcome } => self.answered(place, number, &outcome),
                 Action::Exit => return self.crash(place, true),
                 // No cluster here is as large as a list may be.
                 Action::Refuse(_) => {}

@@ -37,6 +37,7 @@ struct Limits {
     refused: RateLimit,
     voting: RateLimit,
     differs: RateLimit,
+    operated: RateLimit,
 }
 
 /// A line, and which limit it falls under.
@@ -60,6 +61,7 @@ impl EventLog {
             refused: RateLimit::new(5, minute),
             voting: RateLimit::new(10, minute / 5),
             differs: RateLimit::new(5, minute),
+            operated: RateLimit::new(20, minute / 5),
         };
         EventLog { metrics, leaderless_since: None, electing_since: None, limits }
     }
@@ -166,6 +168,8 @@ impl EventLog {
             }
             Notification::LeadsAlone { others } => (&mut limits.leader, Level::Warn, leads_alone(*others)),
             Notification::TooManyMembers(peer) => (&mut limits.refused, Level::Warn, too_many_members(peer)),
+            Notification::StandsAside { aside } => (&mut limits.operated, Level::Warn, stands_aside(*aside)),
+            Notification::StandsAgain => (&mut limits.operated, Level::Info, stands_again()),
             Notification::Resigning { successor, reason } => {
                 (&mut limits.leader, Level::Info, resigning(successor.as_ref(), *reason))
             }
@@ -246,11 +250,28 @@ fn leads_alone(others: usize) -> String {
 
 fn resigning(successor: Option<&Peer>, reason: Reason) -> String {
     let what = match reason {
-        Reason::Transfer => "transferring leadership to a member of higher priority",
+        Reason::Transfer => "transferring leadership to another member",
         _ if successor.is_some() => "told to stop, and handing over",
         _ => "told to stop, and no member can succeed it",
     };
     successor.map_or_else(|| what.to_owned(), |s| format!("{what} {}", process(s)))
+}
+
+fn stands_aside(aside: Option<Duration>) -> String {
+    match aside {
+        None => "this process is cordoned: it does not lead before `bellwether uncordon`, or its restart"
+            .to_owned(),
+        Some(aside) => {
+            format!(
+                "this process has resigned and does not stand for a while, or before its restart for={}",
+                took(aside)
+            )
+        }
+    }
+}
+
+fn stands_again() -> String {
+    "this process is a candidate again".to_owned()
 }
 
 fn member_up(peer: &Peer) -> String {
@@ -341,7 +362,7 @@ fn took(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::election::{Incarnation, Priority, ProcessId, Role, Status};
+    use crate::election::{Candidacy, Incarnation, Priority, ProcessId, Role, Status};
 
     fn at(ms: u64) -> Moment {
         Moment(Duration::from_millis(ms))
@@ -434,6 +455,7 @@ mod tests {
             members: Vec::new(),
             valid_until: None,
             voting: None,
+            candidacy: Candidacy::default(),
             answer_ttl: Duration::from_secs(1),
         };
         let text = event_log.metrics.encode(&status, at(6000), at(6000));

@@ -87,7 +87,11 @@ mod tests {
     }
 
     fn leave(life: u64) -> Report {
-        let message = Message { epoch: Epoch(1), body: Body::Leave { version: None, id: ID } };
+        let message = Message {
+            epoch: Epoch(1),
+            priority: Priority::DEFAULT,
+            body: Body::Leave { version: None, id: ID },
+        };
         let held = Budget::new(0).share(Holder::Named);
         Report::Received { from: ID, incarnation: Incarnation(life), message, held }
     }

@@ -175,11 +175,7 @@ impl Transport {
         counts: Arc<dyn Counts>,
     ) -> io::Result<Transport> {
         let inner = Arc::new(Inner {
-            stamp: wire::Stamp {
-                cluster: settings.cluster.clone(),
-                id: settings.me.id,
-                priority: settings.me.priority,
-            },
+            stamp: wire::Stamp { cluster: settings.cluster.clone(), id: settings.me.id },
             listen_port: listener.local_addr()?.port(),
             table: Mutex::new(LinkTable::new(settings.me.address, settings.budget.clone())),
             settings,

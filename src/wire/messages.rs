@@ -16,7 +16,7 @@ macro_rules! codec {
         pub(super) fn frame(stamp: &Stamp, message: &Message) -> Vec<u8> {
             match &message.body {
                 $(Body::$variant { $($($field,)*)? } => {
-                    let frame = put(begin($number), &(stamp, message.epoch));
+                    let frame = put(begin($number), &(stamp, message.priority, message.epoch));
                     $($(let frame = put(frame, $field);)*)?
                     frame
                 })*

@@ -4,7 +4,7 @@
 //! u32 LE   length of everything after these four bytes
 //! u16 LE   tag: what kind of frame it is (see `tag`)
 //! u32 LE   CRC-32 of tag and payload
-//! …        payload: postcard; of a message: stamp, epoch, then the fields of its body in their order
+//! …        payload: postcard; of a message: stamp, priority, epoch, the fields of its body in their order
 //! ```
 //!
 //! The rules that let versions live together:
@@ -39,7 +39,7 @@ pub use encode::{encode_bye, encode_confirm, encode_confirmed, encode_hello, enc
 pub use handshake::{Confirm, Confirmed, Hello, Refusal, SafetyCode};
 pub use reader::DecodeError;
 
-use crate::election::{Message, Priority, ProcessId};
+use crate::election::{Message, ProcessId};
 use serde::{Deserialize, Serialize};
 
 /// The version of the protocol that this program speaks best.
@@ -68,8 +68,6 @@ pub struct Stamp {
     pub cluster: String,
     /// The sender's id.
     pub id: ProcessId,
-    /// The first part of the sender's rank; the id is the other.
-    pub priority: Priority,
 }
 
 /// One frame, decoded.

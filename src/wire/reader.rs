@@ -81,8 +81,8 @@ impl<'a> Reader<'a> {
     ) -> Result<Frame, DecodeError> {
         let stamp: Stamp = self.take()?;
         self.allow(check_cluster(&stamp.cluster))?;
-        self.allow(stamp.priority.check())?;
-        let message = Message { epoch: self.take()?, body: body(&mut self)? };
+        let (priority, epoch) = (self.take()?, self.take()?);
+        let message = Message { epoch, priority, body: body(&mut self)? };
         self.allow(message.check())?;
         Ok(Frame::Message { stamp, message })
     }

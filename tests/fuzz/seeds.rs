@@ -69,17 +69,17 @@ fn golden() -> Seeds {
 
 /// A payload's beginning, as every message has it.
 fn start() -> Vec<u8> {
-    let stamp = Stamp { cluster: "web".to_owned(), id: peer().id, priority: Priority::DEFAULT };
-    postcard::to_stdvec(&(stamp, Epoch(300))).unwrap()
+    let stamp = Stamp { cluster: "web".to_owned(), id: peer().id };
+    postcard::to_stdvec(&(stamp, Priority::DEFAULT, Epoch(300))).unwrap()
 }
 
 const ASKED_AT: Moment = Moment(Duration::from_millis(70_000));
 
 pub fn frames() -> Seeds {
-    let stamp = Stamp { cluster: "web".to_owned(), id: peer().id, priority: Priority::DEFAULT };
+    let stamp = Stamp { cluster: "web".to_owned(), id: peer().id };
     let mut seeds = golden();
     for (name, body) in sound_bodies() {
-        let message = Message { epoch: Epoch(300), body };
+        let message = Message { epoch: Epoch(300), priority: Priority::DEFAULT, body };
         seeds.push((name.to_owned(), encode_message(&stamp, &message).unwrap()));
     }
     seeds.extend(hostile_frames());

@@ -219,7 +219,7 @@ fn classic_body() -> impl Strategy<Value = Body> {
 }
 
 pub fn message() -> impl Strategy<Value = Message> {
-    (epoch(), body()).prop_map(|(epoch, body)| Message { epoch, body })
+    (epoch(), priority(), body()).prop_map(|(epoch, priority, body)| Message { epoch, priority, body })
 }
 
 pub fn cluster() -> impl Strategy<Value = String> {

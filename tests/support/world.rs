@@ -103,6 +103,8 @@ pub struct World {
     pub trace: Trace,
     /// How many messages were sent, by name.
     pub sent: BTreeMap<&'static str, u64>,
+    /// What operators were told, the latest last.
+    pub answers: Vec<String>,
     /// How often a process began to lead.
     pub leader_changes: u64,
     pub nodes: BTreeMap<usize, Node>,
@@ -158,6 +160,7 @@ impl World {
             options,
             trace: Trace { detail: Detail::Off, lines: Vec::new() },
             sent: BTreeMap::new(),
+            answers: Vec::new(),
             leader_changes: 0,
             nodes: BTreeMap::new(),
             listed: BTreeSet::new(),
@@ -456,6 +459,14 @@ impl World {
                         self.leader_changes += 1;
                     }
                     self.trace.noted(now, k, &note);
+                }
+                Action::Answer { outcome, .. } => {
+                    let text = match outcome {
+                        Ok(_) => "done".to_owned(),
+                        Err(refusal) => refusal.to_string(),
+                    };
+                    self.trace.line(now, &format!("p{k}        answers its operator: {text}"));
+                    self.answers.push(text);
                 }
                 Action::Exit => {
                     self.trace.line(now, &format!("p{k}        exits"));

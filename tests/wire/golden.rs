@@ -34,7 +34,7 @@ fn corpus() -> Vec<(&'static str, Vec<u8>)> {
         ("confirmed", encode_confirmed(Confirmed::Foreign)),
     ];
     for body in bodies_about_members().into_iter().chain(bodies_about_votes()) {
-        let message = Message { epoch: Epoch(300), body };
+        let message = Message { epoch: Epoch(300), priority: Priority::DEFAULT, body };
         corpus.push((message.body.name(), encode_message(&small_stamp(), &message).unwrap()));
     }
     corpus

@@ -157,7 +157,7 @@ impl Core<Classic> {
     /// round already, and an Answer with the former epoch would be stale for it.
     fn send_answer(&mut self, to: ProcessId, round: Epoch) {
         if let Some(address) = self.members.get(to).map(|m| m.peer.address) {
-            let message = Message { epoch: round, body: Body::Answer };
+            let message = Message { epoch: round, priority: self.me.priority, body: Body::Answer };
             self.act(Action::Send { to, address, message });
         }
     }

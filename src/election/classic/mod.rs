@@ -5,7 +5,7 @@
 mod announcement;
 mod election;
 
-use super::core::{Core, Heard, Phase, Protocol};
+use super::core::{Core, Heard, Phase, Protocol, Resignation};
 use super::message::Protocols;
 use super::{Body, Incumbent, Moment, Now, ProcessId, Rank, Record, Settings, Timer};
 
@@ -77,7 +77,7 @@ impl Protocol for Classic {
     }
 
     fn transfer(core: &mut Core<Classic>, _: Now, to: ProcessId) {
-        core.resign_to(to);
+        core.resign(Resignation::Transfer(to));
     }
 
     fn succeed(core: &mut Core<Classic>, now: Now) {

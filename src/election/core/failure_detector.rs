@@ -74,6 +74,7 @@ impl<P: Protocol> Core<P> {
         for id in silent {
             self.fail(id, Reason::Silence);
         }
+        self.tell_priorities();
         self.heartbeats.sequence = self.heartbeats.sequence.wrapping_add(1);
         if self.heartbeats.sent.len() == SENT_MAX {
             self.heartbeats.sent.pop_front();

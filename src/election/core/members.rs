@@ -114,6 +114,8 @@ impl Members {
             last_heard: None,
             round_trip: None,
             alive_since: now,
+            ranked_since: Moment::default(),
+            rank_untold: false,
             unlisted_since: None,
         };
         self.members.insert(id, member);

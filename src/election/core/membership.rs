@@ -16,6 +16,9 @@ impl<P: Protocol> Core<P> {
         if id == self.me.id {
             return;
         }
+        // A Hello says what its sender was started with. Its messages have said since what it counts for.
+        let known = self.members.get(id).filter(|m| m.peer.incarnation == peer.incarnation);
+        let peer = Peer { priority: known.map_or(peer.priority, |m| m.peer.priority), ..peer };
         // An address that a new process took over belongs to the new process.
         let former_tenant = self.members.at(peer.address, id);
         // Another incarnation has taken the place of the known one, which is gone. (This frees no promise:
@@ -210,10 +213,12 @@ impl<P: Protocol> Core<P> {
         else {
             return true;
         };
-        match (known.state, entry.state) {
+        let heard = known.last_heard.is_some_and(|at| now.at.since(at) <= self.settings.failure_timeout);
+        let states = (known.state, entry.state);
+        // Nor does a silent connection say what the member counts for now. The leader hears the member often.
+        self.rank_member(now, id, entry.peer.priority);
+        match states {
             (State::Alive, State::Failed) => {
-                let heard =
-                    known.last_heard.is_some_and(|at| now.at.since(at) <= self.settings.failure_timeout);
                 if !heard {
                     self.fail(id, Reason::Silence);
                 }

@@ -5,11 +5,13 @@
 //!
 //! Invariants are asserted in release builds: a process that breaks one must end (fail-stop), not go on.
 
+mod candidacy;
 mod dial_targets;
 mod failure_detector;
 mod leadership;
 mod members;
 mod membership;
+mod operations;
 mod outbox;
 mod phase;
 mod protocol;
@@ -22,15 +24,18 @@ use super::{
     Action, Body, Epoch, Event, Incumbent, Instance, Message, Moment, Now, Peer, ProcessId, Rank, Reason,
     Record, Settings, State, Timer,
 };
+use candidacy::Standing;
 use dial_targets::DialTargets;
 use failure_detector::Heartbeats;
 use members::Members;
+use operations::Pending;
 use outbox::Outbox;
 pub(super) use phase::Phase;
 pub(super) use protocol::{Lease, Protocol};
 pub(super) use startup::Asking;
 use startup::LastTurn;
 use std::time::Duration;
+pub(super) use transfer::Resignation;
 use transfer::Transfers;
 
 /// One process of the algorithm under one protocol: events in, actions out.
@@ -62,6 +67,10 @@ pub(super) struct Core<P> {
     /// The latest resignation: its sender and its epoch. That epoch is over.
     pub(super) last_resignation: Option<(ProcessId, Epoch)>,
     pub(super) transfers: Transfers,
+    /// Whether it is a candidate for now.
+    pub(super) standing: Standing,
+    /// The operation that waits for its end.
+    pub(super) pending: Option<Pending>,
     /// The clauses that it keeps: all of them, but in tests.
     pub(super) clauses: Rules,
     pub(super) outbox: Outbox,
@@ -85,6 +94,8 @@ impl<P: Protocol> Core<P> {
         Core {
             protocol: P::new(&settings, record),
             clauses: Rules::default(),
+            standing: Standing::of(me.priority),
+            pending: None,
             dial_targets: DialTargets::of(me.address),
             settings,
             cluster,
@@ -140,14 +151,18 @@ impl<P: Protocol> Core<P> {
                 self.dial_targets.own.insert(address);
             }
             Event::Stop => self.on_stop(),
+            Event::Operation { number, operation, within } => {
+                self.on_operation(now, number, operation, within);
+            }
             Event::Turn => {}
         }
+        self.look_at_operation(now);
         assert!(self.epoch >= before, "invariant 1: an epoch never goes back");
         self.finish()
     }
 
     fn on_message(&mut self, now: Now, from: ProcessId, message: Message) {
-        let Message { epoch, body } = message;
+        let Message { epoch, priority, body } = message;
         if !P::knows(&body) {
             return;
         }
@@ -161,6 +176,7 @@ impl<P: Protocol> Core<P> {
         if !self.heard(now, from) {
             return;
         }
+        self.on_priority(now, from, priority);
         self.seen = self.seen.max(epoch);
         let by = Heard { now, from, epoch };
         match body {
@@ -184,6 +200,8 @@ impl<P: Protocol> Core<P> {
             Timer::Heartbeat => self.on_heartbeat_timer(now),
             Timer::Preempt => self.on_preempt_timer(now),
             Timer::Leave => self.act(Action::Exit),
+            Timer::Operation => self.on_operation_timer(now),
+            Timer::Aside => self.on_aside_timer(now),
             timer => P::on_timer(self, now, timer),
         }
     }

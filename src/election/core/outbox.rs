@@ -41,7 +41,7 @@ impl<P: Protocol> Core<P> {
     pub(crate) fn send(&mut self, to: ProcessId, body: Body) {
         // A message to a member without a link makes the driver dial.
         if let Some(member) = self.members.get(to).filter(|m| self.can_reach(m)) {
-            let message = Message { epoch: self.epoch, body };
+            let message = Message { epoch: self.epoch, priority: self.me.priority, body };
             self.outbox.actions.push(Action::Send { to, address: member.peer.address, message });
         }
     }

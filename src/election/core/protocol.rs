@@ -80,6 +80,8 @@ pub(in crate::election) trait Protocol: Sized {
     }
     /// This leader wants that member to lead.
     fn transfer(core: &mut Core<Self>, now: Now, to: ProcessId);
+    /// This leader does not wait any longer for the process that it has asked to take over.
+    fn call_off_transfer(_core: &mut Core<Self>) {}
     /// A leader has resigned.
     fn on_resign(_core: &mut Core<Self>, _by: Heard) {}
     /// The leader that has resigned names this process as its successor.

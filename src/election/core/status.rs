@@ -32,6 +32,7 @@ impl<P: Protocol> Core<P> {
             members,
             valid_until: P::valid_until(self),
             voting: P::voting(self),
+            candidacy: self.standing.candidacy,
             answer_ttl: self.settings.failure_timeout,
         }
     }

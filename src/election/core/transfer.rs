@@ -1,9 +1,11 @@
-//! The leader's resignation, and leadership transfer to a better member.
+//! A leader's resignation, and leadership transfer to a better member.
 
 use super::{Core, Heard, Phase, Protocol};
 use crate::election::{
-    Action, Body, Epoch, Member, Moment, Notification, Now, Preempt, ProcessId, Reason, Timer,
+    Action, Body, Epoch, Member, Moment, Notification, Now, OperationRefusal, Preempt, ProcessId, Reason,
+    Timer,
 };
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// A failed transfer doubles the delay of the next at most this often.
@@ -18,6 +20,15 @@ pub(crate) struct Transfers {
     pub(crate) failed: u32,
     /// When the next one may be tried after that.
     not_before: Moment,
+}
+
+/// Why a leader resigns, and in favour of which process.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::election) enum Resignation {
+    /// It is told to stop. It names the next leader, where one can be had.
+    Leaving(Option<ProcessId>),
+    /// That process takes over, and this one goes on.
+    Transfer(ProcessId),
 }
 
 impl<P: Protocol> Core<P> {
@@ -64,28 +75,32 @@ impl<P: Protocol> Core<P> {
         }
     }
 
-    /// The operator stops this process. A leader stops leading, durably, before its resignation leaves;
-    /// others say that they leave.
+    /// The operator stops this process. A leader resigns; others say that they leave.
     pub(crate) fn on_stop(&mut self) {
         if self.phase == Phase::Leaving {
             return;
         }
-        if !self.phase.leading() {
-            let leave = Body::Leave { version: None, id: self.me.id };
-            self.enter(Phase::Leaving);
-            self.send_each(self.ids(|m| m.linked), &leave);
-            return self.act(Action::Exit);
+        self.refuse_pending(OperationRefusal::Stopping);
+        if self.phase.leading() {
+            return self.resign(Resignation::Leaving(self.successor(&BTreeSet::new())));
         }
-        let successor = self.successor();
+        let leave = Body::Leave { version: None, id: self.me.id };
         self.enter(Phase::Leaving);
-        self.resign(successor, true);
-        match successor {
-            Some(_) => self.arm(Timer::Leave, self.settings.answer_timeout),
-            None => self.act(Action::Exit),
-        }
+        self.send_each(self.ids(|m| m.linked), &leave);
+        self.act(Action::Exit);
     }
 
-    pub(crate) fn resign(&mut self, successor: Option<ProcessId>, leaving: bool) {
+    /// The one way in which a leader resigns: it is told to stop (`leaving`), a better process takes over, or
+    /// an operator asks for it. It stops leading, durably, before its resignation leaves.
+    pub(crate) fn resign(&mut self, resignation: Resignation) {
+        let (successor, leaving) = match resignation {
+            Resignation::Leaving(successor) => (successor, true),
+            Resignation::Transfer(successor) => (Some(successor), false),
+        };
+        if leaving {
+            self.enter(Phase::Leaving);
+        }
+        self.resigned_for_operation();
         let peer = successor.and_then(|id| self.members.get(id)).map(|m| m.peer.clone());
         let reason = if leaving { Reason::Resign } else { Reason::Transfer };
         self.note(Notification::Resigning { successor: peer, reason });
@@ -93,11 +108,20 @@ impl<P: Protocol> Core<P> {
         // The successor hears it first, since the successor acts.
         let others = self.ids(|m| m.linked && Some(m.peer.id) != successor);
         self.send_each(successor.into_iter().chain(others), &Body::Resign { successor, leaving });
+        match resignation {
+            Resignation::Leaving(Some(_)) => self.arm(Timer::Leave, self.settings.answer_timeout),
+            Resignation::Leaving(None) => self.act(Action::Exit),
+            Resignation::Transfer(to) => {
+                self.transfers.under_way = true;
+                self.wait_for(to);
+            }
+        }
     }
 
     /// The process that should lead next: the best-ranked live member. A member of another revision than this
-    /// process comes first, since it has already been restarted in the rollout under way.
-    fn successor(&self) -> Option<ProcessId> {
+    /// process comes first, since it has already been restarted in the rollout under way. `but`: those that
+    /// cannot win.
+    pub(super) fn successor(&self, but: &BTreeSet<ProcessId>) -> Option<ProcessId> {
         let by_rank_alone = self.settings.preempt == Preempt::Always;
         let restarted = |m: &Member| {
             !by_rank_alone
@@ -105,7 +129,7 @@ impl<P: Protocol> Core<P> {
                 && !m.peer.revision.is_empty()
                 && m.peer.revision != self.me.revision
         };
-        let eligible = self.members.iter().filter(|m| m.linked && m.can_lead() && P::may_succeed(self, m));
+        let eligible = self.members.iter().filter(|m| self.unfit(m).is_none() && !but.contains(&m.peer.id));
         eligible.max_by_key(|m| (restarted(m), m.peer.rank())).map(|m| m.peer.id)
     }
 
@@ -117,7 +141,10 @@ impl<P: Protocol> Core<P> {
         if !self.phase.leading() {
             return;
         }
-        let Some(since) = self.better().map(|m| m.alive_since) else {
+        if self.pending.is_some() {
+            return;
+        }
+        let Some(since) = self.better().map(|m| m.alive_since.max(m.ranked_since)) else {
             return self.disarm(Timer::Preempt);
         };
         let due = since.plus(delay).max(self.transfers.not_before);
@@ -139,29 +166,19 @@ impl<P: Protocol> Core<P> {
         let outranks = |m: &Member| {
             if always { m.rank().outranks(self.rank()) } else { m.peer.priority > self.me.priority }
         };
-        let better = self
-            .members
-            .iter()
-            .filter(|m| m.linked && m.can_lead() && outranks(m) && P::may_succeed(self, m));
+        let better = self.members.iter().filter(|m| outranks(m) && self.unfit(m).is_none());
         better.max_by_key(|m| m.peer.rank())
     }
 
     /// The preemption delay is over: the leader transfers leadership in one step.
     pub(crate) fn on_preempt_timer(&mut self, now: Now) {
-        if !self.phase.leading() {
+        if !self.phase.leading() || self.pending.is_some() {
             return;
         }
         let Some(id) = self.better().map(|m| m.peer.id) else {
             return;
         };
         P::transfer(self, now, id);
-    }
-
-    /// Resigns in favour of a successor.
-    pub(crate) fn resign_to(&mut self, to: ProcessId) {
-        self.transfers.under_way = true;
-        self.resign(Some(to), false);
-        self.wait_for(to);
     }
 
     /// The successor of a transfer did not lead: the next attempt comes later.

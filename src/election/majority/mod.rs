@@ -12,6 +12,7 @@
 //! | 18 to 21, 26 | the configuration | `reconfiguration`, `next_config`, `types/voters.rs` |
 //! | 28 | leadership transfer | `transfer` |
 //! | 29 | whose words count | this file, `reconfiguration`, `recovery_answers` |
+//! | 30 | which processes stand, by an operator's word | `core/candidacy.rs` |
 //!
 //! A process leads by `Core::win` in `candidate` alone.
 
@@ -228,6 +229,10 @@ impl Protocol for Majority {
 
     fn transfer(core: &mut Core<Majority>, now: Now, to: ProcessId) {
         core.propose_transfer(now, to);
+    }
+
+    fn call_off_transfer(core: &mut Core<Majority>) {
+        core.protocol.leading.iter_mut().for_each(|leading| leading.proposed = None);
     }
 
     fn on_resign(core: &mut Core<Majority>, by: Heard) {

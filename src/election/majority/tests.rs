@@ -22,6 +22,7 @@ mod contest;
 mod first_start_schedules;
 mod founding;
 mod lease;
+mod operations;
 mod promise;
 mod recovery;
 mod schedules;
@@ -207,7 +208,9 @@ impl Voter {
     }
 
     fn hear(&mut self, from: u8, epoch: u64, body: Body) -> Vec<Action> {
-        self.feed(Event::Received { from: peer(from).id, message: Message { epoch: Epoch(epoch), body } })
+        let from = peer(from).id;
+        let priority = self.machine.members.get(from).map_or(Priority::DEFAULT, |m| m.peer.priority);
+        self.feed(Event::Received { from, message: Message { epoch: Epoch(epoch), priority, body } })
     }
 
     /// What it answers to a request.

@@ -2,14 +2,14 @@
 
 use super::Majority;
 use crate::election::clauses::Clauses;
-use crate::election::core::{Core, Heard};
+use crate::election::core::{Core, Heard, Resignation};
 use crate::election::{Body, Now, ProcessId, Stage, Timer};
 
 impl Core<Majority> {
-    /// A better process is to take over: the leader asks it whether a majority would vote for it.
+    /// Another process is to take over: the leader asks it whether a majority would vote for it.
     pub(super) fn propose_transfer(&mut self, now: Now, to: ProcessId) {
         if !self.clauses.asks_successor() {
-            return self.resign_to(to);
+            return self.resign(Resignation::Transfer(to));
         }
         let wait = self.settings.answer_timeout.saturating_mul(2);
         let Some(leading) = &mut self.protocol.leading else { return };
@@ -36,12 +36,19 @@ impl Core<Majority> {
     pub(super) fn on_transfer_ready(&mut self, by: Heard, majority: bool) {
         let Some(leading) = &mut self.protocol.leading else { return };
         if by.epoch == self.epoch && leading.proposed.take_if(|proposed| *proposed == by.from).is_some() {
-            if majority { self.resign_to(by.from) } else { self.transfer_refused(by.now) }
+            if majority {
+                self.resign(Resignation::Transfer(by.from));
+            } else {
+                self.transfer_refused(by.now);
+            }
         }
     }
 
-    /// The next attempt comes later, with doubling delay.
+    /// An operation asks another member. Without one the next attempt comes later, with doubling delay.
     fn transfer_refused(&mut self, now: Now) {
+        if self.pending.is_some() {
+            return self.ask_next_successor(now);
+        }
         self.transfers.under_way = true;
         self.transfer_failed(now);
         self.watch_for_better(now);

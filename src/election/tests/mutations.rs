@@ -130,6 +130,12 @@ mutations! {
     StrangersCount,
     /// Clause 29: a configuration counts from any member.
     ConfigOfAny,
+    /// Clause 30: a cordoned process is a candidate.
+    CordonIgnored,
+    /// Clause 30: a process that has resigned for a while is a candidate.
+    AsideIgnored,
+    /// Clause 30: a member counts for what it was started with.
+    PriorityIgnored,
     /// The guard beside the clauses: the configuration changes without a majority's agreement.
     NoAgreement,
     /// Spec, rule 4: an election that this process takes part in already begins another of its own.
@@ -388,6 +394,14 @@ impl Clauses for LeftOut {
 
     fn counts_as_leaders(self, of_leader: bool) -> bool {
         self.has(ConfigOfAny) || Stated.counts_as_leaders(of_leader)
+    }
+
+    fn stands(self, cordoned: bool, aside: bool) -> bool {
+        Stated.stands(cordoned && !self.has(CordonIgnored), aside && !self.has(AsideIgnored))
+    }
+
+    fn heeds_priority(self) -> bool {
+        !self.has(PriorityIgnored) && Stated.heeds_priority()
     }
 
     fn is_known_round(self, epoch: Epoch, own: Epoch) -> bool {

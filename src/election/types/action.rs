@@ -1,8 +1,8 @@
 //! What the machine wants done: everything that it ever asks for.
 
 use crate::election::{
-    Denial, Entry, Epoch, Founding, Message, Moment, Peer, ProcessId, Stage, State, Timer, VoteRecord,
-    VoterConfig,
+    Denial, Entry, Epoch, Founding, Message, Moment, OperationOutcome, Peer, ProcessId, Stage, State, Timer,
+    VoteRecord, VoterConfig,
 };
 use core::net::SocketAddr;
 use std::collections::BTreeSet;
@@ -42,6 +42,13 @@ pub enum Action {
     },
     /// Deliver no event of this timer until it is armed again.
     Disarm(Timer),
+    /// Tell the operator what came of the operation with this number.
+    Answer {
+        /// The event's.
+        number: u64,
+        /// What came of it.
+        outcome: OperationOutcome,
+    },
     /// News for a person, a log or a metric. It changes nothing.
     Notification(Notification),
     /// The resignation is over: close the links, announced as deliberate, and end with exit code 0.
@@ -264,6 +271,13 @@ pub enum Notification {
     },
     /// `majority`: a peer was started with other `--voters`. A change begins when a majority agrees.
     VotersDiffer(Peer),
+    /// An operator has cordoned this process, or it stands aside after a resignation.
+    StandsAside {
+        /// For how long it is no candidate; none: it is cordoned.
+        aside: Option<Duration>,
+    },
+    /// This process is a candidate again.
+    StandsAgain,
     /// The leader resigns in favour of another.
     Resigning {
         /// The process that leads next; none: an election decides.

@@ -1,8 +1,9 @@
 //! What happens to a process: everything that the machine is ever told.
 
-use crate::election::{Incarnation, Message, Peer, ProcessId, Timer};
+use crate::election::{Incarnation, Message, Operation, Peer, ProcessId, Timer};
 use core::net::SocketAddr;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// One thing that happened. [`Machine::handle`](crate::election::Machine::handle) takes them one at a time.
 #[derive(Clone, Debug)]
@@ -55,6 +56,16 @@ pub enum Event {
     /// The operator stops the process: it resigns, then comes
     /// [`Action::Exit`](crate::election::Action::Exit).
     Stop,
+    /// An operator asks for something. [`Action::Answer`](crate::election::Action::Answer) says what came of
+    /// it, once, and within this time.
+    Operation {
+        /// Repeated by the answer; the driver tells its answers apart by it.
+        number: u64,
+        /// What.
+        operation: Operation,
+        /// How long the operator waits at most.
+        within: Duration,
+    },
     /// Nothing but the passing of time. The driver sends one often enough to notice a pause of its own.
     Turn,
 }

@@ -85,6 +85,10 @@ pub struct Member {
     pub round_trip: Option<Duration>,
     /// When it became alive, for the preemption delay.
     pub alive_since: Moment,
+    /// When it last said that it counts for another priority, for the preemption delay too.
+    pub ranked_since: Moment,
+    /// Whether this leader has yet to tell the others of that priority.
+    pub rank_untold: bool,
     /// Since when discovery, while it works, no longer names its address.
     pub unlisted_since: Option<Moment>,
 }

@@ -5,6 +5,7 @@ pub(super) mod epoch;
 pub(super) mod event;
 pub(super) mod identity;
 pub(super) mod member;
+pub(super) mod operation;
 pub(super) mod settings;
 pub(super) mod status;
 pub(super) mod time;

@@ -1,6 +1,6 @@
 //! What a process may be asked about, as one immutable snapshot.
 
-use crate::election::{Epoch, Incumbent, Moment, Peer, ProcessId, State, VoterConfig};
+use crate::election::{Candidacy, Epoch, Incumbent, Moment, Peer, ProcessId, State, VoterConfig};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -100,6 +100,8 @@ pub struct Status {
     pub valid_until: Option<Moment>,
     /// `majority`: the voters, and whether this process votes. None in `classic`.
     pub voting: Option<Voting>,
+    /// What keeps this process from standing, beside its settings.
+    pub candidacy: Candidacy,
     /// How long an answer about leadership stands without a turn of the driver: the failure timeout.
     pub answer_ttl: Duration,
 }

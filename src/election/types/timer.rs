@@ -21,6 +21,10 @@ pub enum Timer {
     Preempt,
     /// The successor has not announced itself; this process leaves all the same.
     Leave,
+    /// What an operation waits for has not happened yet.
+    Operation,
+    /// This process has resigned for a while, which is over.
+    Aside,
     /// `majority`: the leader's lease is over.
     Lease,
     /// `majority`: a candidate asks for pre-votes, or asks again the voters whose promises are over.
@@ -32,13 +36,14 @@ pub enum Timer {
 }
 
 impl Timer {
-    /// Whether the timer goes on when a process changes its phase: it is about the voter, in any phase.
+    /// Whether the timer goes on when a process changes its phase: it is about the voter or an operation, in
+    /// any phase.
     pub(in crate::election) fn outlives_phases(self) -> bool {
-        matches!(self, Timer::Recover | Timer::Grace)
+        matches!(self, Timer::Recover | Timer::Grace | Timer::Operation | Timer::Aside)
     }
 
     /// All of them.
-    pub const ALL: [Timer; 13] = [
+    pub const ALL: [Timer; 15] = [
         Timer::Margin,
         Timer::Start,
         Timer::Announcement,
@@ -48,6 +53,8 @@ impl Timer {
         Timer::Heartbeat,
         Timer::Preempt,
         Timer::Leave,
+        Timer::Operation,
+        Timer::Aside,
         Timer::Lease,
         Timer::Retry,
         Timer::Recover,

@@ -248,6 +248,7 @@ impl Message {
     /// Whether everything in it is within its limits.
     pub fn check(&self) -> Result<(), LimitError> {
         self.epoch.check()?;
+        self.priority.check()?;
         self.body.check()
     }
 }

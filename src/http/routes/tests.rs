@@ -3,8 +3,8 @@
 use super::super::Snapshot;
 use super::*;
 use crate::election::{
-    ConfigVersion, Epoch, Incarnation, Incumbent, MemberStatus, Moment, NotReady, Peer, Priority, ProcessId,
-    Role, State, Status, VoterConfig, Voting,
+    Candidacy, ConfigVersion, Epoch, Incarnation, Incumbent, MemberStatus, Moment, NotReady, Peer, Priority,
+    ProcessId, Role, State, Status, VoterConfig, Voting,
 };
 use serde_json::{Value, json};
 use std::io::Read;
@@ -62,6 +62,7 @@ fn source(role: Role) -> Fixed {
         ],
         valid_until: None,
         voting: None,
+        candidacy: Candidacy::default(),
         answer_ttl: STANDS_FOR,
     };
     Fixed(Snapshot { status: Arc::new(status), now, turned: now, health: Ok(()) })

@@ -128,7 +128,10 @@ impl Driver {
 /// reason to publish.
 fn heartbeat() -> Event {
     let body = Body::Heartbeat { sequence: 1 };
-    Event::Received { from: peer(2).id, message: Message { epoch: Epoch(5), body } }
+    Event::Received {
+        from: peer(2).id,
+        message: Message { epoch: Epoch(5), priority: Priority::DEFAULT, body },
+    }
 }
 
 /// Discovery has answered, and names no peer.
@@ -261,7 +264,7 @@ fn the_round_trip_of_each_acknowledged_heartbeat_is_counted() {
     driver.turn_until("a heartbeat", |_| sent.take().contains(&"heartbeat"));
     let epoch = driver.snapshot().status.epoch;
     let mut hear = |body| {
-        let message = Message { epoch, body };
+        let message = Message { epoch, priority: Priority::DEFAULT, body };
         driver.turn(Event::Received { from: peer(2).id, message }).unwrap();
         let metrics = Answers(Arc::clone(&driver.published_state)).metrics();
         let count = metrics.lines().find(|line| line.starts_with("bellwether_heartbeat_rtt_seconds_count"));

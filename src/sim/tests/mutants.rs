@@ -28,6 +28,7 @@ const RULES: &str = concat!(
     include_str!("../../election/majority/tests/first_start_schedules.rs"),
     include_str!("../../election/majority/tests/founding.rs"),
     include_str!("../../election/majority/tests/lease.rs"),
+    include_str!("../../election/majority/tests/operations.rs"),
     include_str!("../../election/majority/tests/promise.rs"),
     include_str!("../../election/majority/tests/recovery.rs"),
     include_str!("../../election/majority/tests/schedules.rs"),
@@ -76,7 +77,9 @@ fn caught_by(clause: Mutation) -> By {
         | HigherEpochIgnored
         | StrangersCount
         | ConfigOfAny
+        | PriorityIgnored
         | NoAgreement => By::RuleTest(RULES),
+        CordonIgnored | AsideIgnored => seeds(3, 60),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::election::{
-    Ballot, Body, ConfigVersion, Epoch, Flags, Incarnation, Incumbent, MemberStatus, MembershipVersion,
-    Moment, Peer, Priority, ProcessId, RecoveredState, Role, Stage, VoteOutcome, VoteRequest, VoterConfig,
-    Voting,
+    Ballot, Body, Candidacy, ConfigVersion, Epoch, Flags, Incarnation, Incumbent, MemberStatus,
+    MembershipVersion, Moment, Peer, Priority, ProcessId, RecoveredState, Role, Stage, VoteOutcome,
+    VoteRequest, VoterConfig, Voting,
 };
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -31,6 +31,7 @@ fn status(role: Role) -> Status {
         members: vec![member(State::Alive), member(State::Alive), member(State::Failed)],
         valid_until: None,
         voting: None,
+        candidacy: Candidacy::default(),
         answer_ttl: Duration::from_millis(1500),
         me,
     }

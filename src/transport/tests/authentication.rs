@@ -66,7 +66,11 @@ fn members_with_one_secret_speak_and_frames_of_any_length_arrive() {
         state: crate::election::State::Alive,
     };
     let entries = (0..256).map(entry).collect();
-    let long = Message { epoch: Epoch(3), body: Body::LeaderInfo { leader: None, entries } };
+    let long = Message {
+        epoch: Epoch(3),
+        priority: Priority::DEFAULT,
+        body: Body::LeaderInfo { leader: None, entries },
+    };
     for message in [ask(1), long.clone(), ask(2), long] {
         a.transport.send(ProcessId(Uuid::from_u128(2)), b.address, &message);
         assert_eq!(b.received().1, message);

@@ -10,9 +10,8 @@ fn list(bytes: usize) -> (Vec<u8>, Message) {
         |number| Peer { name: "n".repeat(253), revision: "r".repeat(63), ..peer(number, 1, loopback(9)) };
     let entries = (0..bytes as u128 / 350).map(|number| Entry { peer: named(number), state: State::Alive });
     let body = Body::Membership { version: MembershipVersion::default(), entries: entries.collect() };
-    let message = Message { epoch: Epoch(1), body };
-    let stamp =
-        wire::Stamp { cluster: "c".to_owned(), id: peer(2, 7, loopback(9)).id, priority: Priority::DEFAULT };
+    let message = Message { epoch: Epoch(1), priority: Priority::DEFAULT, body };
+    let stamp = wire::Stamp { cluster: "c".to_owned(), id: peer(2, 7, loopback(9)).id };
     (wire::encode_message(&stamp, &message).unwrap(), message)
 }
 
@@ -54,8 +53,7 @@ fn a_long_message_that_cannot_wait_is_dropped_and_a_short_one_is_not() {
     // Room for the frame, and not for what it says as well.
     let _rest = all_but(&budget, 2 * frame.len());
     stream.write_all(&frame).unwrap();
-    let stamp =
-        wire::Stamp { cluster: "c".to_owned(), id: peer(2, 7, loopback(9)).id, priority: Priority::DEFAULT };
+    let stamp = wire::Stamp { cluster: "c".to_owned(), id: peer(2, 7, loopback(9)).id };
     stream.write_all(&wire::encode_message(&stamp, &ask(5)).unwrap()).unwrap();
     assert_eq!(a.received().1, ask(5));
 }

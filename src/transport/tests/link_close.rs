@@ -92,7 +92,7 @@ fn unknown_frames_are_skipped_and_wrong_stamps_end_the_link() {
     hasher.update(&unknown[10..]);
     unknown[6..10].copy_from_slice(&hasher.finalize().to_le_bytes());
     stream.write_all(&unknown).unwrap();
-    let stamp = |id: ProcessId| wire::Stamp { cluster: "c".to_owned(), id, priority: Priority::DEFAULT };
+    let stamp = |id: ProcessId| wire::Stamp { cluster: "c".to_owned(), id };
     stream.write_all(&wire::encode_message(&stamp(them.id), &ask(5)).unwrap()).unwrap();
     assert_eq!(a.received().1, ask(5));
     assert_eq!(a.counts.unknown.load(Ordering::Relaxed), 1);
@@ -140,7 +140,7 @@ fn a_broken_link_whose_end_is_not_known_yet_holds_up_no_thread() {
     assert!(matches!(frame(&mut stream), Frame::Hello(_)));
     assert!(matches!(reports.recv_timeout(PATIENCE), Ok(Report::Opened(_))));
     // Its message waits for room, and the thread that read it with it.
-    let stamp = wire::Stamp { cluster: "c".to_owned(), id: them.id, priority: Priority::DEFAULT };
+    let stamp = wire::Stamp { cluster: "c".to_owned(), id: them.id };
     stream.write_all(&wire::encode_message(&stamp, &ask(5)).unwrap()).unwrap();
     let link = a.inner.table().links(them.id).remove(0);
     let (done, is_done) = channel();

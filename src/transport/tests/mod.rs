@@ -158,7 +158,7 @@ impl Side {
 }
 
 fn ask(epoch: u64) -> Message {
-    Message { epoch: Epoch(epoch), body: Body::LeaderQuery }
+    Message { epoch: Epoch(epoch), priority: Priority::DEFAULT, body: Body::LeaderQuery }
 }
 
 fn hello(cluster: &str, from: Peer) -> Hello {
@@ -354,7 +354,7 @@ fn a_frame_has_its_time_for_itself_however_many_came_before_it() {
     let them = peer(2, 7, loopback(9));
     let mut stream = greeted(a.address, them.clone());
     a.opened();
-    let stamp = wire::Stamp { cluster: "c".to_owned(), id: them.id, priority: Priority::DEFAULT };
+    let stamp = wire::Stamp { cluster: "c".to_owned(), id: them.id };
     let message = wire::encode_message(&stamp, &ask(5)).unwrap();
     let (head, tail) = message.split_at(9);
     stream.write_all(head).unwrap();

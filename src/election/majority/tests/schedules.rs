@@ -112,7 +112,7 @@ fn late_words_of_earlier_leaders_free_nothing() {
         if restarts {
             cluster.restart(2, &[1, 3]);
         }
-        cluster.late(from, 2, Message { epoch: Epoch(4), body });
+        cluster.late(from, 2, Message { epoch: Epoch(4), priority: Priority::DEFAULT, body });
         p1_is_cut_off(&mut cluster);
         two_lead_only_without(&cluster, leaves_out);
     }
@@ -222,7 +222,11 @@ fn an_epoch_has_one_vote_of_each_voter() {
         cluster.late(
             1,
             2,
-            Message { epoch: Epoch(5), body: Body::Resign { successor: None, leaving: true } },
+            Message {
+                epoch: Epoch(5),
+                priority: Priority::DEFAULT,
+                body: Body::Resign { successor: None, leaving: true },
+            },
         );
         let me = cluster.machine(3).me.clone();
         let ballot = Ballot {
@@ -240,7 +244,7 @@ fn an_epoch_has_one_vote_of_each_voter() {
                 config: cluster.vote(2).unwrap().config.clone(),
             },
         };
-        cluster.late(3, 2, Message { epoch: Epoch(4), body });
+        cluster.late(3, 2, Message { epoch: Epoch(4), priority: Priority::DEFAULT, body });
         let voted = cluster.answers_to(3).contains(&GRANTED);
         assert_eq!(voted, leaves_out.is_some(), "{leaves_out:?}: one epoch with two leaders");
     }

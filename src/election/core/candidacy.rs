@@ -1,0 +1,106 @@
+//! Whether a process is a candidate for now. An operator may cordon it, and a leader that has resigned stands
+//! aside for a while. It then counts for priority 0, here and at all others: it votes, and it never leads.
+
+use super::{Core, Phase, Protocol};
+use crate::election::clauses::Clauses;
+use crate::election::{Candidacy, Notification, Now, Priority, ProcessId, Timer};
+use std::time::Duration;
+
+/// What this process counts for where nothing keeps it from standing, and what does.
+#[derive(Clone, Hash, Debug)]
+pub(crate) struct Standing {
+    given: Priority,
+    pub(crate) candidacy: Candidacy,
+}
+
+impl Standing {
+    pub(super) fn of(given: Priority) -> Standing {
+        Standing { given, candidacy: Candidacy::default() }
+    }
+}
+
+impl<P: Protocol> Core<P> {
+    /// An operator has cordoned this process. It does not lead now.
+    pub(super) fn cordon(&mut self) {
+        if !std::mem::replace(&mut self.standing.candidacy.cordoned, true) {
+            self.note(Notification::StandsAside { aside: None });
+            self.count_for();
+        }
+    }
+
+    /// This process does not stand for so long. It does not lead now.
+    pub(super) fn stand_aside(&mut self, aside: Duration) {
+        let until = self.last_turn.at.plus(aside);
+        self.standing.candidacy.aside_until = Some(until);
+        self.arm(Timer::Aside, aside);
+        self.note(Notification::StandsAside { aside: Some(aside) });
+        self.count_for();
+    }
+
+    /// An operator wants this process to be a candidate again.
+    pub(super) fn uncordon(&mut self, now: Now) {
+        self.disarm(Timer::Aside);
+        self.stand_again(now, Candidacy::default());
+    }
+
+    /// The time of its resignation is over.
+    pub(super) fn on_aside_timer(&mut self, now: Now) {
+        self.stand_again(now, Candidacy { aside_until: None, ..self.standing.candidacy });
+    }
+
+    /// Less keeps this process from standing than before.
+    fn stand_again(&mut self, now: Now, candidacy: Candidacy) {
+        if std::mem::replace(&mut self.standing.candidacy, candidacy) == candidacy {
+            return;
+        }
+        if candidacy == Candidacy::default() {
+            self.note(Notification::StandsAgain);
+        }
+        self.count_for();
+        self.rejoin_election(now);
+    }
+
+    /// Sets what this process counts for. Each message from now on says so.
+    fn count_for(&mut self) {
+        let Candidacy { cordoned, aside_until } = self.standing.candidacy;
+        let stands = self.clauses.stands(cordoned, aside_until.is_some());
+        self.me.priority = if stands { self.standing.given } else { Priority::NEVER };
+    }
+
+    /// Begins again with the part that this process has in an election: it counts for another priority.
+    pub(super) fn rejoin_election(&mut self, now: Now) {
+        if matches!(self.phase, Phase::Electing | Phase::Deferring) {
+            P::start_election(self, now);
+        }
+    }
+
+    /// A member says what it counts for now.
+    pub(super) fn on_priority(&mut self, now: Now, from: ProcessId, priority: Priority) {
+        if self.rank_member(now, from, priority)
+            && let Some(member) = self.members.get_mut(from)
+        {
+            // A member that changes its mind with each message must not make the leader send as much to all.
+            member.rank_untold = self.phase.leading();
+        }
+    }
+
+    /// Takes in what a member counts for; says whether that is news.
+    pub(super) fn rank_member(&mut self, now: Now, id: ProcessId, priority: Priority) -> bool {
+        let heeds = self.clauses.heeds_priority();
+        let Some(member) = self.members.get_mut(id).filter(|m| heeds && m.peer.priority != priority) else {
+            return false;
+        };
+        member.peer.priority = priority;
+        member.ranked_since = now.at;
+        self.outbox.peers_changed = true;
+        true
+    }
+
+    /// A leader tells the others which members count for another priority, once a heartbeat.
+    pub(super) fn tell_priorities(&mut self) {
+        for id in self.ids(|m| m.rank_untold) {
+            self.members.get_mut(id).into_iter().for_each(|m| m.rank_untold = false);
+            self.broadcast_entry(id);
+        }
+    }
+}
