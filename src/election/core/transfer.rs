@@ -3,7 +3,7 @@
 use super::{Core, Heard, Phase, Protocol};
 use crate::election::{
     Action, Body, Epoch, Member, Moment, Notification, Now, OperationRefusal, Preempt, ProcessId, Reason,
-    Timer,
+    State, Timer,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -58,7 +58,11 @@ impl<P: Protocol> Core<P> {
             match successor {
                 // The process that leaves hears the announcement too: it waits for just that.
                 Some(id) if id == self.me.id && self.rank().eligible() => P::succeed(self, now),
-                Some(id) if self.members.get(id).is_some_and(Member::can_lead) => self.wait_for(id),
+                // What it counts for, the leader has heard later than this process: it may just have been
+                // uncordoned.
+                Some(id) if self.members.get(id).is_some_and(|m| m.state == State::Alive) => {
+                    self.wait_for(id);
+                }
                 _ => {
                     self.forget_leaver(from, leaving);
                     P::start_election(self, now);
