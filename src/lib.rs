@@ -7,6 +7,7 @@
 pub mod base;
 pub mod channel;
 pub mod config;
+pub mod control;
 pub mod demo;
 pub mod discovery;
 pub mod election;

@@ -1,7 +1,7 @@
 //! The program: see [`bellwether::config`] for its command line, [`bellwether::node`] for the sidecar.
 
 use bellwether::config::{Command, command};
-use bellwether::{demo, node, status};
+use bellwether::{control, demo, node, status};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -10,6 +10,7 @@ fn main() -> ExitCode {
         Ok(Command::Run(config)) => node::run(*config),
         Ok(Command::Demo(args)) => demo::run(&args),
         Ok(Command::Status(args)) => status::run(&args),
+        Ok(Command::Operate(args)) => control::run(&args),
         #[cfg(feature = "sim")]
         Ok(Command::Sim(args)) => bellwether::sim::run(&args),
         #[cfg(feature = "inject")]

@@ -10,7 +10,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 /// The flags of `run` with their defaults; a contract.
-const FLAGS: [(&str, Option<&str>); 34] = [
+const FLAGS: [(&str, Option<&str>); 35] = [
     ("service", None),
     ("peers", None),
     ("peer-port", Some("4041")),
@@ -21,6 +21,7 @@ const FLAGS: [(&str, Option<&str>); 34] = [
     ("advertise", None),
     ("listen", Some("[::]:4041")),
     ("http", Some("[::]:4040")),
+    ("control-socket", None),
     ("name", None),
     ("cluster", None),
     ("state-dir", None),
@@ -184,6 +185,45 @@ fn inject_is_in_the_help_and_refuses_what_makes_no_sense() {
     }
 }
 
+/// What a restart forgets is in the help of each command that it concerns.
+#[test]
+fn the_commands_of_operators_are_in_the_help() {
+    let all = stdout(&bellwether(&["--help"]).output().unwrap());
+    let forgets = ["restart of the sidecar forgets that", "a restart forgets it", "bellwether uncordon"];
+    for (command, words) in [
+        (
+            "resign",
+            [&forgets[..], &["--for <DURATION>", "exec POD -c bellwether -- bellwether resign"]].concat(),
+        ),
+        ("transfer", vec!["--to <NAME>", "before the failure timeout (--lease) is over", forgets[0]]),
+        (
+            "cordon",
+            vec!["restart of the sidecar forgets it", "`bellwether uncordon` ends it", "--priority 0"],
+        ),
+        ("uncordon", vec!["`bellwether resign --for`", "--preempt"]),
+    ] {
+        assert!(all.contains(&format!("\n  {command}  ")), "no {command} in\n{all}");
+        let help = stdout(&bellwether(&[command, "--help"]).output().unwrap());
+        let (words_in_lines, help) = (words, help.split_whitespace().collect::<Vec<_>>().join(" "));
+        let shared = [
+            "--control-socket <SOCKET>",
+            "[env: BELLWETHER_CONTROL_SOCKET=]",
+            "--timeout <DURATION>",
+            "[default: 10s]",
+            "-o, --output <FORMAT>",
+            "0 done",
+            "1 not reachable",
+            "3 not done, and the process says why",
+        ];
+        for words in words_in_lines.iter().chain(&shared) {
+            assert!(help.contains(words), "no {words:?} in\n{help}");
+        }
+    }
+    for usage in ["bellwether transfer --to NAME [OPTIONS]", "bellwether resign [OPTIONS]"] {
+        assert!(all.contains(usage), "no {usage:?} in\n{all}");
+    }
+}
+
 #[test]
 fn says_its_version() {
     let output = bellwether(&["--version"]).output().unwrap();
@@ -219,6 +259,7 @@ fn impossible_relations_are_refused_with_both_values_and_the_mend() {
 
 #[test]
 fn impossible_values_are_refused_with_the_mend() {
+    let long_path = format!("/{}", "a".repeat(107));
     let many_names = (0..32).map(|k| format!("web-{k}")).collect::<Vec<_>>().join(",");
     for (flags, words) in [
         (&["--safety=most"][..], &["'most'", "--safety", "classic, majority"][..]),
@@ -260,6 +301,19 @@ fn impossible_values_are_refused_with_the_mend() {
         (&["stauts"], &["stauts", "'status'"]),
         (&["demo", "-n", "2"], &["'2'", "from 3 to 9"]),
         (&["status", "--url", "https://a"], &["https://a", "http://127.0.0.1:4040"]),
+        (&["--control-socket=run/a.sock"], &["'run/a.sock'", "--control-socket", "an absolute path, @NAME"]),
+        (&["--control-socket", &long_path], &["--control-socket", "108 bytes", "at most 107"]),
+        (&["resign", "--for", "0s"], &["'0s'", "--for", "longer than zero"]),
+        (&["resign", "--for", "2h"], &["'2h'", "--for", "the longest is 1h"]),
+        (&["resign", "--for", "60"], &["'60'", "write 60s"]),
+        (&["resign", "--timeout", "0s"], &["'0s'", "--timeout", "longer than zero"]),
+        (&["resign", "--to", "web-1"], &["'--to'"]),
+        (&["resign", "-o", "xml"], &["'xml'", "table, json"]),
+        (&["transfer"], &["--to <NAME>", "not provided"]),
+        (&["transfer", "--to="], &["--to", "the name of a member"]),
+        (&["transfer", "--to", &"n".repeat(254)], &["--to", "254 bytes", "at most 253"]),
+        (&["cordon", "--for", "60s"], &["'--for'"]),
+        (&["uncordon", "web-1"], &["'web-1'"]),
     ] {
         refused(&mut bellwether(flags), words);
     }

@@ -37,7 +37,7 @@ const RETIRED: [(&str, &str); 15] = [
 
 /// Which folder may use which. `base` and `net` are bases, `election` the vocabulary; arrows only point up
 /// this list.
-const MAY_USE: [(&str, &[&str]); 17] = [
+const MAY_USE: [(&str, &[&str]); 18] = [
     ("election", &[]),
     ("base", &["election"]),
     ("net", &["base", "election"]),
@@ -49,12 +49,14 @@ const MAY_USE: [(&str, &[&str]); 17] = [
     ("transport", &["base", "channel", "election", "net", "wire"]),
     ("http", &["base", "election", "net", "telemetry"]),
     ("config", &["channel", "election", "telemetry"]),
+    ("control", &["base", "config", "election", "net", "telemetry"]),
     (
         "node",
         &[
             "base",
             "channel",
             "config",
+            "control",
             "discovery",
             "election",
             "http",
@@ -69,7 +71,7 @@ const MAY_USE: [(&str, &[&str]); 17] = [
     ("demo", &["config", "election", "http", "net", "telemetry"]),
     ("sim", &["base", "config", "election"]),
     ("inject", &["config", "election", "telemetry"]),
-    ("lib", &["config", "demo", "inject", "node", "sim", "status", "telemetry"]),
+    ("lib", &["config", "control", "demo", "inject", "node", "sim", "status", "telemetry"]),
 ];
 
 /// What the election must not touch, as it stands in sources, and why.

@@ -6,10 +6,14 @@ use super::host_port::{HostPort, host_name};
 #[cfg(feature = "inject")]
 use super::inject::{INJECT_EXAMPLES, INJECT_LONG, InjectArgs};
 use super::level::SafetyLevel;
+use super::operate::{
+    Asking, CORDON_EXAMPLES, CORDON_LONG, ControlSocket, RESIGN_EXAMPLES, RESIGN_LONG, ResignFlags,
+    TRANSFER_EXAMPLES, TRANSFER_LONG, TransferFlags, UNCORDON_EXAMPLES, UNCORDON_LONG,
+};
 #[cfg(feature = "sim")]
 use super::sim::{SIM_EXAMPLES, SimFlags};
 use super::values::{
-    crash_evidence, founding, mebibytes, peer_auth, peer_port, preempt, socket_address, whole,
+    Output, crash_evidence, founding, mebibytes, peer_auth, peer_port, preempt, socket_address, whole,
 };
 use super::voters::{Voters, voters};
 use crate::channel::PeerAuth;
@@ -67,7 +71,7 @@ Exit codes:
   0  asked to stop (SIGTERM, SIGINT), and done with it
   1  fail-stop: the process found its own state broken, and ended rather than answer wrongly
   2  bad configuration: nothing was started
-  3  `status` only: the process answers, but knows no leader";
+  3  the process answers, but knows no leader (`status`), or says why a command is not done (`resign` …)";
 
 const DEMO_EXAMPLES: &str = "\
 Examples:
@@ -113,6 +117,18 @@ pub enum Command {
     /// Asks a sidecar for the leader and the members
     #[command(after_long_help = STATUS_EXAMPLES)]
     Status(StatusArgs),
+    /// Has the leader here resign, for an operator
+    #[command(long_about = RESIGN_LONG, after_long_help = RESIGN_EXAMPLES)]
+    Resign(ResignFlags),
+    /// Has the leader here resign in favour of a member, for an operator
+    #[command(long_about = TRANSFER_LONG, after_long_help = TRANSFER_EXAMPLES)]
+    Transfer(TransferFlags),
+    /// Keeps the process here from leading, for an operator
+    #[command(long_about = CORDON_LONG, after_long_help = CORDON_EXAMPLES)]
+    Cordon(Asking),
+    /// Lets the process here lead again
+    #[command(long_about = UNCORDON_LONG, after_long_help = UNCORDON_EXAMPLES)]
+    Uncordon(Asking),
     /// Simulates clusters with faults, from seeds, and checks what is promised
     #[cfg(feature = "sim")]
     #[command(after_long_help = SIM_EXAMPLES)]
@@ -189,6 +205,17 @@ pub struct RunArgs {
         default_value = "[::]:4040", value_parser = socket_address
     )]
     pub http: SocketAddr,
+
+    /// Control path: where operators ask, a path, @NAME or `none` [default: @bellwether-PORT, of --http]
+    ///
+    /// A Unix socket for `bellwether resign`, `transfer`, `cordon` and `uncordon`. Nothing that is asked over
+    /// HTTP changes the election. Only root and the user of this process may ask. A path becomes a file of
+    /// mode 0600. @NAME is a name in the network namespace: it takes no file, and the other containers of
+    /// the pod see it too.
+    #[arg(
+        long, env = "BELLWETHER_CONTROL_SOCKET", value_name = "SOCKET", help_heading = PROCESS
+    )]
+    pub control_socket: Option<ControlSocket>,
 
     /// Name of this process for people; unique in the cluster
     ///
@@ -450,13 +477,4 @@ pub struct StatusArgs {
     /// Only ask whether the process is healthy, and exit with 0 or 1: for a container's health check
     #[arg(long)]
     pub healthz: bool,
-}
-
-/// How `bellwether status` prints.
-#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Output {
-    /// A table for people
-    Table,
-    /// One JSON object: the leader's record with the members
-    Json,
 }

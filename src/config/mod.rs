@@ -10,6 +10,7 @@ mod host_port;
 #[cfg(feature = "inject")]
 mod inject;
 mod level;
+mod operate;
 #[cfg(feature = "inject")]
 mod run_flags;
 mod safety;
@@ -22,13 +23,16 @@ mod values;
 mod voters;
 
 pub use crate::telemetry::log::LogFormat;
-pub use flags::{DemoArgs, Output, StatusArgs};
+pub use duration::{LONGEST as DURATION_MAX, show};
+pub use flags::{DemoArgs, StatusArgs};
 pub use host_port::{HostError, HostPort};
 #[cfg(feature = "inject")]
 pub use inject::{InjectArgs, Only, PeerSecret, Workload};
 pub use level::SafetyLevel;
+pub use operate::{ControlSocket, OperateArgs};
 #[cfg(feature = "sim")]
 pub use sim::{SimArgs, SimTask};
+pub use values::Output;
 
 use crate::channel::PeerAuth;
 use crate::election::{Priority, Settings};
@@ -66,6 +70,8 @@ pub struct Config {
     pub advertise: Option<SocketAddr>,
     /// Where to answer HTTP; never where it listens for peers. Port 0: any free one.
     pub http: SocketAddr,
+    /// Where operators reach it; none: [`ControlSocket::of_port`] of `http`.
+    pub control_socket: Option<ControlSocket>,
     /// For people; not empty, at most [`NAME_BYTES_MAX`](crate::election::NAME_BYTES_MAX) bytes.
     pub name: String,
     /// Peers of another are refused; not empty, at most
@@ -105,6 +111,8 @@ pub enum Command {
     Demo(DemoArgs),
     /// To ask one.
     Status(StatusArgs),
+    /// To have one resign, and the like.
+    Operate(OperateArgs),
     /// To simulate clusters.
     #[cfg(feature = "sim")]
     Sim(SimArgs),
@@ -127,6 +135,10 @@ pub fn command() -> Result<Command, ExitCode> {
         }
         flags::Command::Demo(args) => Ok(Command::Demo(args)),
         flags::Command::Status(args) => Ok(Command::Status(args)),
+        flags::Command::Resign(flags) => Ok(Command::Operate(OperateArgs::resign(flags))),
+        flags::Command::Transfer(flags) => Ok(Command::Operate(OperateArgs::transfer(flags))),
+        flags::Command::Cordon(asking) => Ok(Command::Operate(OperateArgs::cordon(asking))),
+        flags::Command::Uncordon(asking) => Ok(Command::Operate(OperateArgs::uncordon(asking))),
         #[cfg(feature = "sim")]
         flags::Command::Sim(flags) => SimArgs::try_from(flags).map(Command::Sim).map_err(refused),
         #[cfg(feature = "inject")]
@@ -182,6 +194,7 @@ fn usage() -> String {
     for command in Cli::command().get_subcommands().map(|command| command.get_name().to_owned()) {
         match command.as_str() {
             "run" => {}
+            "transfer" => usage += "\n       bellwether transfer --to NAME [OPTIONS]",
             "inject" => usage += "\n       bellwether inject [OPTIONS] [FILE] [-- <RUN FLAGS>...]",
             other => usage += &format!("\n       bellwether {other} [OPTIONS]"),
         }

@@ -156,6 +156,7 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Config
         listen: args.listen,
         advertise,
         http: args.http,
+        control_socket: args.control_socket,
         name,
         cluster,
         state_dir: args.state_dir,

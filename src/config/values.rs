@@ -10,6 +10,15 @@ use std::ops::RangeInclusive;
 /// What `--buffers-max` may be, in MiB. Less than the first does not hold the longest messages.
 const BUFFERS_MIB: RangeInclusive<usize> = 2..=1024;
 
+/// How an answer is printed.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Output {
+    /// A table for people
+    Table,
+    /// One JSON object
+    Json,
+}
+
 /// Reads a whole number of this range, which must fit into `T`.
 pub(super) fn whole<T: TryFrom<u64>>(text: &str, range: RangeInclusive<u64>) -> Result<T, String> {
     let number = text.parse().ok().filter(|number| range.contains(number));

@@ -5,15 +5,17 @@ use super::published_state::{PublishedState, wall_ms};
 use super::timers::{Patience, Timers};
 use crate::base::{Clock, Reading};
 use crate::discovery::Discovery;
-use crate::election::{Action, Body, Event, Machine, Message, Moment, Now, Record, Settings, Timer};
+use crate::election::{
+    Action, Body, Event, Machine, Message, Moment, Now, Operation, OperationOutcome, Record, Settings, Timer,
+};
 use crate::store::{SaveError, Store};
 use crate::telemetry::EventLog;
 use crate::transport::{Connections, Report, Transport};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
 /// A status in which only a last-heard time is new is not published more often than this. Where an eighth of
@@ -31,6 +33,15 @@ pub(super) enum Input {
         addresses: BTreeSet<SocketAddr>,
         /// Whether every name has answered.
         complete: bool,
+    },
+    /// By an operator, by way of the control path.
+    Operation {
+        /// What is asked.
+        operation: Operation,
+        /// How long the operator waits.
+        within: Duration,
+        /// Takes the answer. It is dropped where there is none any more.
+        answer: SyncSender<OperationOutcome>,
     },
     /// By a signal, which has raised the flag that the driver looks at.
     Wake,
@@ -71,6 +82,11 @@ pub(super) struct Driver {
     published: Moment,
     publish_every: Duration,
     alone: bool,
+    /// How many operations operators have asked for.
+    operations: u64,
+    /// Those that have no answer yet, with their operators. The machine answers each in its time, and the
+    /// control path has few operators at a time.
+    asked: BTreeMap<u64, SyncSender<OperationOutcome>>,
 }
 
 impl Driver {
@@ -98,6 +114,8 @@ impl Driver {
             published: Moment::default(),
             publish_every: PUBLISH_EVERY.min(settings.failure_timeout / 8),
             alone: true,
+            operations: 0,
+            asked: BTreeMap::new(),
         }
     }
 
@@ -162,6 +180,11 @@ impl Driver {
             Input::Found { addresses, complete } => {
                 self.transport.name(addresses.clone());
                 Some(Event::Discovered { addresses, complete })
+            }
+            Input::Operation { operation, within, answer } => {
+                self.operations += 1;
+                self.asked.insert(self.operations, answer);
+                Some(Event::Operation { number: self.operations, operation, within })
             }
             Input::Wake => None,
         }
@@ -236,8 +259,12 @@ impl Driver {
             Action::Arm { timer, after } => self.timers.arm(timer, now, after),
             Action::Disarm(timer) => self.timers.disarm(timer),
             Action::Notification(note) => self.event_log.note(&note, now),
-            // No operator has a way in yet.
-            Action::Answer { .. } => {}
+            Action::Answer { number, outcome } => {
+                if let Some(operator) = self.asked.remove(&number) {
+                    // An operator that waits no longer needs no answer.
+                    let _ = operator.try_send(outcome);
+                }
+            }
             Action::Exit => return Ok(true),
         }
         Ok(false)

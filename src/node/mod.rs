@@ -6,6 +6,7 @@
 //! it: no part may go on answering for a dead driver.
 
 mod driver;
+mod operators;
 mod peers_writer;
 mod published_state;
 mod signals;
@@ -19,7 +20,7 @@ use crate::election::{Incarnation, KnownPeers, Machine, Peer, ProcessId, Record,
 use crate::store::{OpenError, PeersError, PeersFile, Store};
 use crate::telemetry::{self, Direction, Metrics};
 use crate::transport::{self, Transport};
-use crate::{http, net, wire};
+use crate::{control, http, net, wire};
 use driver::{Driver, Input, State};
 use peers_writer::PeersWriter;
 use published_state::PublishedState;
@@ -54,6 +55,8 @@ enum RunError {
     Secret(#[from] crate::channel::SecretError),
     #[error("cannot listen for {what} ({flag}): {source}")]
     Listen { what: &'static str, flag: &'static str, source: net::ListenError },
+    #[error("cannot listen for operators (--control-socket): {0}")]
+    Control(#[from] control::SocketError),
     #[error("the operating system refused a thread or a socket: {0}")]
     System(#[from] std::io::Error),
     #[error("{0}")]
@@ -64,7 +67,7 @@ impl RunError {
     /// 2 for what the operator has to mend before another start makes sense, 1 for fail-stop.
     fn exit_code(&self) -> u8 {
         match self {
-            RunError::Open(_) | RunError::Secret(_) | RunError::Listen { .. } => 2,
+            RunError::Open(_) | RunError::Secret(_) | RunError::Listen { .. } | RunError::Control(_) => 2,
             RunError::System(_) | RunError::Driver(_) => 1,
         }
     }
@@ -139,6 +142,7 @@ fn sidecar(config: Config) -> Result<(), RunError> {
     let (state, Kept { record, known }) = open(&config)?;
     let peer_port = listen(config.listen, "peers", "--listen")?;
     let http_port = listen(config.http, "HTTP", "--http")?;
+    let operators_port = operators::bind(&config, http_port.local_addr()?.port())?;
     let me = identity(&config, record.as_ref(), peer_port.local_addr()?);
     log::info!(
         "bellwether {} starts: {} (id {}, priority {}) in cluster \"{}\", peers on {}, HTTP on {}",
@@ -165,6 +169,9 @@ fn sidecar(config: Config) -> Result<(), RunError> {
     let transport = start_transport(&config, me, peer_port, sender.clone(), metrics.clone(), trust)?;
     let answers = published_state::Answers(Arc::clone(&published_state));
     let server = http::start(http_port, answers, budget)?;
+    let operators = operators::operators(sender.clone());
+    // Its file goes when this function ends.
+    let _socket = operators_port.map(|bound| control::serve(bound, operators)).transpose()?;
     let discovery = start_discovery(&config, sender, metrics)?;
 
     let driver = Driver::new(machine, state, transport, published_state, discovery, stop, &config.settings);

@@ -9,6 +9,7 @@ mod authentication;
 mod bad_input;
 mod clocks;
 mod clusters;
+mod control;
 mod demo;
 mod ending;
 mod failover;

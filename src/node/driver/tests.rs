@@ -352,3 +352,24 @@ fn a_leader_keeps_its_lease_while_known_peers_cannot_be_written() {
     let (store, _) = Store::open(dir.path()).unwrap();
     assert_eq!(store.peers_file().read().unwrap().unwrap().members.len(), 3);
 }
+
+/// The first operator waits no longer: that is nothing to the next one.
+#[test]
+fn an_operator_is_answered_what_came_of_its_operation() {
+    let (mut driver, ..) = driver(Settings::default(), None);
+    driver.turn(Event::Start).unwrap();
+    for (operation, waits, cordoned) in [
+        (Operation::Cordon, false, true),
+        (Operation::Cordon, true, true),
+        (Operation::Uncordon, true, false),
+    ] {
+        let (answer, answered) = sync_channel(1);
+        let answered = waits.then_some(answered);
+        let event = driver.event(Input::Operation { operation, within: PATIENCE, answer }).unwrap();
+        driver.turn(event).unwrap();
+        assert!(driver.asked.is_empty());
+        if let Some(answered) = answered {
+            assert_eq!(answered.try_recv().unwrap().unwrap().candidacy.cordoned, cordoned);
+        }
+    }
+}
