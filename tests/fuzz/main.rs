@@ -28,7 +28,7 @@ struct Target {
 }
 
 #[rustfmt::skip]
-const TARGETS: [Target; 4] = [
+const TARGETS: [Target; 5] = [
     Target {
         name: "frame",
         property: properties::frame,
@@ -53,6 +53,13 @@ const TARGETS: [Target; 4] = [
         seeds: seeds::http_heads,
         reached: &["request", "incomplete", "malformed", "too many headers", "unknown method", "unknown \
          version"],
+    },
+    Target {
+        name: "control",
+        property: properties::control,
+        seeds: seeds::control_requests,
+        reached: &["resign", "transfer", "cordon", "uncordon", "incomplete", "too long", "not json",
+         "no operation", "no name", "unexpected", "out of bounds"],
     },
     Target {
         name: "record",
@@ -138,6 +145,11 @@ fn handshake() {
 #[test]
 fn http_head() {
     run("http_head");
+}
+
+#[test]
+fn control() {
+    run("control");
 }
 
 #[test]

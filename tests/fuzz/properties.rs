@@ -4,7 +4,9 @@
 //! The fuzz targets in `fuzz/` and their twins on stable (`main.rs`) call these same functions.
 #![allow(dead_code, reason = "each fuzz target uses one of them")]
 
-use bellwether::election::{Epoch, MEMBERS_MAX, VOTERS_MAX};
+use bellwether::config::DURATION_MAX;
+use bellwether::control::request as control;
+use bellwether::election::{Epoch, MEMBERS_MAX, NAME_BYTES_MAX, Operation, VOTERS_MAX};
 use bellwether::http::request::{BadRequest, parse, too_large};
 use bellwether::http::{HEAD_BYTES_MAX, HEADERS_MAX, Request};
 use bellwether::store::format::{FORMAT, Unreadable, from_bytes, to_bytes};
@@ -249,6 +251,50 @@ fn check_request(request: &Request<'_>, head: &[u8]) {
     assert!(headers <= HEADERS_MAX, "{headers} headers");
     assert!(hosts == 1 || (hosts == 0 && request.version_1_0), "{hosts} Host headers");
     assert_eq!(request.keep_alive, !close && (!request.version_1_0 || keep_alive));
+}
+
+// --- The control path
+// ---------------------------------------------------------------------------------------------
+
+/// `control::request`: no panic. A line is read as soon as it is there, whatever follows it, and within its
+/// bytes. What is read is within its limits, and can be sent on to be read as the same.
+pub fn control(bytes: &[u8]) -> &'static str {
+    let parsed = control::parse(bytes);
+    match &parsed {
+        Ok(None) => {
+            assert!(bytes.len() < control::BYTES_MAX, "a full buffer and still no request");
+            "incomplete"
+        }
+        Ok(Some(request)) => {
+            let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
+            assert!(end < control::BYTES_MAX, "a line of {end} bytes");
+            assert_eq!(control::parse(&bytes[..=end]), parsed, "what follows a line changes it");
+            assert_eq!(control::parse(&bytes[..end]), Ok(None), "it does not wait for the line's end");
+            assert!(!request.within.is_zero() && request.within <= DURATION_MAX);
+            match &request.operation {
+                Operation::Resign { stand_aside: Some(aside) } => {
+                    assert!(!aside.is_zero() && *aside <= DURATION_MAX);
+                }
+                Operation::Transfer { to } => assert!((1..=NAME_BYTES_MAX).contains(&to.len())),
+                Operation::Resign { stand_aside: None } | Operation::Cordon | Operation::Uncordon => {}
+            }
+            assert_eq!(control::parse(&control::encode(request)), parsed);
+            request.operation.name()
+        }
+        Err(error) => {
+            check_error(&error.to_string());
+            match error {
+                control::BadRequest::TooLong => "too long",
+                control::BadRequest::Late(_) => panic!("a reader knows no time"),
+                control::BadRequest::NotJson(_) => "not json",
+                control::BadRequest::NoOperation { .. } => "no operation",
+                control::BadRequest::NoName => "no name",
+                control::BadRequest::LongName(_) => "long name",
+                control::BadRequest::Unexpected { .. } => "unexpected",
+                control::BadRequest::OutOfBounds { .. } => "out of bounds",
+            }
+        }
+    }
 }
 
 // --- The durable record

@@ -245,6 +245,39 @@ pub fn http_heads() -> Seeds {
     ])
 }
 
+pub fn control_requests() -> Seeds {
+    let line = |json: &str| format!("{{{json}}}\n").into_bytes();
+    let name = |name: &str| line(&format!(r#""operation":"transfer","to":"{name}","timeout_ms":10000"#));
+    named([
+        ("resign", line(r#""operation":"resign","timeout_ms":10000"#)),
+        ("resign_for", line(r#""operation":"resign","for_ms":60000,"timeout_ms":10000"#)),
+        ("transfer", name("web-1")),
+        ("transfer_escaped", name(r#"\u0007\"\ud83d\ude00"#)),
+        ("cordon", line(r#""operation":"cordon","timeout_ms":1"#)),
+        ("uncordon", line(r#" "timeout_ms" : 3600000 , "operation" : "uncordon" "#)),
+        ("two", [line(r#""operation":"cordon","timeout_ms":1"#), name("web-1")].concat()),
+        ("begun", br#"{"operation":"resign","time"#.to_vec()),
+        ("longest_name", name(&"n".repeat(253))),
+        ("padded", line(&format!(r#"{}"operation":"cordon","timeout_ms":1"#, " ".repeat(4000)))),
+        ("hostile_long", vec![b'['; 5000]),
+        ("hostile_deep", [vec![b'['; 4000], b"\n".to_vec()].concat()),
+        ("hostile_name", name(&"n".repeat(254))),
+        ("hostile_no_name", name("")),
+        ("hostile_missing_name", line(r#""operation":"transfer","timeout_ms":1"#)),
+        ("hostile_unknown", line(r#""operation":"exit","timeout_ms":1"#)),
+        ("hostile_unknown_text", line(r#""operation":"\u001b[2J\u202e","timeout_ms":1"#)),
+        ("hostile_field", line(r#""operation":"cordon","timeout_ms":1,"\u001b[2J":1"#)),
+        ("hostile_twice", line(r#""operation":"cordon","operation":"resign","timeout_ms":1"#)),
+        ("hostile_unexpected", line(r#""operation":"cordon","to":"web-1","timeout_ms":1"#)),
+        ("hostile_for", line(r#""operation":"uncordon","for_ms":1,"timeout_ms":1"#)),
+        ("hostile_zero", line(r#""operation":"cordon","timeout_ms":0"#)),
+        ("hostile_time", line(r#""operation":"resign","for_ms":18446744073709551615,"timeout_ms":1"#)),
+        ("hostile_number", line(r#""operation":"resign","timeout_ms":1e99"#)),
+        ("hostile_http", b"POST /resign HTTP/1.1\r\nHost: a\r\n\r\n".to_vec()),
+        ("hostile_bytes", b"{\"operation\":\"\xff\xfe\",\"timeout_ms\":1}\n".to_vec()),
+    ])
+}
+
 pub fn records() -> Seeds {
     let small = Record { cluster: "web".to_owned(), id: peer().id, epoch: Epoch(300), vote: None };
     let known = KnownPeers { cluster: "web".to_owned(), leader: Some(peer()), members: entries() };
