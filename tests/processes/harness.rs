@@ -95,8 +95,8 @@ impl Real {
         self.logged(place, words);
     }
 
-    /// What a process answers. It sends no answer that has grown old before it could be sent, which happens on
-    /// a busy machine: then it is asked again.
+    /// What a process answers. It sends no answer that has grown old before it could be sent, which happens
+    /// on a busy machine: then it is asked again.
     pub fn answer(&self, place: usize, path: &str) -> (u16, String) {
         within(PATIENCE, || self.get(place, path).ok()).expect("no answer")
     }
