@@ -51,6 +51,9 @@ impl Flock {
             let friend = if k == n { 1 } else { n };
             let others: Vec<Entry> = entries.iter().filter(|e| e.peer.id != id(k)).cloned().collect();
             flock.feed(k, Event::Start);
+            // Until discovery has named a process, no other one's list names any.
+            let addresses = [peer(friend).address].into();
+            flock.feed(k, Event::Discovered { addresses, complete: true });
             flock.feed(k, Event::LinkUp(peer(friend)));
             if !led {
                 flock.hear(k, friend, 0, Body::LeaderInfo { leader: None, entries: others.into() });
