@@ -69,6 +69,8 @@ impl Alone {
         let machine = Machine::new(settings(), "test".to_string(), peer(k), None);
         let mut alone = Alone { machine, now: ms(0) };
         alone.feed(Event::Start);
+        // Discovery has answered, and names one.
+        alone.feed(Event::Discovered { addresses: [peer(5).address].into(), complete: true });
         for other in (1..=5).filter(|o| *o != k) {
             alone.feed(Event::LinkUp(peer(other)));
         }

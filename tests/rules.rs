@@ -78,6 +78,8 @@ impl Alone {
     /// p1, which follows p3 in epoch 1.
     fn following() -> Alone {
         let mut alone = Alone::new(1);
+        // A seed: discovery has answered, and names few.
+        alone.feed(Event::Discovered { addresses: [address(3)].into(), complete: true });
         alone.feed(Event::LinkUp(peer(3)));
         alone.hear(3, 1, Body::Coordinator { elected_at_ms: 0 });
         alone
@@ -417,7 +419,9 @@ fn a_list_names_nothing_to_dial_where_discovery_names_all() {
         (vec![], false),
     ] {
         let mut alone = Alone::new(1);
-        alone.feed(Event::Discovered { addresses: discovered.iter().copied().collect(), complete: true });
+        if !discovered.is_empty() {
+            alone.feed(Event::Discovered { addresses: discovered.iter().copied().collect(), complete: true });
+        }
         alone.feed(Event::LinkUp(peer(2)));
         let sent = alone.hear(2, 1, Body::LeaderInfo { leader: None, entries: [listed.clone()].into() });
         assert_eq!(alone.sought.contains(&peer(7).address), dialled, "{discovered:?}");

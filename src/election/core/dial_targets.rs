@@ -67,11 +67,11 @@ impl<P: Protocol> Core<P> {
     pub(crate) fn may_dial(&self, address: SocketAddr) -> bool {
         let discovered = &self.dial_targets.discovered;
         let remembered = &self.dial_targets.remembered;
-        let asking = matches!(self.phase, Phase::Asking(_)) && discovered.is_empty();
+        let asked = discovered.is_empty() && !self.dial_targets.discovery_complete;
         let all_are_named = self.dial_targets.own.iter().any(|own| discovered.contains(own));
         discovered.contains(&address)
             || remembered.contains(&address)
-            || !asking && !all_are_named && may_be_a_peers(address, self.me.address.ip())
+            || !asked && !all_are_named && may_be_a_peers(address, self.me.address.ip())
     }
 
     /// Whether a message to a member may arrive: there is a link, or the driver may open one.
