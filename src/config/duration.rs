@@ -71,7 +71,7 @@ pub fn parse_positive(text: &str) -> Result<Duration, DurationError> {
     }
 }
 
-/// Writes a duration the way [`parse`] reads it, in whole milliseconds or seconds.
+/// Writes a duration the way `parse` reads it, in whole milliseconds or seconds.
 pub fn show(duration: Duration) -> String {
     match duration.as_millis() {
         ms if ms % 1000 == 0 => format!("{}s", ms / 1000),

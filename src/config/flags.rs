@@ -206,7 +206,7 @@ pub struct RunArgs {
     )]
     pub http: SocketAddr,
 
-    /// Control path: where operators ask, a path, @NAME or `none` [default: @bellwether-PORT, of --http]
+    /// Control path: where operators ask, a path, @NAME or `none` (default: @bellwether-PORT, of --http)
     ///
     /// A Unix socket for `bellwether resign`, `transfer`, `cordon` and `uncordon`. Nothing that is asked over
     /// HTTP changes the election. Only root and the user of this process may ask. A path becomes a file of

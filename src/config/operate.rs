@@ -89,7 +89,7 @@ Exit codes:
 /// What all of the commands have.
 #[derive(clap::Args, Clone, PartialEq, Eq, Debug)]
 pub struct Asking {
-    /// The sidecar's --control-socket [default: @bellwether-PORT, with the port of BELLWETHER_HTTP or 4040]
+    /// The sidecar's --control-socket (default: @bellwether-PORT, with the port of BELLWETHER_HTTP or 4040)
     #[arg(long, env = "BELLWETHER_CONTROL_SOCKET", value_name = "SOCKET")]
     control_socket: Option<ControlSocket>,
 
