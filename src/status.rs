@@ -169,6 +169,14 @@ struct Members {
     members: Vec<Member>,
     /// With `--safety majority`, once the voters are known.
     voters: Option<Voters>,
+    /// Where members prove themselves: the fingerprints of this process's credentials.
+    peer_keys: Option<PeerKeys>,
+}
+
+#[derive(Deserialize)]
+struct PeerKeys {
+    sent: String,
+    accepted: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -240,6 +248,10 @@ fn table(record: &Record, list: &Members) -> String {
             false => format!("{} (missing)", escaped(name)),
         });
         text += &format!("\nvoters: {}; configuration {epoch}.{version}", Vec::from_iter(each).join(", "));
+    }
+    if let Some(PeerKeys { sent, accepted }) = &list.peer_keys {
+        let accepted = Vec::from_iter(accepted.iter().map(|key| escaped(key))).join(", ");
+        text += &format!("\npeer keys: sends {}, accepts {accepted}", escaped(sent));
     }
     let voting = list.voters.is_some();
     let mut head = vec!["", "NAME", "ID", "ADDRESS", "PRIORITY", "STATE", "HEARD", "RTT"];

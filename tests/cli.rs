@@ -10,12 +10,16 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 /// The flags of `run` with their defaults; a contract.
-const FLAGS: [(&str, Option<&str>); 35] = [
+const FLAGS: [(&str, Option<&str>); 39] = [
     ("service", None),
     ("peers", None),
     ("peer-port", Some("4041")),
     ("expect", Some("0")),
     ("peer-secret-file", None),
+    ("peer-cert", None),
+    ("peer-key", None),
+    ("peer-ca", None),
+    ("peer-san", None),
     ("peer-auth", None),
     ("buffers-max", Some("8MiB")),
     ("advertise", None),

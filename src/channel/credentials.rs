@@ -1,10 +1,14 @@
-//! What a process proves itself with, and how strictly it asks the same of others. The file may change while
+//! What a process proves itself with, and how strictly it asks the same of others. The files may change while
 //! the process runs.
 
-use super::{Keys, SecretError, read};
+use super::{CertificateFiles, FilesError, Keys, SecretError, read};
+use rustls::pki_types::UnixTime;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How often files are read that change meanwhile. Then the next look reads them.
+const READINGS_MAX: usize = 3;
 
 /// Which connections count (`--peer-auth`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,18 +22,61 @@ pub enum PeerAuth {
     Required,
 }
 
+/// Where a process finds what it proves itself with.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ProofFiles {
+    /// A secret that all members share (`--peer-secret-file`).
+    Secret(PathBuf),
+    /// A certificate, its key, and the authorities.
+    Certificate(CertificateFiles),
+}
+
+/// Why the files of a proof are of no use.
+#[derive(Debug, thiserror::Error)]
+pub enum ProofError {
+    /// Of a secret.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    /// Of a certificate.
+    #[error(transparent)]
+    Certificate(#[from] FilesError),
+}
+
+impl ProofFiles {
+    /// All the files, each of which may change.
+    fn paths(&self) -> Vec<&Path> {
+        match self {
+            ProofFiles::Secret(path) => vec![path],
+            ProofFiles::Certificate(files) => vec![&files.cert, &files.key, &files.ca],
+        }
+    }
+
+    fn keys(&self, election: &str) -> Result<Keys, ProofError> {
+        match self {
+            ProofFiles::Secret(path) => {
+                let unusable = |source| SecretError::Unusable { path: path.clone(), source };
+                Ok(Keys::of_secrets(&read(path)?, election).map_err(unusable)?)
+            }
+            ProofFiles::Certificate(files) => Ok(Keys::of_certificate(files, UnixTime::now())?),
+        }
+    }
+}
+
 /// The proof of this process and what it accepts of others, as of the latest reading.
 pub struct Credentials {
     mode: PeerAuth,
     election: String,
-    file: Option<PathBuf>,
+    files: Option<ProofFiles>,
     present: Mutex<Present>,
 }
 
+#[derive(Default)]
 struct Present {
     keys: Option<Arc<Keys>>,
-    /// What the file looked like when it was last read, whatever was in it.
-    seen: Option<Appearance>,
+    /// What the files looked like when they were last read, whatever was in them.
+    seen: Vec<Option<Appearance>>,
+    /// The last reading brought nothing of use.
+    failed: bool,
 }
 
 /// By which a change of a file shows: device, inode, time of the last change, and size. A mounted Secret
@@ -37,37 +84,40 @@ struct Present {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Appearance(u64, u64, i64, i64, u64);
 
-/// What a look at the file brought.
+/// What a look at the files brought.
 #[derive(Debug)]
 pub enum Reading {
     /// Nothing new.
     Unchanged,
-    /// Other keys: from now on they count.
+    /// From now on these keys count. They may be those from before files that could not be used.
     Changed(Arc<Keys>),
-    /// The file cannot be used. The keys before it still count.
-    Failed(SecretError),
+    /// The files cannot be used. The keys before them still count.
+    Failed(ProofError),
 }
 
 impl Credentials {
-    /// Reads the file, if there is one.
+    /// Reads the files, if there are any.
     ///
     /// # Errors
-    /// Where it holds no usable secret.
-    pub fn open(mode: PeerAuth, file: Option<PathBuf>, election: &str) -> Result<Credentials, SecretError> {
-        let present = match &file {
-            Some(path) if mode != PeerAuth::Off => {
-                let seen = appearance(path);
-                Present { keys: Some(Arc::new(keys(path, election)?)), seen }
-            }
-            _ => Present { keys: None, seen: None },
-        };
-        Ok(Credentials { mode, election: election.to_owned(), file, present: Mutex::new(present) })
+    /// Where they hold no usable proof.
+    pub fn open(
+        mode: PeerAuth,
+        files: Option<ProofFiles>,
+        election: &str,
+    ) -> Result<Credentials, ProofError> {
+        let files = files.filter(|_| mode != PeerAuth::Off);
+        let mut present = Present::default();
+        if let Some(files) = &files {
+            present.seen = appearances(files);
+            present.keys = Some(Arc::new(files.keys(election)?));
+        }
+        Ok(Credentials { mode, election: election.to_owned(), files, present: Mutex::new(present) })
     }
 
     /// No proof, as on loopback.
     pub fn none() -> Credentials {
-        let present = Mutex::new(Present { keys: None, seen: None });
-        Credentials { mode: PeerAuth::Off, election: String::new(), file: None, present }
+        let present = Mutex::default();
+        Credentials { mode: PeerAuth::Off, election: String::new(), files: None, present }
     }
 
     /// How strict it is.
@@ -80,28 +130,38 @@ impl Credentials {
         self.present().keys.clone()
     }
 
-    /// Looks whether the file has changed, and reads it then. It is read again if it changes meanwhile, at
-    /// the next look.
+    /// Looks whether the files have changed, and reads them then. Files that change meanwhile are read again.
     pub fn look(&self) -> Reading {
-        let Some(path) = self.file.as_deref().filter(|_| self.mode != PeerAuth::Off) else {
-            return Reading::Unchanged;
-        };
-        let seen = appearance(path);
+        let Some(files) = &self.files else { return Reading::Unchanged };
+        let mut seen = appearances(files);
         if seen == self.present().seen {
             return Reading::Unchanged;
         }
-        let read = keys(path, &self.election);
+        for _ in 0..READINGS_MAX {
+            let read = files.keys(&self.election);
+            let after = appearances(files);
+            if after == seen {
+                return self.take(read, seen);
+            }
+            seen = after;
+        }
+        Reading::Unchanged
+    }
+
+    /// Takes what was read, and what the files looked like.
+    fn take(&self, read: Result<Keys, ProofError>, seen: Vec<Option<Appearance>>) -> Reading {
         let mut present = self.present();
         present.seen = seen;
-        match read {
-            Ok(keys) => {
-                let keys = Arc::new(keys);
-                let same = present.keys.as_ref().is_some_and(|old| old.fingerprints() == keys.fingerprints());
-                present.keys = Some(Arc::clone(&keys));
-                if same { Reading::Unchanged } else { Reading::Changed(keys) }
-            }
-            Err(error) => Reading::Failed(error),
+        let failed_before = std::mem::replace(&mut present.failed, read.is_err());
+        let keys = match read {
+            Ok(keys) => Arc::new(keys),
+            Err(error) => return Reading::Failed(error),
+        };
+        if let Some(old) = present.keys.as_ref().filter(|old| old.fingerprints() == keys.fingerprints()) {
+            return if failed_before { Reading::Changed(Arc::clone(old)) } else { Reading::Unchanged };
         }
+        present.keys = Some(Arc::clone(&keys));
+        Reading::Changed(keys)
     }
 
     fn present(&self) -> MutexGuard<'_, Present> {
@@ -110,13 +170,11 @@ impl Credentials {
     }
 }
 
-fn keys(path: &Path, election: &str) -> Result<Keys, SecretError> {
-    Keys::of_secrets(&read(path)?, election)
-        .map_err(|source| SecretError::Unusable { path: path.to_owned(), source })
-}
-
-/// None: it is not there, or cannot be looked at.
-fn appearance(path: &Path) -> Option<Appearance> {
-    let file = std::fs::metadata(path).ok()?;
-    Some(Appearance(file.dev(), file.ino(), file.mtime(), file.mtime_nsec(), file.size()))
+/// None: a file is not there, or cannot be looked at.
+fn appearances(files: &ProofFiles) -> Vec<Option<Appearance>> {
+    let appearance = |path: &&Path| {
+        let file = std::fs::metadata(path).ok()?;
+        Some(Appearance(file.dev(), file.ino(), file.mtime(), file.mtime_nsec(), file.size()))
+    };
+    files.paths().iter().map(appearance).collect()
 }

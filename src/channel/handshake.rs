@@ -2,7 +2,7 @@
 //! on the dialling side.
 
 use super::stream::{Channel, DontWait, drain};
-use super::{HANDSHAKE_BYTES_MAX, Keys, PROTOCOL};
+use super::{Keys, PROTOCOL, WrongName};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, Connection, ServerConnection};
 use std::io::{self, ErrorKind, Read};
@@ -36,8 +36,8 @@ pub enum HandshakeError {
     #[error("the peer speaks TLS, but another protocol")]
     Protocol,
     /// It sent more than a handshake takes.
-    #[error("the peer's handshake is longer than {HANDSHAKE_BYTES_MAX} bytes")]
-    TooLong,
+    #[error("the peer's handshake is longer than {0} bytes")]
+    TooLong(usize),
 }
 
 /// How far a handshake has come.
@@ -52,6 +52,7 @@ pub struct Progress {
 /// The accepting side of one handshake.
 pub struct Handshake {
     connection: ServerConnection,
+    keys: Arc<Keys>,
     /// How many bytes have come.
     bytes: usize,
     /// What the peer has said since its proof.
@@ -63,9 +64,9 @@ impl Handshake {
     ///
     /// # Errors
     /// If the keys are of no use, which would be a bug.
-    pub fn new(keys: &Keys) -> Result<Handshake, HandshakeError> {
+    pub fn new(keys: Arc<Keys>) -> Result<Handshake, HandshakeError> {
         let connection = ServerConnection::new(Arc::clone(&keys.server))?;
-        Ok(Handshake { connection, bytes: 0, said: Vec::new() })
+        Ok(Handshake { connection, keys, bytes: 0, said: Vec::new() })
     }
 
     /// Takes what has come since the last call.
@@ -74,8 +75,9 @@ impl Handshake {
     /// The connection is to be closed, with the alert as its last bytes.
     pub fn feed(&mut self, mut sealed: &[u8]) -> Result<Progress, (HandshakeError, Vec<u8>)> {
         self.bytes += sealed.len();
-        if self.bytes > HANDSHAKE_BYTES_MAX {
-            return Err((HandshakeError::TooLong, Vec::new()));
+        let too_long = || (HandshakeError::TooLong(self.keys.handshake_bytes_max), Vec::new());
+        if self.bytes > self.keys.handshake_bytes_max {
+            return Err(too_long());
         }
         while !sealed.is_empty() {
             let read = self.connection.read_tls(&mut sealed);
@@ -85,7 +87,7 @@ impl Handshake {
             }
             drain(self.connection.reader(), &mut self.said);
             if read.is_err() {
-                return Err((HandshakeError::TooLong, Vec::new()));
+                return Err(too_long());
             }
         }
         let proved = !self.connection.is_handshaking();
@@ -100,6 +102,14 @@ impl Handshake {
         &self.said
     }
 
+    /// Says whether the peer, which has proved itself, may have this name.
+    ///
+    /// # Errors
+    /// If its certificate is another member's.
+    pub fn may_be_named(&self, name: &str) -> Result<(), WrongName> {
+        self.keys.may_be_named(self.connection.peer_certificates(), name)
+    }
+
     /// The last words to a peer, sealed.
     pub fn last_words(&mut self, plain: &[u8]) -> Vec<u8> {
         let _ = io::Write::write_all(&mut self.connection.writer(), plain);
@@ -109,7 +119,7 @@ impl Handshake {
 
     /// The channel that it has made, and what the peer has said over it so far.
     pub fn into_channel(self, stream: TcpStream) -> (Channel, Vec<u8>) {
-        (Channel::sealed(stream, Connection::Server(self.connection)), self.said)
+        (Channel::sealed(stream, Connection::Server(self.connection), self.keys), self.said)
     }
 
     fn reply(&mut self) -> Vec<u8> {
@@ -130,7 +140,7 @@ impl Handshake {
 /// # Errors
 /// `InvalidData` where the peer did not prove itself. `UnexpectedEof` or `ConnectionReset` where it closed
 /// the connection, `TimedOut` where it took too long.
-pub fn open(stream: TcpStream, keys: &Keys, deadline: Instant) -> io::Result<Channel> {
+pub fn open(stream: TcpStream, keys: &Arc<Keys>, deadline: Instant) -> io::Result<Channel> {
     let invalid = |error: HandshakeError| io::Error::new(ErrorKind::InvalidData, error);
     let name = ServerName::IpAddress(stream.peer_addr()?.ip().into());
     let mut connection =
@@ -157,8 +167,8 @@ pub fn open(stream: TcpStream, keys: &Keys, deadline: Instant) -> io::Result<Cha
             Err(error) => return Err(error),
         };
         bytes += count;
-        if bytes > HANDSHAKE_BYTES_MAX {
-            return Err(invalid(HandshakeError::TooLong));
+        if bytes > keys.handshake_bytes_max {
+            return Err(invalid(HandshakeError::TooLong(keys.handshake_bytes_max)));
         }
         let mut rest = &sealed[..count];
         while !rest.is_empty() {
@@ -173,5 +183,5 @@ pub fn open(stream: TcpStream, keys: &Keys, deadline: Instant) -> io::Result<Cha
     if connection.alpn_protocol() != Some(PROTOCOL) {
         return Err(invalid(HandshakeError::Protocol));
     }
-    Ok(Channel::sealed(stream, Connection::Client(connection)))
+    Ok(Channel::sealed(stream, Connection::Client(connection), Arc::clone(keys)))
 }

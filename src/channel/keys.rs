@@ -1,17 +1,16 @@
 //! The keys that a process proves itself with, and those that it accepts.
 
-use super::PROTOCOL;
-use ring::digest::{SHA256, digest};
-use ring::hkdf::{HKDF_SHA256, Salt};
+use super::san::{SanPattern, WrongName};
+use super::{HANDSHAKE_BYTES_MAX, PROTOCOL};
+use ::ring::digest::{SHA256, digest};
+use ::ring::hkdf::{HKDF_SHA256, Salt};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{AlwaysResolvesClientRawPublicKeys, Resumption};
+use rustls::client::{AlwaysResolvesClientRawPublicKeys, ResolvesClientCert, Resumption};
 use rustls::crypto::ring::sign::any_eddsa_type;
-use rustls::crypto::{
-    CryptoProvider, WebPkiSupportedAlgorithms, ring as provider, verify_tls13_signature_with_raw_key,
-};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls13_signature_with_raw_key};
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage};
+use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::version::TLS13;
 use rustls::{
@@ -19,6 +18,7 @@ use rustls::{
     SignatureScheme,
 };
 use std::sync::Arc;
+use std::time::Duration;
 
 /// RFC 8410: what stands before the 32 bytes of an Ed25519 key in PKCS #8.
 const PKCS8_HEAD: [u8; 16] = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
@@ -29,11 +29,22 @@ const PURPOSE: &[u8] = b"bellwether peer key v1";
 const FINGERPRINT_BYTES: usize = 8;
 
 /// One set of keys, made of one reading of the files.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Keys {
     pub(super) server: Arc<ServerConfig>,
     pub(super) client: Arc<ClientConfig>,
+    /// The most bytes of one side's part of a handshake, its first frame included.
+    pub(super) handshake_bytes_max: usize,
+    /// What a peer's certificate has to name; none: its key says nothing about its name.
+    pub(super) san: Option<SanPattern>,
+    pub(super) expires: Option<Duration>,
     accepted: Vec<String>,
+}
+
+/// What a side shows of itself.
+pub(super) struct Resolvers {
+    pub(super) server: Arc<dyn ResolvesServerCert>,
+    pub(super) client: Arc<dyn ResolvesClientCert>,
 }
 
 impl Keys {
@@ -46,18 +57,28 @@ impl Keys {
         let spkis: Vec<Vec<u8>> =
             keys.iter().filter_map(|key| key.cert.first()).map(|spki| spki.to_vec()).collect();
         let first = Arc::new(keys.into_iter().next().ok_or(Error::NoCertificatesPresented)?);
-        let provider = Arc::new(CryptoProvider {
-            kx_groups: vec![provider::kx_group::X25519],
-            ..provider::default_provider()
-        });
+        let provider = provider();
         let accepted = spkis.iter().map(|spki| fingerprint(spki)).collect();
         let members = Arc::new(Members { spkis, algorithms: provider.signature_verification_algorithms });
+        let resolvers = Resolvers {
+            server: Arc::new(AlwaysResolvesServerRawPublicKeys::new(Arc::clone(&first))),
+            client: Arc::new(AlwaysResolvesClientRawPublicKeys::new(first)),
+        };
+        Keys::new(provider, Arc::clone(&members) as _, members, resolvers, accepted)
+    }
 
-        let resolver = Arc::new(AlwaysResolvesServerRawPublicKeys::new(Arc::clone(&first)));
+    /// TLS 1.3 alone, without tickets, early data and names of servers.
+    pub(super) fn new(
+        provider: Arc<CryptoProvider>,
+        clients: Arc<dyn ClientCertVerifier>,
+        servers: Arc<dyn ServerCertVerifier>,
+        resolvers: Resolvers,
+        accepted: Vec<String>,
+    ) -> Result<Keys, Error> {
         let mut server = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&[&TLS13])?
-            .with_client_cert_verifier(Arc::clone(&members) as Arc<dyn ClientCertVerifier>)
-            .with_cert_resolver(resolver);
+            .with_client_cert_verifier(clients)
+            .with_cert_resolver(resolvers.server);
         server.session_storage = Arc::new(NoServerSessionStorage {});
         server.send_tls13_tickets = 0;
         server.alpn_protocols = vec![PROTOCOL.to_vec()];
@@ -65,19 +86,52 @@ impl Keys {
         let mut client = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&TLS13])?
             .dangerous()
-            .with_custom_certificate_verifier(members)
-            .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(first)));
+            .with_custom_certificate_verifier(servers)
+            .with_client_cert_resolver(resolvers.client);
         client.resumption = Resumption::disabled();
         client.enable_sni = false;
         client.alpn_protocols = vec![PROTOCOL.to_vec()];
-        Ok(Keys { server: Arc::new(server), client: Arc::new(client), accepted })
+        Ok(Keys {
+            server: Arc::new(server),
+            client: Arc::new(client),
+            handshake_bytes_max: HANDSHAKE_BYTES_MAX,
+            san: None,
+            expires: None,
+            accepted,
+        })
     }
 
-    /// The fingerprints of the keys that this process accepts: 16 hexadecimal digits each. It sends the
-    /// first.
+    /// The fingerprints of the keys that this process accepts, or of its certificate and of the authorities:
+    /// 16 hexadecimal digits each. It sends the first.
     pub fn fingerprints(&self) -> &[String] {
         &self.accepted
     }
+
+    /// When the certificate ends, since the Unix epoch; none: the keys are of a secret, and do not end.
+    pub fn expires(&self) -> Option<Duration> {
+        self.expires
+    }
+
+    /// Says whether a peer that has proved itself with this certificate may have this name.
+    ///
+    /// # Errors
+    /// If the certificate is another member's.
+    pub(super) fn may_be_named(
+        &self,
+        proof: Option<&[CertificateDer<'_>]>,
+        name: &str,
+    ) -> Result<(), WrongName> {
+        match (&self.san, proof.and_then(|chain| chain.first())) {
+            (None, _) => Ok(()),
+            (Some(san), Some(leaf)) => san.check(leaf, name),
+            (Some(_), None) => Err(WrongName::Unreadable(webpki::Error::BadDer)),
+        }
+    }
+}
+
+/// The cryptography: ring's, without the groups that it does not need.
+pub(super) fn provider() -> Arc<CryptoProvider> {
+    Arc::new(CryptoProvider { kx_groups: vec![ring::kx_group::X25519], ..ring::default_provider() })
 }
 
 /// The key of a secret in an election: another election has another key.
@@ -95,7 +149,8 @@ fn derive(secret: &[u8], election: &str) -> Result<CertifiedKey, Error> {
     Ok(CertifiedKey::new(vec![spki], key))
 }
 
-fn fingerprint(spki: &[u8]) -> String {
+/// How people are shown a key or a certificate.
+pub(super) fn fingerprint(spki: &[u8]) -> String {
     digest(&SHA256, spki).as_ref().iter().take(FINGERPRINT_BYTES).map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -123,10 +178,8 @@ impl Members {
     }
 }
 
-/// No side speaks TLS 1.2.
-fn never() -> Result<HandshakeSignatureValid, Error> {
-    Err(Error::General("TLS 1.2 is not spoken here".to_owned()))
-}
+/// What a verifier says to TLS 1.2, which no side offers.
+pub(super) const TLS_12_NEVER: &str = "TLS 1.2 is not spoken here";
 
 /// What both sides of a handshake answer alike: raw public keys of one kind, and TLS 1.3 alone.
 macro_rules! raw_keys_only {
@@ -137,7 +190,7 @@ macro_rules! raw_keys_only {
             _: &CertificateDer<'_>,
             _: &DigitallySignedStruct,
         ) -> Result<HandshakeSignatureValid, Error> {
-            never()
+            Err(Error::General(TLS_12_NEVER.to_owned()))
         }
 
         fn verify_tls13_signature(

@@ -1,10 +1,11 @@
 //! An open channel: any thread writes, one thread reads.
 
+use super::{Keys, WrongName};
 use rustix::net::SendFlags;
 use rustls::{Connection, Reader};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What one read takes at most. rustls takes no more than 16 KiB before it is drained.
 const READ_BYTES: usize = 2 * 1024;
@@ -18,7 +19,10 @@ pub struct Channel {
 enum Sealing {
     /// Frames of two threads must not mix.
     Clear(Mutex<()>),
-    Sealed(Box<Mutex<Connection>>),
+    Sealed {
+        connection: Box<Mutex<Connection>>,
+        keys: Arc<Keys>,
+    },
 }
 
 /// What a read brought.
@@ -38,10 +42,31 @@ impl Channel {
         Channel { stream, sealing: Sealing::Clear(Mutex::new(())) }
     }
 
-    pub(super) fn sealed(stream: TcpStream, mut connection: Connection) -> Channel {
+    pub(super) fn sealed(stream: TcpStream, mut connection: Connection, keys: Arc<Keys>) -> Channel {
         // A frame may be longer than rustls keeps by default. What it keeps is written at once.
         connection.set_buffer_limit(None);
-        Channel { stream, sealing: Sealing::Sealed(Box::new(Mutex::new(connection))) }
+        Channel { stream, sealing: Sealing::Sealed { connection: Box::new(Mutex::new(connection)), keys } }
+    }
+
+    /// The keys of this process that it was made with; none: it is in clear.
+    pub fn keys(&self) -> Option<&Arc<Keys>> {
+        match &self.sealing {
+            Sealing::Clear(_) => None,
+            Sealing::Sealed { keys, .. } => Some(keys),
+        }
+    }
+
+    /// Says whether the peer may have this name.
+    ///
+    /// # Errors
+    /// If its certificate is another member's.
+    pub fn may_be_named(&self, name: &str) -> Result<(), WrongName> {
+        match &self.sealing {
+            Sealing::Clear(_) => Ok(()),
+            Sealing::Sealed { connection, keys } => {
+                keys.may_be_named(lock(connection).peer_certificates(), name)
+            }
+        }
     }
 
     /// Its socket, for deadlines, addresses and its end.
@@ -68,7 +93,7 @@ impl Channel {
                 }
                 Ok(())
             }
-            Sealing::Sealed(connection) => {
+            Sealing::Sealed { connection, .. } => {
                 let mut connection = lock(connection);
                 connection.writer().write_all(frame)?;
                 loop {
@@ -92,7 +117,7 @@ impl Channel {
         if count == 0 {
             return Ok(Got::Broken);
         }
-        let Sealing::Sealed(connection) = &self.sealing else {
+        let Sealing::Sealed { connection, .. } = &self.sealing else {
             said.extend_from_slice(&bytes[..count]);
             return Ok(Got::Bytes);
         };

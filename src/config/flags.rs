@@ -16,7 +16,7 @@ use super::values::{
     Output, crash_evidence, founding, mebibytes, peer_auth, peer_port, preempt, socket_address, whole,
 };
 use super::voters::{Voters, voters};
-use crate::channel::PeerAuth;
+use crate::channel::{PeerAuth, SanPattern};
 use crate::election::{CrashEvidence, Founding, MEMBERS_MAX, Preempt, Priority, Variant};
 use crate::telemetry::log::LogFormat;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -329,11 +329,36 @@ pub struct RunArgs {
     )]
     pub peer_secret_file: Option<PathBuf>,
 
+    /// Certificate of this process and its chain, in PEM; with --peer-key and --peer-ca, instead of a secret
+    ///
+    /// It proves which member a process is. It needs the usages server auth and client auth, and the name
+    /// that --peer-san asks for. ECDSA costs a third of what RSA costs. The files may change at run time.
+    #[arg(long, env = "BELLWETHER_PEER_CERT", value_name = "FILE", help_heading = PEERS)]
+    pub peer_cert: Option<PathBuf>,
+
+    /// Private key of --peer-cert, in PEM
+    #[arg(long, env = "BELLWETHER_PEER_KEY", value_name = "FILE", help_heading = PEERS)]
+    pub peer_key: Option<PathBuf>,
+
+    /// Authorities whose certificates members have, in PEM: 1 to 16
+    ///
+    /// Each process with such a certificate is a member, so these authorities are to sign for members alone.
+    #[arg(long, env = "BELLWETHER_PEER_CA", value_name = "FILE", help_heading = PEERS)]
+    pub peer_ca: Option<PathBuf>,
+
+    /// What a member's certificate has to name, with {name} for the member's --name (default: {name})
+    ///
+    /// It is compared with the DNS names (ignoring case) and URIs of the certificate, such as
+    /// {name}.web.default.svc or spiffe://example.org/ns/web/pod/{name}. Without {name} a certificate proves a
+    /// member and not which one. Members can then vote in each other's names.
+    #[arg(long, env = "BELLWETHER_PEER_SAN", value_name = "PATTERN", help_heading = PEERS)]
+    pub peer_san: Option<SanPattern>,
+
     /// Which connections between members count: `off`, `permissive` or `required`
     ///
-    /// required: only those whose peer has proved that it holds the secret; the default with
-    /// --peer-secret-file. off: all, in clear; the default without it. permissive: both, which protects
-    /// against nothing and is a step from one to the other without an outage.
+    /// required: only those whose peer has proved itself; the default with --peer-secret-file or --peer-cert.
+    /// off: all, in clear; the default without them. permissive: both, which protects against nothing and is
+    /// a step from one to the other without an outage.
     #[arg(
         long, env = "BELLWETHER_PEER_AUTH", value_name = "MODE", help_heading = PEERS,
         value_parser = peer_auth()

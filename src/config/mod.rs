@@ -34,8 +34,8 @@ pub use operate::{ControlSocket, OperateArgs};
 pub use sim::{SimArgs, SimTask};
 pub use values::Output;
 
-use crate::channel::PeerAuth;
-use crate::election::{Priority, Settings};
+use crate::channel::{PeerAuth, ProofFiles};
+use crate::election::{Priority, Safety, Settings};
 use clap::{Args, CommandFactory, FromArgMatches};
 use core::net::SocketAddr;
 use flags::{ABOUT, Cli, LONG_ABOUT, RunArgs};
@@ -86,8 +86,8 @@ pub struct Config {
     pub revision: String,
     /// What the machine is told.
     pub settings: Settings,
-    /// The file with the secret that members share; always there but with [`PeerAuth::Off`].
-    pub peer_secret_file: Option<PathBuf>,
+    /// What this process proves itself with; always there but with [`PeerAuth::Off`].
+    pub peer_proof: Option<ProofFiles>,
     /// Which connections between members count.
     pub peer_auth: PeerAuth,
     /// How many bytes all buffers may hold that peers and clients fill.
@@ -227,6 +227,19 @@ pub(crate) fn checked(flags: &[String]) -> Result<Config, String> {
 }
 
 impl Config {
+    /// Where certificates do not say which voter has them.
+    fn unbound_names(&self) -> Option<String> {
+        let Some(ProofFiles::Certificate(files)) = &self.peer_proof else { return None };
+        let voting = matches!(self.settings.safety, Safety::Majority { .. });
+        (voting && !files.san.binds_name()).then(|| {
+            format!(
+                "--peer-san {} is one name for all members: each can vote in another's name; put {{name}} in \
+                 it",
+                files.san
+            )
+        })
+    }
+
     /// What is allowed, and yet perhaps not meant: for the log.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
@@ -240,16 +253,17 @@ impl Config {
         match self.peer_auth {
             PeerAuth::Off if !self.listen.ip().is_loopback() => warnings.push(
                 "members do not prove themselves: any process that reaches the peer port can take part in \
-                 the election; give all members a --peer-secret-file"
+                 the election; give all members a --peer-secret-file, or certificates by --peer-cert"
                     .to_owned(),
             ),
             PeerAuth::Permissive => warnings.push(
                 "--peer-auth permissive protects against nothing: go on to required once all members have \
-                 the secret"
+                 the secret or certificates"
                     .to_owned(),
             ),
             _ => {}
         }
+        warnings.extend(self.unbound_names());
         warnings.extend(voters::warning(&self.settings.safety));
         let set = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
         warnings.extend(environment::warning(set, &environment::known(&Cli::command())));

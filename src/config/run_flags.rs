@@ -115,7 +115,7 @@ mod tests {
             ("-- --priority 1 --priority 2", &["--priority <N>", "multiple times"]),
             ("-- --lease 1s --heartbeat 400ms", &["would not start", "--lease 1s", "--heartbeat 400ms"]),
             ("-- --crash-evidence release", &["--crash-evidence release", "--safety classic"]),
-            ("-- --peer-auth required", &["--peer-auth required needs a secret"]),
+            ("-- --peer-auth required", &["--peer-auth required needs a proof"]),
             ("-- --peer-secret-file a", &["--peer-secret-file is set by inject", "--peer-secret NAME"]),
             ("-- --safety majority", &["--safety is set by inject", "before --"]),
         ] {

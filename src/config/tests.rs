@@ -242,3 +242,36 @@ fn a_lease_has_room_for_drift_two_heartbeats_and_an_answer() {
         "classic has none"
     );
 }
+
+#[test]
+fn a_proof_is_a_secret_or_a_certificate() {
+    let proof = |flags: &[&str]| config(flags).map(|config| (config.peer_auth, config.peer_proof));
+    assert_eq!(proof(&[]), Ok((PeerAuth::Off, None)));
+    let secret = ProofFiles::Secret("s".into());
+    assert_eq!(proof(&["--peer-secret-file=s"]), Ok((PeerAuth::Required, Some(secret.clone()))));
+    let permissive = ["--peer-secret-file=s", "--peer-auth=permissive"];
+    assert_eq!(proof(&permissive), Ok((PeerAuth::Permissive, Some(secret))));
+    let files = ["--peer-cert=c", "--peer-key=k", "--peer-ca=a"];
+    let Ok((PeerAuth::Required, Some(ProofFiles::Certificate(certificate)))) = proof(&files) else {
+        panic!("no certificate");
+    };
+    assert!(certificate.san.binds_name());
+    assert_eq!((certificate.san.to_string(), certificate.cert), ("{name}".to_owned(), "c".into()));
+
+    for (flags, words) in [
+        (&["--peer-cert=c", "--peer-key=k"][..], "--peer-ca is missing"),
+        (&["--peer-san={name}.web"], "--peer-cert is missing"),
+        (&[files[0], files[1], files[2], "--peer-secret-file=s"], "two proofs"),
+        (&["--peer-auth=required"], "needs a proof"),
+        (&["--peer-auth=permissive"], "needs a proof"),
+    ] {
+        let error = config(flags).unwrap_err().to_string();
+        assert!(error.contains(words), "{flags:?}: {error}");
+    }
+    let majority = [&files[..], &["--safety=majority", "--voters=n", "--name=n", "--state-dir=/s"]].concat();
+    let warned = |san: &'static str| {
+        let config = config(&[&majority[..], &[san]].concat()).unwrap();
+        config.warnings().iter().any(|warning| warning.contains("can vote in another's name"))
+    };
+    assert!(warned("--peer-san=spiffe://a/web") && !warned("--peer-san=spiffe://a/{name}"));
+}

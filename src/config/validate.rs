@@ -6,12 +6,13 @@ use super::flags::RunArgs;
 use super::host_port::HostPort;
 use super::safety::safety;
 use super::voters;
-use crate::channel::PeerAuth;
+use crate::channel::{CertificateFiles, PeerAuth, ProofFiles};
 use crate::election::{
     CLUSTER_BYTES_MAX, MEMBERS_MAX, NAME_BYTES_MAX, Preempt, Priority, REVISION_BYTES_MAX, Settings,
 };
 use core::net::{IpAddr, SocketAddr};
 use std::collections::HashSet;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The shortest heartbeat: below it the timers' own jitter would look like silence.
@@ -107,10 +108,16 @@ pub enum ConfigError {
     #[error("this machine's host name cannot be read, and POD_NAME is not set; give --name")]
     NoName,
     #[error(
-        "--peer-auth {0} needs a secret; give --peer-secret-file, or leave --peer-auth out for connections \
-         in clear"
+        "--peer-auth {0} needs a proof; give --peer-secret-file, or --peer-cert, --peer-key and --peer-ca, \
+         or leave --peer-auth out for connections in clear"
     )]
-    NoSecret(&'static str),
+    NoProof(&'static str),
+    #[error("{0} is missing: --peer-cert, --peer-key and --peer-ca belong together; give all three")]
+    NoCertificate(&'static str),
+    #[error(
+        "--peer-secret-file and --peer-cert are two proofs, and members understand one; leave one of them out"
+    )]
+    TwoProofs,
     #[error(transparent)]
     Safety(#[from] voters::SafetyError),
 }
@@ -147,7 +154,7 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Config
     }
 
     let safety = safety(&args, &name)?;
-    let peer_auth = peer_auth(&args)?;
+    let (peer_auth, peer_proof) = peer_proof(&args, &name)?;
 
     Ok(Config {
         peers: merged(args.peers)?,
@@ -177,7 +184,7 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Config
             expect: args.expect,
             forget_after: args.forget_after,
         },
-        peer_secret_file: args.peer_secret_file,
+        peer_proof,
         peer_auth,
         buffers_max: args.buffers_max,
         dial_timeout: args.dial_timeout,
@@ -187,16 +194,36 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Config
     })
 }
 
-/// Which connections count: with a secret, those that are proved.
-fn peer_auth(args: &RunArgs) -> Result<PeerAuth, ConfigError> {
-    match (args.peer_auth, &args.peer_secret_file) {
-        (_, Some(file)) if file.as_os_str().is_empty() => Err(ConfigError::Empty("--peer-secret-file")),
-        (Some(PeerAuth::Required), None) => Err(ConfigError::NoSecret("required")),
-        (Some(PeerAuth::Permissive), None) => Err(ConfigError::NoSecret("permissive")),
-        (Some(mode), _) => Ok(mode),
-        (None, Some(_)) => Ok(PeerAuth::Required),
-        (None, None) => Ok(PeerAuth::Off),
+/// Which connections count, and what this process proves itself with. With a proof, those count that are
+/// proved.
+fn peer_proof(args: &RunArgs, name: &str) -> Result<(PeerAuth, Option<ProofFiles>), ConfigError> {
+    let files = proof_files(args, name)?;
+    let mode = match (args.peer_auth, &files) {
+        (Some(PeerAuth::Required), None) => return Err(ConfigError::NoProof("required")),
+        (Some(PeerAuth::Permissive), None) => return Err(ConfigError::NoProof("permissive")),
+        (Some(mode), _) => mode,
+        (None, Some(_)) => PeerAuth::Required,
+        (None, None) => PeerAuth::Off,
+    };
+    Ok((mode, files))
+}
+
+fn proof_files(args: &RunArgs, name: &str) -> Result<Option<ProofFiles>, ConfigError> {
+    let certificate = [&args.peer_cert, &args.peer_key, &args.peer_ca];
+    if certificate.iter().all(|path| path.is_none()) && args.peer_san.is_none() {
+        return Ok(args.peer_secret_file.clone().map(ProofFiles::Secret));
     }
+    if args.peer_secret_file.is_some() {
+        return Err(ConfigError::TwoProofs);
+    }
+    let given = |path: &Option<PathBuf>, flag| path.clone().ok_or(ConfigError::NoCertificate(flag));
+    Ok(Some(ProofFiles::Certificate(CertificateFiles {
+        cert: given(&args.peer_cert, "--peer-cert")?,
+        key: given(&args.peer_key, "--peer-key")?,
+        ca: given(&args.peer_ca, "--peer-ca")?,
+        san: args.peer_san.clone().unwrap_or_default(),
+        name: name.to_owned(),
+    })))
 }
 
 /// How the durations must stand to each other.

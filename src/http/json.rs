@@ -150,6 +150,15 @@ pub(super) struct MembersBody<'a> {
     members: Vec<MemberBody<'a>>,
     #[serde(flatten)]
     voters: Option<VotersBody<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    peer_keys: Option<PeerKeysBody<'a>>,
+}
+
+/// The fingerprints of the credentials; left out where members do not prove themselves.
+#[derive(Serialize)]
+struct PeerKeysBody<'a> {
+    sent: &'a str,
+    accepted: &'a [String],
 }
 
 /// What `majority` adds to the list: the voters; none: this process does not know them yet.
@@ -169,7 +178,8 @@ struct ConfigBody<'a> {
 }
 
 impl<'a> MembersBody<'a> {
-    pub(super) fn new(snapshot: &'a Snapshot) -> MembersBody<'a> {
+    /// `peer_keys`: those that this process accepts, by their fingerprints; it sends the first.
+    pub(super) fn new(snapshot: &'a Snapshot, peer_keys: &'a [String]) -> MembersBody<'a> {
         let leader = leader(snapshot).map(|leader| leader.peer.id);
         let body = |member| MemberBody::new(member, snapshot, leader);
         let voters = |config: &'a VoterConfig| ConfigBody {
@@ -183,6 +193,7 @@ impl<'a> MembersBody<'a> {
         MembersBody {
             members: snapshot.status.members.iter().map(body).collect(),
             voters: voting.map(|voting| VotersBody { voters: voting.config.as_ref().map(voters) }),
+            peer_keys: peer_keys.first().map(|sent| PeerKeysBody { sent, accepted: peer_keys }),
         }
     }
 }

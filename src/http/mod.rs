@@ -43,6 +43,11 @@ pub trait Source: Send + 'static {
     fn snapshot(&self) -> Snapshot;
     /// All metrics, as Prometheus text.
     fn metrics(&self) -> String;
+    /// The fingerprints of the keys that this process accepts from other members; it sends the first. Empty:
+    /// members do not prove themselves.
+    fn peer_keys(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// The state of the process when a question is asked.

@@ -221,8 +221,9 @@ impl Driver {
         let told =
             |a: &Action| matches!(a, Action::Notification(_) | Action::Arm { timer: Timer::Lease, .. });
         let status = (changes || rest.iter().any(told)).then(|| self.machine.status());
-        if status.is_some() {
+        if let Some(status) = &status {
             self.published = now.at;
+            self.transport.led_by(status.leader.as_ref().map(|leader| leader.peer.id));
         }
         self.published_state.turned(self.clock, status, self.transport.listening());
         let mut done = false;

@@ -13,7 +13,7 @@ mod signals;
 mod timers;
 
 use crate::base::{Budget, Clock, Reading};
-use crate::channel::Credentials;
+use crate::channel::{Credentials, Keys};
 use crate::config::Config;
 use crate::discovery::{self, Discovery, LookupResult};
 use crate::election::{Incarnation, KnownPeers, Machine, Peer, ProcessId, Record, Safety};
@@ -52,7 +52,7 @@ enum RunError {
     #[error("{0}")]
     Open(#[from] OpenError),
     #[error("{0}")]
-    Secret(#[from] crate::channel::SecretError),
+    Proof(#[from] crate::channel::ProofError),
     #[error("cannot listen for {what} ({flag}): {source}")]
     Listen { what: &'static str, flag: &'static str, source: net::ListenError },
     #[error("cannot listen for operators (--control-socket): {0}")]
@@ -67,7 +67,7 @@ impl RunError {
     /// 2 for what the operator has to mend before another start makes sense, 1 for fail-stop.
     fn exit_code(&self) -> u8 {
         match self {
-            RunError::Open(_) | RunError::Secret(_) | RunError::Listen { .. } | RunError::Control(_) => 2,
+            RunError::Open(_) | RunError::Proof(_) | RunError::Listen { .. } | RunError::Control(_) => 2,
             RunError::System(_) | RunError::Driver(_) => 1,
         }
     }
@@ -138,7 +138,8 @@ fn sidecar(config: Config) -> Result<(), RunError> {
     let stop = Arc::new(AtomicBool::new(false));
     signals::watch(sender.clone(), Arc::clone(&stop))?;
     allow_descriptors();
-    let credentials = Credentials::open(config.peer_auth, config.peer_secret_file.clone(), &config.cluster)?;
+    let credentials =
+        Arc::new(Credentials::open(config.peer_auth, config.peer_proof.clone(), &config.cluster)?);
     let (state, Kept { record, known }) = open(&config)?;
     let peer_port = listen(config.listen, "peers", "--listen")?;
     let http_port = listen(config.http, "HTTP", "--http")?;
@@ -165,9 +166,9 @@ fn sidecar(config: Config) -> Result<(), RunError> {
         Arc::new(PublishedState::new(machine.status(), Clock::new(Reading::take()), metrics.clone()));
 
     let budget = Budget::new(config.buffers_max);
-    let trust = Trust { credentials, budget: budget.clone() };
+    let trust = Trust { credentials: Arc::clone(&credentials), budget: budget.clone() };
     let transport = start_transport(&config, me, peer_port, sender.clone(), metrics.clone(), trust)?;
-    let answers = published_state::Answers(Arc::clone(&published_state));
+    let answers = published_state::Answers { state: Arc::clone(&published_state), credentials };
     let server = http::start(http_port, answers, budget)?;
     let operators = operators::operators(sender.clone());
     // Its file goes when this function ends.
@@ -182,7 +183,7 @@ fn sidecar(config: Config) -> Result<(), RunError> {
 
 /// With what this process meets peers.
 struct Trust {
-    credentials: Credentials,
+    credentials: Arc<Credentials>,
     budget: Budget,
 }
 
@@ -203,7 +204,7 @@ fn start_transport(
                 Safety::Majority { .. } => wire::SafetyCode::Majority,
             },
             me,
-            credentials: Arc::new(credentials),
+            credentials,
             budget,
             dial_timeout: config.dial_timeout,
             unacknowledged_max: 2 * config.settings.failure_timeout,
@@ -326,8 +327,16 @@ impl transport::Counts for Counted {
         self.0.unauthenticated();
     }
 
-    fn peer_keys(&self, fingerprints: &[String]) {
-        self.0.peer_keys(fingerprints);
+    fn peer_keys(&self, keys: &Keys) {
+        self.0.peer_keys(keys.fingerprints(), keys.expires());
+    }
+
+    fn peer_keys_unusable(&self) {
+        self.0.peer_keys_unusable();
+    }
+
+    fn links(&self, links: transport::LinkCounts) {
+        self.0.links(links.clear, links.sealed, links.former);
     }
 }
 

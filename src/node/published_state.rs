@@ -1,6 +1,7 @@
 //! What the driver publishes and the HTTP thread reads: the latest status, and when the driver last turned.
 
 use crate::base::{Clock, Reading};
+use crate::channel::Credentials;
 use crate::election::{Moment, Status};
 use crate::http::{Snapshot, Source};
 use crate::telemetry::Metrics;
@@ -95,16 +96,23 @@ impl PublishedState {
 }
 
 /// The published state as the HTTP server's source.
-pub(super) struct Answers(pub(super) Arc<PublishedState>);
+pub(super) struct Answers {
+    pub(super) state: Arc<PublishedState>,
+    pub(super) credentials: Arc<Credentials>,
+}
 
 impl Source for Answers {
     fn snapshot(&self) -> Snapshot {
-        self.0.snapshot()
+        self.state.snapshot()
     }
 
     fn metrics(&self) -> String {
-        let snapshot = self.0.snapshot();
-        self.0.metrics.encode(&snapshot.status, snapshot.now, snapshot.turned)
+        let snapshot = self.state.snapshot();
+        self.state.metrics.encode(&snapshot.status, snapshot.now, snapshot.turned)
+    }
+
+    fn peer_keys(&self) -> Vec<String> {
+        self.credentials.keys().map(|keys| keys.fingerprints().to_vec()).unwrap_or_default()
     }
 }
 
@@ -166,7 +174,9 @@ mod tests {
 
     #[test]
     fn the_metrics_are_those_of_the_status() {
-        let metrics = Answers(Arc::new(published_state())).metrics();
+        let metrics =
+            Answers { state: Arc::new(published_state()), credentials: Arc::new(Credentials::none()) }
+                .metrics();
         assert!(metrics.contains("bellwether_process_info{"), "{metrics}");
     }
 

@@ -4,7 +4,10 @@
 //! the moment of asking (the leader, its time in office, the time without one) is computed when a scrape
 //! asks, like every other answer. What only `--safety majority` has is left out without it.
 
+mod channel;
+
 use crate::election::{Body, ElectionOutcome, Moment, Reason, State, Status};
+use channel::Channel;
 use prometheus::process_collector::ProcessCollector;
 use prometheus::{
     Counter, Gauge, GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
@@ -54,6 +57,7 @@ struct Inner {
     standing: Standing,
     elections: Elections,
     traffic: Traffic,
+    channel: Channel,
 }
 
 /// How this process stands in its cluster, at the time of a scrape.
@@ -86,8 +90,6 @@ struct Traffic {
     lookups: IntCounterVec,
     unknown_frames: IntCounter,
     connections_refused: IntCounter,
-    unauthenticated: IntCounter,
-    peer_keys: IntGaugeVec,
 }
 
 impl Standing {
@@ -209,29 +211,8 @@ impl Traffic {
         registry.register(Box::new(round_trip.clone()))?;
         registry.register(Box::new(lookups.clone()))?;
         registry.register(Box::new(unknown_frames.clone()))?;
-        let unauthenticated = IntCounter::new(
-            "bellwether_authentications_failed_total",
-            "Connections with a peer that did not prove itself with the peer secret, or to which this \
-             process could not prove itself.",
-        )?;
-        let peer_keys = gauges(
-            "bellwether_peer_key",
-            "The keys that this process accepts from peers, by their fingerprint; it sends the one whose \
-             value is 1.",
-            &["fingerprint"],
-        )?;
         registry.register(Box::new(connections_refused.clone()))?;
-        registry.register(Box::new(unauthenticated.clone()))?;
-        registry.register(Box::new(peer_keys.clone()))?;
-        Ok(Traffic {
-            messages,
-            round_trip,
-            lookups,
-            unknown_frames,
-            connections_refused,
-            unauthenticated,
-            peer_keys,
-        })
+        Ok(Traffic { messages, round_trip, lookups, unknown_frames, connections_refused })
     }
 }
 
@@ -247,6 +228,7 @@ impl Metrics {
         let standing = Standing::registered(&registry, cluster)?;
         let elections = Elections::registered(&registry)?;
         let traffic = Traffic::registered(&registry)?;
+        let channel = Channel::registered(&registry)?;
         let build_info = GaugeVec::new(
             Opts::new("bellwether_build_info", "The version that runs; the value is always 1."),
             &["version"],
@@ -275,6 +257,7 @@ impl Metrics {
             standing,
             elections,
             traffic,
+            channel,
         })))
     }
 
@@ -306,15 +289,23 @@ impl Metrics {
 
     /// Counts a connection whose peer did not prove itself, or to whose peer this process did not.
     pub fn unauthenticated(&self) {
-        self.0.traffic.unauthenticated.inc();
+        self.0.channel.unauthenticated();
     }
 
-    /// Shows the keys that this process accepts, by their fingerprints; it sends the first.
-    pub fn peer_keys(&self, fingerprints: &[String]) {
-        self.0.traffic.peer_keys.reset();
-        for (index, fingerprint) in fingerprints.iter().enumerate() {
-            self.0.traffic.peer_keys.with_label_values(&[fingerprint]).set(i64::from(index == 0));
-        }
+    /// Shows the credentials that count now, by their fingerprints; the first is sent. `expires`: when the
+    /// certificate ends, since the Unix epoch.
+    pub fn peer_keys(&self, fingerprints: &[String], expires: Option<Duration>) {
+        self.0.channel.credentials(fingerprints, expires);
+    }
+
+    /// Shows that the files of the credentials are of no use.
+    pub fn peer_keys_unusable(&self) {
+        self.0.channel.unusable();
+    }
+
+    /// Shows how many links there are, by their channel, and how many have former credentials.
+    pub fn links(&self, clear: usize, sealed: usize, former: usize) {
+        self.0.channel.links(clear, sealed, former);
     }
 
     /// Counts an election that ended after this long for this process.

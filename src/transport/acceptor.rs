@@ -65,7 +65,7 @@ impl Service for Acceptor {
             }
         }
         let Session::Sealed(sealed) = session else {
-            return match self.first_frame(received, remote) {
+            return match self.first_frame(received, remote, None) {
                 First::Wait => Step::Wait,
                 First::Answer(bytes) => {
                     Step::Reply { bytes, consumed: received.len(), close: true, held: None }
@@ -84,7 +84,7 @@ impl Service for Acceptor {
         if !progress.proved {
             return Step::Say(progress.reply);
         }
-        match self.first_frame(sealed.handshake.said(), remote) {
+        match self.first_frame(sealed.handshake.said(), remote, Some(&sealed.handshake)) {
             First::Wait => Step::Say(progress.reply),
             First::Answer(plain) => {
                 Step::Last([progress.reply, sealed.handshake.last_words(&plain)].concat())
@@ -131,7 +131,7 @@ impl Service for Acceptor {
                 }
             };
             if channel.send(&inner.hello(0), || false).is_ok() {
-                session::serve(&inner, *peer, channel, said[hello_bytes..].to_vec(), claim);
+                session::serve(&inner, *peer, channel, said[hello_bytes..].to_vec(), claim, false);
                 drop(place);
             }
         });
@@ -165,7 +165,7 @@ impl Acceptor {
             self.inner.counts.refused();
             return Err(Step::Close);
         };
-        match Handshake::new(&keys) {
+        match Handshake::new(keys) {
             Ok(handshake) => Ok(Session::Sealed(Box::new(Sealed { handshake, _slot: slot }))),
             Err(error) => {
                 self.inner.unauthenticated(format_args!("{remote} was turned away: {error}"));
@@ -175,7 +175,7 @@ impl Acceptor {
     }
 
     /// Judges the first frame of a connection, whose peer has proved itself if it has to.
-    fn first_frame(&mut self, said: &[u8], remote: SocketAddr) -> First {
+    fn first_frame(&mut self, said: &[u8], remote: SocketAddr, proof: Option<&Handshake>) -> First {
         let (frame, hello_bytes) = match wire::decode(said, wire::HELLO_BYTES_MAX) {
             Ok(None) => return First::Wait,
             Ok(Some(frame)) => frame,
@@ -195,7 +195,8 @@ impl Acceptor {
                 return First::Close;
             }
         };
-        match judge(&self.inner, &hello, remote) {
+        let named = proof.map_or(Ok(()), |proof| proof.may_be_named(&hello.peer.name));
+        match judge(&self.inner, &hello, remote, named) {
             Verdict::Welcome(peer) => {
                 First::Welcome(Welcome { peer, token: hello.token, hello_bytes, sealed: None })
             }

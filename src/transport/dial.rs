@@ -67,7 +67,7 @@ pub(super) fn dial(inner: &Inner, address: SocketAddr) -> io::Result<DialOutcome
         }
     };
     let own = SocketAddr::new(channel.stream().local_addr()?.ip().to_canonical(), inner.listen_port);
-    Ok(match judge_answer(inner, frame, address) {
+    Ok(match judge_answer(inner, frame, address, &channel) {
         Answered::Peer(peer) => {
             found_out(inner, own);
             DialOutcome::Peer { peer, channel, rest }

@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-/// How often the seeking thread looks whether the peer secret has changed.
+/// How often the seeking thread looks whether the files of the credentials have changed.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// How long the seeking thread sleeps at most.
 const SEEK_EVERY: Duration = Duration::from_secs(1);
@@ -31,7 +31,10 @@ pub(super) fn seek(inner: &Arc<Inner>) {
             return;
         }
         let now = boottime();
-        let (due, next) = table.due(now);
+        let (mut due, next) = table.due(now);
+        // An address that is being dialled already is renewed by that dial, or after it.
+        let renewed = table.renew(|link| inner.is_former(link), now);
+        due.extend(renewed.filter(|address| table.dialling(*address)));
         if due.is_empty() {
             let wait = next.map_or(SEEK_EVERY, |next| next.since(now)).min(SEEK_EVERY);
             drop(
@@ -49,20 +52,24 @@ pub(super) fn seek(inner: &Arc<Inner>) {
     }
 }
 
-/// The file of the secret may have changed.
-fn look_at_credentials(inner: &Inner) {
+/// The files of the credentials may have changed.
+pub(super) fn look_at_credentials(inner: &Inner) {
     match inner.settings.credentials.look() {
         Reading::Unchanged => {}
         Reading::Changed(keys) => {
             let fingerprints = keys.fingerprints();
-            inner.counts.peer_keys(fingerprints);
+            inner.counts.peer_keys(&keys);
+            inner.count_links(&inner.table());
             log::info!(
-                "the peer secret has changed: this process sends key {}, and accepts {}",
+                "the peer credentials have changed: this process sends key {}, and accepts {}",
                 fingerprints.first().map_or("none", String::as_str),
                 fingerprints.join(" ")
             );
         }
-        Reading::Failed(error) => log::error!("{error}; the keys from before it still count"),
+        Reading::Failed(error) => {
+            inner.counts.peer_keys_unusable();
+            log::error!("{error}; the credentials from before the change still count");
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The handshake: what either side makes of the other's first frame.
 
 use super::Inner;
+use crate::channel::{Channel, WrongName};
 use crate::election::Peer;
 use crate::wire::{self, Frame, Hello, Refusal, SafetyCode};
 use std::net::SocketAddr;
@@ -13,8 +14,13 @@ pub(super) enum Verdict {
     Refuse(Refusal, String),
 }
 
-/// Judges a Hello, on either side of a connection.
-pub(super) fn judge(inner: &Inner, hello: &Hello, remote: SocketAddr) -> Verdict {
+/// Judges a Hello, on either side of a connection. `named`: whether the peer's proof allows its name.
+pub(super) fn judge(
+    inner: &Inner,
+    hello: &Hello,
+    remote: SocketAddr,
+    named: Result<(), WrongName>,
+) -> Verdict {
     let me = &inner.settings.me;
     if hello.cluster != inner.settings.cluster {
         // A stranger that guesses names is not told the right one.
@@ -43,6 +49,9 @@ pub(super) fn judge(inner: &Inner, hello: &Hello, remote: SocketAddr) -> Verdict
              both the same, with all processes stopped in between, or another --cluster"
         );
         return Verdict::Refuse(Refusal::Safety, text);
+    }
+    if let Err(wrong) = named {
+        return Verdict::Refuse(Refusal::Identity, wrong.to_string());
     }
     if ours == SafetyCode::Majority && hello.peer.name == me.name {
         return Verdict::Refuse(Refusal::Name, two_of_one_name(me, &hello.peer));
@@ -95,9 +104,9 @@ impl Refusal {
     }
 }
 
-pub(super) fn judge_answer(inner: &Inner, frame: Frame, remote: SocketAddr) -> Answered {
+pub(super) fn judge_answer(inner: &Inner, frame: Frame, remote: SocketAddr, channel: &Channel) -> Answered {
     match frame {
-        Frame::Hello(hello) => match judge(inner, &hello, remote) {
+        Frame::Hello(hello) => match judge(inner, &hello, remote, channel.may_be_named(&hello.peer.name)) {
             Verdict::Welcome(peer) => Answered::Peer(peer),
             Verdict::Self_ => Answered::Self_,
             Verdict::Refuse(why, text) => Answered::Refused {

@@ -49,7 +49,7 @@ pub(super) struct Link {
     pub(super) peer: Peer,
     /// Where the connection comes from or leads to.
     pub(super) host: IpAddr,
-    channel: Channel,
+    pub(super) channel: Channel,
     room: Mutex<Room>,
     /// Its end is deliberate, on either side.
     closing: AtomicBool,
@@ -188,8 +188,10 @@ pub(super) enum End {
     Protocol(String),
 }
 
-/// Reads a link to its end. `received` holds bytes that came after the peer's Hello.
-pub(super) fn read(inner: &Inner, link: &Link, mut received: Vec<u8>) -> End {
+/// Reads a link to its end. `received` holds bytes that came after the peer's Hello. `dialled`: this process
+/// has dialled. The link then takes the place of those with former credentials, once the peer has taken it
+/// in: when a frame has come over it, or a second has passed.
+pub(super) fn read(inner: &Inner, link: &Link, mut received: Vec<u8>, mut dialled: bool) -> End {
     let mut frame_began = (!received.is_empty()).then(boottime);
     let mut rate = RateLimit::new(MESSAGES_BURST, MESSAGES_EVERY);
     let holder = inner.holder(link.host);
@@ -215,7 +217,15 @@ pub(super) fn read(inner: &Inner, link: &Link, mut received: Vec<u8>) -> End {
         if !held.resize(received.capacity().saturating_sub(FREE_BYTES)) {
             return End::Protocol(format!("what it began is longer than what is left of {BUFFERS}"));
         }
-        match link.channel.receive(&mut received) {
+        let got = link.channel.receive(&mut received);
+        let stands = matches!(&got, Ok(Got::Bytes)) && !received.is_empty()
+            || matches!(&got, Err(error) if error.kind() == ErrorKind::WouldBlock);
+        if stands && std::mem::take(&mut dialled) {
+            for old in inner.table().links(link.peer.id).iter().filter(|old| inner.is_former(old)) {
+                old.say_bye();
+            }
+        }
+        match got {
             Ok(Got::Broken) => return End::Broken,
             Ok(Got::Closed) => {
                 return match frames(inner, link, holder, &mut received, &mut rate) {

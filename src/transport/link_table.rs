@@ -1,6 +1,7 @@
 //! Which links there are, which are wanted, and what waits for one.
 
 use super::link::Link;
+use super::renewal::{Former, Renewal};
 use crate::base::{Budget, Holder, Share};
 use crate::election::{Incarnation, MEMBERS_MAX, Moment, Peer, ProcessId};
 use crate::wire::FRAME_BYTES_MAX;
@@ -33,6 +34,9 @@ pub(super) struct LinkTable {
     probing: BTreeSet<(ProcessId, u64)>,
     /// The live members that the election knows: which process is where.
     known: BTreeMap<ProcessId, Peer>,
+    /// The process that leads, as far as is known.
+    leader: Option<ProcessId>,
+    renewal: Renewal,
     /// The addresses that discovery names, and how many of them each host has.
     named: BTreeSet<SocketAddr>,
     named_hosts: BTreeMap<IpAddr, usize>,
@@ -81,6 +85,8 @@ impl LinkTable {
             dialling: BTreeSet::new(),
             probing: BTreeSet::new(),
             known: BTreeMap::new(),
+            leader: None,
+            renewal: Renewal::default(),
             named: BTreeSet::new(),
             named_hosts: BTreeMap::new(),
             tokens: BTreeMap::new(),
@@ -148,6 +154,30 @@ impl LinkTable {
     /// The members that the election knows, from now on.
     pub(super) fn know(&mut self, members: impl Iterator<Item = Peer>) {
         self.known = members.map(|peer| (peer.id, peer)).collect();
+    }
+
+    /// The process that leads, from now on.
+    pub(super) fn led_by(&mut self, leader: Option<ProcessId>) {
+        self.leader = leader;
+    }
+
+    /// Begins to renew a link that was made with other credentials than the present ones, if one is due.
+    pub(super) fn renew(&mut self, is_former: impl Fn(&Link) -> bool, now: Moment) -> Option<SocketAddr> {
+        if self.closed {
+            return None;
+        }
+        let links = self.all_links().filter(|link| is_former(link));
+        let former = |link: &Arc<Link>| Former {
+            address: link.peer.address,
+            to_leader: self.leader == Some(link.peer.id),
+        };
+        let former: Vec<Former> = links.map(former).collect();
+        self.renewal.next(&former, now)
+    }
+
+    /// All links that are neither broken nor being closed.
+    pub(super) fn all_links(&self) -> impl Iterator<Item = &Arc<Link>> {
+        self.links.values().flatten().filter(|link| link.usable())
     }
 
     /// The addresses that discovery names, from now on.
@@ -262,6 +292,7 @@ impl LinkTable {
     /// A dial is over. What waited for it and got no link is dropped.
     pub(super) fn dialled(&mut self, address: SocketAddr, outcome: Dialled, now: Moment) {
         self.dialling.remove(&address);
+        self.renewal.dialled(address, now);
         let linked = matches!(outcome, Dialled::Linked(_));
         self.pending.retain(|to, pending| pending.address != address || outcome == Dialled::Linked(*to));
         let Some(seek) = self.sought.get_mut(&address) else { return };

@@ -13,6 +13,9 @@
 
 mod acceptor;
 mod admission;
+#[cfg(test)]
+#[path = "../../tests/support/authority.rs"]
+mod authority;
 mod connections;
 mod dial;
 mod dialer;
@@ -21,6 +24,7 @@ mod identity;
 mod link;
 mod link_table;
 mod places;
+mod renewal;
 mod session;
 #[cfg(test)]
 mod tests;
@@ -28,11 +32,12 @@ mod tests;
 pub use connections::Connections;
 
 use crate::base::{Budget, Holder, RateLimit, Share};
-use crate::channel::Credentials;
+use crate::channel::{Credentials, Keys};
 use crate::election::{Incarnation, Message, Peer, ProcessId};
 use crate::net::{Limits, Listener, Pool};
 use crate::wire;
 use admission::Admission;
+use link::Link;
 use link_table::LinkTable;
 use places::{Place, Places};
 use std::collections::BTreeSet;
@@ -134,8 +139,23 @@ pub trait Counts: Send + Sync + 'static {
     fn refused(&self);
     /// A peer did not prove that it is a member, or this process did not prove it to a peer.
     fn unauthenticated(&self);
-    /// The keys that this process accepts from now on, by their fingerprints; it sends the first.
-    fn peer_keys(&self, fingerprints: &[String]);
+    /// What this process proves itself with from now on, and what it accepts.
+    fn peer_keys(&self, keys: &Keys);
+    /// The files of the credentials have changed, and are of no use.
+    fn peer_keys_unusable(&self);
+    /// There are these links now.
+    fn links(&self, links: LinkCounts);
+}
+
+/// How many links there are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LinkCounts {
+    /// In clear.
+    pub clear: usize,
+    /// Authenticated and encrypted.
+    pub sealed: usize,
+    /// Those of `clear` and `sealed` that were made with other credentials than the present ones.
+    pub former: usize,
 }
 
 /// Where reports go. It may block.
@@ -199,7 +219,7 @@ impl Transport {
         let acceptor = acceptor::Acceptor { inner: Arc::clone(&inner), admission: Admission::new() };
         let listener = Listener::spawn("peer-port", listener, limits, acceptor)?;
         if let Some(keys) = inner.settings.credentials.keys() {
-            inner.counts.peer_keys(keys.fingerprints());
+            inner.counts.peer_keys(&keys);
         }
         let seeker = Arc::clone(&inner);
         std::thread::Builder::new()
@@ -258,6 +278,11 @@ impl Transport {
         self.inner.table().know(members);
     }
 
+    /// Says which process leads. After a change of credentials its link is renewed last.
+    pub fn led_by(&self, leader: Option<ProcessId>) {
+        self.inner.table().led_by(leader);
+    }
+
     /// Says which addresses discovery names. A peer advertises one of them, or the address that it connects
     /// from.
     pub fn name(&self, addresses: BTreeSet<SocketAddr>) {
@@ -311,6 +336,25 @@ impl Inner {
     /// What a peer at this host counts as, for the budget.
     fn holder(&self, host: IpAddr) -> Holder {
         if self.table().names_host(host) { Holder::Named } else { Holder::Stranger }
+    }
+
+    /// Whether a link was made with other credentials than the present ones. A link in clear has none, and
+    /// the switch to a proof is a restart.
+    fn is_former(&self, link: &Link) -> bool {
+        let present = self.settings.credentials.keys();
+        link.channel.keys().is_some_and(|made| present.is_none_or(|keys| !Arc::ptr_eq(made, &keys)))
+    }
+
+    /// Shows how many links there are. The table is locked meanwhile, so that the latest numbers stay.
+    fn count_links(&self, table: &LinkTable) {
+        let mut counts = LinkCounts::default();
+        for link in table.all_links() {
+            let sealed = link.channel.keys().is_some();
+            counts.sealed += usize::from(sealed);
+            counts.clear += usize::from(!sealed);
+            counts.former += usize::from(self.is_former(link));
+        }
+        self.counts.links(counts);
     }
 
     /// Counts a failed authentication, and logs it.

@@ -19,8 +19,16 @@ const KEEPALIVE_AFTER: Duration = Duration::from_secs(10);
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(1);
 
 /// Takes a checked connection into the table and reads it to its end, on a thread of the link pool.
-/// `received` holds bytes that came after the peer's Hello.
-pub(super) fn serve(inner: &Arc<Inner>, peer: Peer, channel: Channel, received: Vec<u8>, claim: Claim) {
+/// `received` holds bytes that came after the peer's Hello. `dialled`: by this
+/// process.
+pub(super) fn serve(
+    inner: &Arc<Inner>,
+    peer: Peer,
+    channel: Channel,
+    received: Vec<u8>,
+    claim: Claim,
+    dialled: bool,
+) {
     let (id, incarnation, address) = (peer.id, peer.incarnation, peer.address);
     if prepare(inner, channel.stream()).is_err() {
         return;
@@ -29,10 +37,7 @@ pub(super) fn serve(inner: &Arc<Inner>, peer: Peer, channel: Channel, received: 
     let host = remote.ip().to_canonical();
     let held = inner.settings.budget.share(inner.holder(host));
     let link = Arc::new(Link::new(peer.clone(), host, channel, held));
-    let (former, waiting) = {
-        let mut table = inner.table();
-        (table.former(id, incarnation), table.add(&link))
-    };
+    let (former, waiting) = enter(inner, &link);
     drop(claim);
     let Some(waiting) = waiting else {
         if !inner.table().closed() {
@@ -55,10 +60,9 @@ pub(super) fn serve(inner: &Arc<Inner>, peer: Peer, channel: Channel, received: 
     for frame in waiting {
         link.write(&frame);
     }
-    let end = read(inner, &link, received);
+    let end = read(inner, &link, received, dialled);
     let deliberate = link.closing() || matches!(end, End::Deliberate);
-    inner.table().remove(&link);
-    link.cut();
+    leave(inner, &link);
     let crashed = match end {
         End::Protocol(what) => {
             inner.warn(format_args!(
@@ -79,6 +83,25 @@ pub(super) fn serve(inner: &Arc<Inner>, peer: Peer, channel: Channel, received: 
         }
     }
     inner.seek_changed.notify_one();
+}
+
+/// Takes a link into the table. Hands out the links of another incarnation, and what has waited for this one;
+/// none: there is no room for it.
+fn enter(inner: &Inner, link: &Arc<Link>) -> (Vec<Arc<Link>>, Option<Vec<Vec<u8>>>) {
+    let mut table = inner.table();
+    let former = table.former(link.peer.id, link.peer.incarnation);
+    let waiting = table.add(link);
+    inner.count_links(&table);
+    (former, waiting)
+}
+
+/// Takes a link out of the table, and ends it.
+fn leave(inner: &Inner, link: &Arc<Link>) {
+    let mut table = inner.table();
+    table.remove(link);
+    inner.count_links(&table);
+    drop(table);
+    link.cut();
 }
 
 /// Deadlines and limits of a socket that will be a link.
@@ -116,7 +139,7 @@ pub(super) fn hand_over(
         return Dialled::Failed;
     };
     let begun = inner.links.run(move || {
-        serve(&job, peer, channel, rest, claim);
+        serve(&job, peer, channel, rest, claim, true);
         drop(place);
     });
     match begun {

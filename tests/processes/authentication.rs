@@ -88,6 +88,10 @@ fn a_rotation_changes_no_leader() {
             assert!(seen.is_some(), "process {place} does not see {accepted} keys");
         }
         before = keys(&real, 0);
+        let renewed = within(PATIENCE, || {
+            (0..3).all(|place| real.metric(place, "bellwether_peer_links_former") == Some(0.0)).then_some(())
+        });
+        assert!(renewed.is_some(), "links stay as they were");
         assert_eq!(real.agree(0, PATIENCE).unwrap().epoch, now.epoch, "the leader changed");
     }
     // And the last secret is the one that counts for a newcomer.

@@ -6,7 +6,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod authentication;
+#[path = "../support/authority.rs"]
+mod authority;
 mod bad_input;
+mod certificates;
 mod clocks;
 mod clusters;
 mod control;

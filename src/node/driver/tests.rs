@@ -36,7 +36,9 @@ impl transport::Counts for Sent {
     fn unknown_frame(&self) {}
     fn refused(&self) {}
     fn unauthenticated(&self) {}
-    fn peer_keys(&self, _: &[String]) {}
+    fn peer_keys(&self, _: &crate::channel::Keys) {}
+    fn peer_keys_unusable(&self) {}
+    fn links(&self, _: crate::transport::LinkCounts) {}
 }
 
 /// Process k, which listens nowhere.
@@ -101,8 +103,13 @@ fn folder() -> TempDir {
 }
 
 impl Driver {
+    fn answers(&self) -> Answers {
+        let credentials = Arc::new(crate::channel::Credentials::none());
+        Answers { state: Arc::clone(&self.published_state), credentials }
+    }
+
     fn snapshot(&self) -> crate::http::Snapshot {
-        Answers(Arc::clone(&self.published_state)).snapshot()
+        self.answers().snapshot()
     }
 
     /// Turns as by itself when no input comes, until this holds.
@@ -266,7 +273,7 @@ fn the_round_trip_of_each_acknowledged_heartbeat_is_counted() {
     let mut hear = |body| {
         let message = Message { epoch, priority: Priority::DEFAULT, body };
         driver.turn(Event::Received { from: peer(2).id, message }).unwrap();
-        let metrics = Answers(Arc::clone(&driver.published_state)).metrics();
+        let metrics = driver.answers().metrics();
         let count = metrics.lines().find(|line| line.starts_with("bellwether_heartbeat_rtt_seconds_count"));
         count.unwrap().rsplit(' ').next().unwrap().to_owned()
     };

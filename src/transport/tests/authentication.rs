@@ -1,7 +1,7 @@
 //! Two transports, or one and a stranger, with and without the peer secret.
 
 use super::*;
-use crate::channel::{Channel, Got, Keys, PeerAuth, open};
+use crate::channel::{Channel, Got, Keys, PeerAuth, ProofFiles, open};
 use crate::election::Instance;
 use std::path::PathBuf;
 
@@ -17,7 +17,8 @@ fn file(folder: &tempfile::TempDir, lines: &[&str]) -> PathBuf {
 
 fn with(number: u128, cluster: &str, mode: PeerAuth, lines: &[&str]) -> Side {
     let folder = tempfile::tempdir().unwrap();
-    let credentials = Credentials::open(mode, Some(file(&folder, lines)), cluster).unwrap();
+    let credentials =
+        Credentials::open(mode, Some(ProofFiles::Secret(file(&folder, lines))), cluster).unwrap();
     side_with(number, cluster, Ipv4Addr::LOCALHOST, SafetyCode::Classic, credentials)
 }
 
@@ -127,7 +128,7 @@ fn a_stranger_without_the_secret_learns_nothing() {
 fn no_frame_is_read_before_the_peers_proof() {
     let a = with(1, "c", PeerAuth::Required, &[ONE]);
     let secrets = [OTHER, ONE].map(|secret| secret.as_bytes().to_vec());
-    let strangers = Keys::of_secrets(&secrets, "c").unwrap();
+    let strangers = Arc::new(Keys::of_secrets(&secrets, "c").unwrap());
     let channel =
         open(TcpStream::connect(a.address).unwrap(), &strangers, Instant::now() + PATIENCE).unwrap();
     channel.send(&wire::encode_hello(&hello("c", peer(2, 7, loopback(9)))).unwrap(), || false).unwrap();
@@ -142,7 +143,7 @@ fn no_frame_is_read_before_the_peers_proof() {
 #[test]
 fn a_handshake_may_come_in_any_pieces() {
     let a = with(1, "c", PeerAuth::Required, &[ONE]);
-    let keys = Keys::of_secrets(&[ONE.as_bytes().to_vec()], "c").unwrap();
+    let keys = Arc::new(Keys::of_secrets(&[ONE.as_bytes().to_vec()], "c").unwrap());
     // A relay that passes on each byte by itself.
     let relay = TcpListener::bind(loopback(0)).unwrap();
     let (through, to) = (relay.local_addr().unwrap(), a.address);
@@ -170,7 +171,7 @@ fn a_crash_is_seen_through_the_channel_as_soon_as_without_it() {
     let a = with(1, "c", PeerAuth::Required, &[ONE]);
     let listener = TcpListener::bind(loopback(0)).unwrap();
     let them = peer(2, 7, listener.local_addr().unwrap());
-    let keys = Keys::of_secrets(&[ONE.as_bytes().to_vec()], "c").unwrap();
+    let keys = Arc::new(Keys::of_secrets(&[ONE.as_bytes().to_vec()], "c").unwrap());
     let stream = TcpStream::connect(a.address).unwrap();
     let channel = open(stream, &keys, Instant::now() + PATIENCE).unwrap();
     channel.send(&wire::encode_hello(&hello("c", them.clone())).unwrap(), || false).unwrap();
@@ -185,7 +186,7 @@ fn an_end_in_a_handshake_is_no_evidence_of_a_crash() {
     let a = with(1, "c", PeerAuth::Required, &[ONE]);
     let listener = TcpListener::bind(loopback(0)).unwrap();
     let them = peer(2, 7, listener.local_addr().unwrap());
-    let keys = Keys::of_secrets(&[ONE.as_bytes().to_vec()], "c").unwrap();
+    let keys = Arc::new(Keys::of_secrets(&[ONE.as_bytes().to_vec()], "c").unwrap());
     let channel = open(TcpStream::connect(a.address).unwrap(), &keys, Instant::now() + PATIENCE).unwrap();
     channel.send(&wire::encode_hello(&hello("c", them.clone())).unwrap(), || false).unwrap();
     a.opened();
@@ -235,7 +236,8 @@ fn a_changed_file_counts_and_a_bad_one_does_not() {
     use crate::channel::Reading;
     let folder = tempfile::tempdir().unwrap();
     let path = file(&folder, &[ONE]);
-    let credentials = Credentials::open(PeerAuth::Required, Some(path.clone()), "c").unwrap();
+    let credentials =
+        Credentials::open(PeerAuth::Required, Some(ProofFiles::Secret(path.clone())), "c").unwrap();
     let sent = |credentials: &Credentials| credentials.keys().unwrap().fingerprints().to_vec();
     let first = sent(&credentials);
     assert!(matches!(credentials.look(), Reading::Unchanged));

@@ -2,6 +2,7 @@
 
 mod authentication;
 mod budget;
+mod certificates;
 mod identity;
 mod link_close;
 
@@ -23,6 +24,7 @@ struct Counted {
     refused: AtomicU32,
     unknown: AtomicU32,
     unauthenticated: AtomicU32,
+    links: Mutex<LinkCounts>,
 }
 
 impl Counts for Counted {
@@ -37,7 +39,11 @@ impl Counts for Counted {
     fn unauthenticated(&self) {
         self.unauthenticated.fetch_add(1, Ordering::Relaxed);
     }
-    fn peer_keys(&self, _: &[String]) {}
+    fn peer_keys(&self, _: &crate::channel::Keys) {}
+    fn peer_keys_unusable(&self) {}
+    fn links(&self, links: LinkCounts) {
+        *self.links.lock().unwrap() = links;
+    }
 }
 
 struct Side {
