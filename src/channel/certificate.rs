@@ -1,6 +1,6 @@
 //! A certificate of this process, its key, and the authorities that sign the certificates of members.
 
-use super::keys::{Keys, Resolvers, TLS_12_NEVER, fingerprint, provider};
+use super::keys::{Keys, Resolvers, fingerprint, provider, tls_13_alone};
 use super::san::{SanPattern, WrongName};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::verify_server_cert_signed_by_trust_anchor;
@@ -229,6 +229,21 @@ struct Authorities {
 }
 
 impl Authorities {
+    const RAW: bool = false;
+
+    fn schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+
+    fn signed(
+        &self,
+        message: &[u8],
+        leaf: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, leaf, signature, &self.algorithms)
+    }
+
     fn accept(
         &self,
         leaf: &CertificateDer<'_>,
@@ -252,25 +267,5 @@ impl ServerCertVerifier for Authorities {
         self.accept(leaf, between, now).map(|()| ServerCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Err(Error::General(TLS_12_NEVER.to_owned()))
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        leaf: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, leaf, signature, &self.algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms.supported_schemes()
-    }
+    tls_13_alone!();
 }

@@ -162,6 +162,12 @@ struct Members {
 }
 
 impl Members {
+    const RAW: bool = true;
+
+    fn schemes(&self) -> Vec<SignatureScheme> {
+        vec![SignatureScheme::ED25519]
+    }
+
     fn accept(&self, spki: &CertificateDer<'_>, more: &[CertificateDer<'_>]) -> Result<(), Error> {
         let known = more.is_empty() && self.spkis.iter().any(|known| known.as_slice() == spki.as_ref());
         if known { Ok(()) } else { Err(CertificateError::ApplicationVerificationFailure.into()) }
@@ -178,11 +184,8 @@ impl Members {
     }
 }
 
-/// What a verifier says to TLS 1.2, which no side offers.
-pub(super) const TLS_12_NEVER: &str = "TLS 1.2 is not spoken here";
-
-/// What both sides of a handshake answer alike: raw public keys of one kind, and TLS 1.3 alone.
-macro_rules! raw_keys_only {
+/// What verifiers of either side answer alike: no TLS 1.2. They have `signed`, `schemes` and `RAW`.
+macro_rules! tls_13_alone {
     () => {
         fn verify_tls12_signature(
             &self,
@@ -190,27 +193,28 @@ macro_rules! raw_keys_only {
             _: &CertificateDer<'_>,
             _: &DigitallySignedStruct,
         ) -> Result<HandshakeSignatureValid, Error> {
-            Err(Error::General(TLS_12_NEVER.to_owned()))
+            Err(Error::General("TLS 1.2 is not spoken here".to_owned()))
         }
 
         fn verify_tls13_signature(
             &self,
             message: &[u8],
-            spki: &CertificateDer<'_>,
+            shown: &CertificateDer<'_>,
             signature: &DigitallySignedStruct,
         ) -> Result<HandshakeSignatureValid, Error> {
-            self.signed(message, spki, signature)
+            self.signed(message, shown, signature)
         }
 
         fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-            vec![SignatureScheme::ED25519]
+            self.schemes()
         }
 
         fn requires_raw_public_keys(&self) -> bool {
-            true
+            Self::RAW
         }
     };
 }
+pub(super) use tls_13_alone;
 
 impl ClientCertVerifier for Members {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
@@ -226,7 +230,7 @@ impl ClientCertVerifier for Members {
         self.accept(spki, more).map(|()| ClientCertVerified::assertion())
     }
 
-    raw_keys_only!();
+    tls_13_alone!();
 }
 
 impl ServerCertVerifier for Members {
@@ -241,5 +245,5 @@ impl ServerCertVerifier for Members {
         self.accept(spki, more).map(|()| ServerCertVerified::assertion())
     }
 
-    raw_keys_only!();
+    tls_13_alone!();
 }
