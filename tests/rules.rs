@@ -429,6 +429,30 @@ fn a_list_names_nothing_to_dial_where_discovery_names_all() {
     }
 }
 
+/// Discovery has no answer. A list counts once that has lasted for the start timeout, and at once where members
+/// prove themselves: restarted members would otherwise never meet.
+#[test]
+fn a_list_names_what_to_dial_where_discovery_does_not_answer() {
+    let listed = Entry { peer: peer(7), state: State::Alive };
+    let list = || Body::LeaderInfo { leader: None, entries: [listed.clone()].into() };
+    let dials = |alone: &Alone| alone.sought.contains(&peer(7).address);
+
+    let mut alone = Alone::new(1);
+    alone.feed(Event::LinkUp(peer(2)));
+    alone.hear(2, 1, list());
+    alone.pass(Settings::default().start_timeout - ms(1));
+    assert!(!dials(&alone), "too early");
+    alone.pass(ms(2));
+    alone.hear(2, 1, list());
+    assert!(dials(&alone));
+
+    let settings = Settings { members_are_proved: true, ..Settings::default() };
+    let mut alone = Alone::started(Machine::new(settings, "test".to_string(), peer(1), None));
+    alone.feed(Event::LinkUp(peer(2)));
+    alone.hear(2, 1, list());
+    assert!(dials(&alone));
+}
+
 /// The leader's list holds a crashed process beside the one that has its address now, until the crashed one
 /// is forgotten. The live one is a member all the same.
 #[test]

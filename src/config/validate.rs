@@ -183,6 +183,7 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Config
             start_timeout: args.start_timeout,
             expect: args.expect,
             forget_after: args.forget_after,
+            members_are_proved: peer_auth == PeerAuth::Required,
         },
         peer_proof,
         peer_auth,

@@ -68,6 +68,7 @@ fn settings(safety: Safety) -> Settings {
         start_timeout: ticks(6),
         expect: 0,
         forget_after: ticks(1000),
+        members_are_proved: false,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Where peers may be, and to which of these addresses this process wants links.
 
 use super::{Core, Phase, Protocol};
-use crate::election::{Action, Member, ProcessId, State};
+use crate::election::{Action, Member, Moment, ProcessId, State};
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::collections::BTreeSet;
 
@@ -17,6 +17,8 @@ pub(crate) struct DialTargets {
     pub(crate) discovered: BTreeSet<SocketAddr>,
     /// Whether discovery has ever had an answer for every name.
     pub(crate) discovery_complete: bool,
+    /// From when on lists name addresses to dial although discovery has not answered; none: it has.
+    pub(crate) lists_from: Option<Moment>,
     /// Where peers were in its last incarnation: asked at a start, then forgotten.
     pub(crate) remembered: BTreeSet<SocketAddr>,
     /// This process's own.
@@ -31,6 +33,7 @@ impl DialTargets {
         DialTargets {
             discovered: BTreeSet::new(),
             discovery_complete: false,
+            lists_from: Some(Moment::default()),
             remembered: BTreeSet::new(),
             own: BTreeSet::from([own]),
             sought: BTreeSet::new(),
@@ -63,15 +66,18 @@ impl<P: Protocol> Core<P> {
 
     /// Whether it may open a connection to an address that a peer has named. Where discovery names this
     /// process too, it names every member, and no list has to be believed. Otherwise a seed alone may be
-    /// named, and members have each other's addresses from lists.
+    /// named, and members have each other's addresses from lists. Discovery answers soon after a start. Where
+    /// it does not, restarted members would never meet, and each could lead. So lists count after the start
+    /// timeout, and at once where members prove themselves.
     pub(crate) fn may_dial(&self, address: SocketAddr) -> bool {
         let discovered = &self.dial_targets.discovered;
         let remembered = &self.dial_targets.remembered;
-        let asked = discovered.is_empty() && !self.dial_targets.discovery_complete;
+        let early = self.dial_targets.lists_from.is_some_and(|from| self.last_turn.at < from);
+        let unanswered = early && !self.settings.members_are_proved;
         let all_are_named = self.dial_targets.own.iter().any(|own| discovered.contains(own));
         discovered.contains(&address)
             || remembered.contains(&address)
-            || !asked && !all_are_named && may_be_a_peers(address, self.me.address.ip())
+            || !unanswered && !all_are_named && may_be_a_peers(address, self.me.address.ip())
     }
 
     /// Whether a message to a member may arrive: there is a link, or the driver may open one.

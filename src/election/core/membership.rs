@@ -326,6 +326,9 @@ impl<P: Protocol> Core<P> {
     pub(crate) fn on_discovered(&mut self, now: Now, addresses: BTreeSet<SocketAddr>, complete: bool) {
         let lost = self.awaits_discovery();
         self.dial_targets.discovery_complete |= complete;
+        if complete || !addresses.is_empty() {
+            self.dial_targets.lists_from = None;
+        }
         if !addresses.is_empty() {
             self.unlist(now, &addresses);
             self.dial_targets.own.retain(|a| *a == self.me.address || addresses.contains(a));

@@ -38,6 +38,7 @@ pub(crate) struct LastTurn {
 impl<P: Protocol> Core<P> {
     pub(crate) fn on_start(&mut self, now: Now) {
         self.started = true;
+        self.dial_targets.lists_from = Some(now.at.plus(self.settings.start_timeout));
         self.note(Notification::Asking { paused: None, expect: self.settings.expect });
         self.ask_all(Asking { expect: self.settings.expect, starting: true, ..Asking::default() });
         P::on_start(self, now);

@@ -104,6 +104,9 @@ pub struct Settings {
     pub expect: usize,
     /// How long a failed member may be missing from discovery before it is forgotten.
     pub forget_after: Duration,
+    /// Whether peers prove that they are members before anything of theirs is heard. Their lists then name
+    /// addresses to dial also while discovery has no answer.
+    pub members_are_proved: bool,
 }
 
 impl Settings {
@@ -149,6 +152,7 @@ impl Default for Settings {
             start_timeout: Duration::from_secs(10),
             expect: 0,
             forget_after: Duration::from_secs(60),
+            members_are_proved: false,
         }
     }
 }
