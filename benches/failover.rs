@@ -1,8 +1,9 @@
 //! How long a failover takes, with real processes on loopback:
 //! `cargo bench --bench failover [-- --rounds 20]`.
 //!
-//! `-- --rested` measures 25 rounds after a rest beside 25 without one. A cluster that rests has closed the
-//! links that nothing needs, and rest is when leaders crash.
+//! `-- --rested` measures 25 rounds after a rest beside 25 without one, in clear and with the channel. A
+//! cluster that rests has closed the links that nothing needs, and rest is when leaders crash. It fails when
+//! the rest or the channel adds more than 1 ms to a median.
 //!
 //! Prints a table, and fails when a round breaks what has to hold (one leader, a higher epoch, the right
 //! successor, no election when a process comes back) or a measured time is over its bound.
@@ -12,6 +13,8 @@
 //! for temporary files (TMPDIR), whose disk decides then: the table shows that with the time of one save
 //! there, and it has no bound.
 
+#[path = "failover/rested.rs"]
+mod rested;
 #[path = "../tests/processes/rounds.rs"]
 mod rounds;
 #[path = "../tests/processes/usage.rs"]
@@ -25,14 +28,12 @@ use bellwether::store::Store;
 use rounds::{ANSWER_TIMEOUT, Cause, FAILURE_TIMEOUT, PATIENCE};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 const ROUNDS: usize = 100;
-const RESTED_ROUNDS: usize = 25;
-/// Longer than the silence after which an unused link is closed.
-const REST: Duration = Duration::from_millis(11_500);
 const SIZES: [usize; 2] = [3, 5];
+const CAUSES: [(Cause, &str); 2] =
+    [(Cause::Crash, "crash (SIGKILL)"), (Cause::Resignation, "resignation (SIGTERM)")];
 /// The medians that are promised where a process resigns, or its death is seen.
 const FAST: Duration = Duration::from_millis(10);
 /// How many clusters share the rounds that mostly wait, and how often their processes are asked.
@@ -40,19 +41,23 @@ const CLUSTERS: usize = 10;
 const SLOW_ASK_EVERY: Duration = Duration::from_millis(20);
 /// How long a stopped leader stays stopped.
 const STOPPED: Duration = Duration::from_secs(5);
-/// Resident memory of one process, and its share of a core while nothing happens.
+/// Resident memory of one process, in clear and with the channel, and its share of a core while nothing
+/// happens.
 const RESIDENT_KIB_MAX: u64 = 5 * 1024;
+const RESIDENT_CHANNEL_KIB_MAX: u64 = 6 * 1024;
 const IDLE_PERCENT_MAX: f64 = 0.5;
 /// A folder in memory.
 const MEMORY: &str = "/dev/shm";
 /// How many saves are timed.
 const SAVES: usize = 50;
 const IDLE_WATCHED: Duration = Duration::from_secs(20);
+/// What members with the channel share.
+const SECRET: &str = "a-secret-of-a-benchmark-over-loopback";
 
 /// A line of the table.
-struct Row {
+struct Row<'a> {
     n: usize,
-    what: &'static str,
+    what: &'a str,
     times: Vec<Duration>,
     bound: Bound,
 }
@@ -79,11 +84,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let measured = match task {
-        Task::Rested => measure_rested(logs.path()),
-        Task::All(rounds) => measure(rounds, logs.path()),
-    };
-    match measured {
+    match run(&task, logs.path()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -97,8 +98,25 @@ fn main() -> ExitCode {
 enum Task {
     /// All rows, with so many rounds each.
     All(usize),
-    /// What a rest before each round costs.
+    /// What a rest before each round and the channel cost.
     Rested,
+}
+
+/// Whether everything was within its bound.
+fn run(task: &Task, logs: &Path) -> Result<bool, String> {
+    let began = Instant::now();
+    let secret = logs.join("secret");
+    std::fs::write(&secret, SECRET).map_err(|error| format!("no file for a secret: {error}"))?;
+    let secret = secret.to_str().ok_or("the folder for temporary files has a name that is no text")?;
+    let channel = ["--peer-secret-file", secret];
+    print_head();
+    let fast = match task {
+        Task::Rested => rested::measure(&channel, logs)?,
+        Task::All(rounds) => measure(*rounds, logs)?,
+    };
+    let small = idle(&channel, logs)?;
+    println!("took {:.0} s", began.elapsed().as_secs_f64());
+    Ok(fast && small)
 }
 
 /// Cargo itself adds `--bench`.
@@ -129,54 +147,11 @@ fn print_head() {
     );
 }
 
-/// What a rest before each round costs.
-fn measure_rested(logs: &Path) -> Result<bool, String> {
-    print_head();
-    let mut good = true;
-    for n in SIZES {
-        for (cause, what, rested) in [
-            (Cause::Crash, "crash (SIGKILL)", "crash, after a rest"),
-            (Cause::Resignation, "resignation (SIGTERM)", "resignation, after a rest"),
-        ] {
-            let (times, _) = rounds_of(n, cause, RESTED_ROUNDS, &[], None, None, logs)?;
-            good &= print(&Row { n, what, times, bound: Bound::Median(FAST) });
-            let times = rested_rounds_of(n, cause, logs)?;
-            good &= print(&Row { n, what: rested, times, bound: Bound::Median(FAST) });
-        }
-    }
-    Ok(good)
-}
-
-/// Several clusters rest at the same time, and come to their rounds one after the other.
-fn rested_rounds_of(n: usize, cause: Cause, logs: &Path) -> Result<Vec<Duration>, String> {
-    let turn = AtomicU32::new(0);
-    let parts = in_parallel(RESTED_ROUNDS, |share| {
-        let turn = turn.fetch_add(1, Ordering::Relaxed);
-        let (mut processes, mut now) = started(n, &[], None, None, logs)?;
-        std::thread::sleep(REST * turn / CLUSTERS as u32);
-        let mut times = Vec::new();
-        for round in 1..=share {
-            std::thread::sleep(REST);
-            let wrong = |error| format!("{cause:?} after a rest, round {round}: {error}");
-            let (next, took) = rounds::take_down(&mut processes, &now, cause).map_err(wrong)?;
-            times.push(took);
-            rounds::bring_back(&mut processes, now.leader, &[], &next).map_err(wrong)?;
-            now = next;
-        }
-        Ok(times)
-    })?;
-    Ok(parts.into_iter().flatten().collect())
-}
-
 /// Whether everything was within its bound.
 fn measure(rounds: usize, logs: &Path) -> Result<bool, String> {
-    let began = Instant::now();
-    print_head();
     let mut good = true;
     for n in SIZES {
-        for (cause, what) in
-            [(Cause::Crash, "crash (SIGKILL)"), (Cause::Resignation, "resignation (SIGTERM)")]
-        {
+        for (cause, what) in CAUSES {
             let (took, back) = rounds_of(n, cause, rounds, &[], None, None, logs)?;
             good &= print(&Row { n, what, times: took, bound: Bound::Median(FAST) });
             print(&Row { n, what: "  rejoin, from the start", times: back, bound: Bound::None });
@@ -205,8 +180,6 @@ fn measure(rounds: usize, logs: &Path) -> Result<bool, String> {
         );
     }
     good &= majority(rounds, logs)?;
-    good &= idle(logs)?;
-    println!("took {:.0} s", began.elapsed().as_secs_f64());
     Ok(good)
 }
 
@@ -349,7 +322,7 @@ fn in_parallel<T: Send>(
 }
 
 /// Prints a line; says whether it is within its bound.
-fn print(row: &Row) -> bool {
+fn print(row: &Row<'_>) -> bool {
     let mut times = row.times.clone();
     times.sort_unstable();
     let (median, p99, max) = (percentile(&times, 50), percentile(&times, 99), percentile(&times, 100));
@@ -382,26 +355,47 @@ fn percentile(sorted: &[Duration], percent: usize) -> Duration {
     sorted.get(rank - 1).copied().unwrap_or_default()
 }
 
-/// Memory and processor time of five processes that are left alone.
-fn idle(logs: &Path) -> Result<bool, String> {
-    let (processes, _now) = started(5, &[], None, None, logs)?;
-    let idle = usage::idle(&processes, IDLE_WATCHED)?;
-    let (resident, percent) = (idle.resident_kib_max(), idle.cpu_percent_max());
-    let verdict = |good| if good { "ok" } else { "OVER" };
-    let (small, quiet) = (resident <= RESIDENT_KIB_MAX, percent < IDLE_PERCENT_MAX);
+/// Memory and processor time of five processes that are left alone, in clear and with the channel at the same
+/// time.
+fn idle(channel: &[&str], logs: &Path) -> Result<bool, String> {
+    let kinds = [("in clear", &[][..], RESIDENT_KIB_MAX), ("channel", channel, RESIDENT_CHANNEL_KIB_MAX)];
+    let watched = |flags| {
+        let (processes, _now) = started(5, flags, None, None, logs)?;
+        usage::idle(&processes, IDLE_WATCHED)
+    };
+    let seen = std::thread::scope(|scope| {
+        let watched = &watched;
+        let threads = kinds.map(|(_, flags, _)| scope.spawn(move || watched(flags)));
+        threads.map(|thread| thread.join().unwrap_or(Err("a thread panicked".to_owned())))
+    });
     println!("\none process of 5, left alone for {} s, the largest of them:", IDLE_WATCHED.as_secs());
+    let mut good = true;
+    for ((what, _, resident_kib_max), idle) in kinds.into_iter().zip(seen) {
+        good &= print_idle(what, &idle?, resident_kib_max);
+    }
+    Ok(good)
+}
+
+/// Prints what one of them took; says whether it is within its bounds.
+fn print_idle(what: &str, idle: &usage::Idle, resident_kib_max: u64) -> bool {
+    let (resident, percent) = (idle.resident_kib_max(), idle.cpu_percent_max());
+    let (small, quiet) = (resident <= resident_kib_max, percent < IDLE_PERCENT_MAX);
+    let verdict = |good| if good { "ok" } else { "OVER" };
     println!(
-        "  resident memory {:.2} MiB ({:.2} at its peak, {:.2} not backed by a file), {} threads; at most {} \
-         MiB: {}",
+        "  {what}: resident memory {:.2} MiB ({:.2} at its peak, {:.2} not backed by a file), {} threads; at \
+         most {} MiB: {}",
         mib(resident),
         mib(idle.resident_peak_kib_max()),
         mib(idle.anonymous_kib_max()),
         idle.threads_max(),
-        RESIDENT_KIB_MAX / 1024,
+        resident_kib_max / 1024,
         verdict(small)
     );
-    println!("  processor time {percent:.2} % of a core; less than {IDLE_PERCENT_MAX} %: {}", verdict(quiet));
-    Ok(small && quiet)
+    println!(
+        "  {what}: processor time {percent:.2} % of a core; less than {IDLE_PERCENT_MAX} %: {}",
+        verdict(quiet)
+    );
+    small && quiet
 }
 
 fn mib(kib: u64) -> f64 {
