@@ -2,7 +2,8 @@
 //! of its own. A sampler asks it whether it leads, as fast as it answers.
 //!
 //! `cargo test --test chaos -- --ignored --nocapture`, as root. `BELLWETHER_SEED` repeats the faults of a
-//! run, `BELLWETHER_CHAOS_SECONDS` and `BELLWETHER_CHAOS_N` make it longer and choose its size.
+//! run, `BELLWETHER_CHAOS_SECONDS` and `BELLWETHER_CHAOS_N` make it longer and choose its size. The seed says
+//! whether members have the channel between them; `BELLWETHER_CHAOS_CHANNEL=1` turns it on, and `=0` off.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // Helpers of tests are tests.
 
 #[path = "chaos/cluster.rs"]
@@ -66,7 +67,9 @@ fn chaos(n: usize, safety: Safety, length: Duration) -> Vec<Observer> {
     let seed = seed();
     // Two ranks, so that there are transfers to a better one too.
     let priorities = (0..n).map(|place| if place == 0 { 110 } else { 100 }).collect();
-    let mut cluster = Cluster::started(ChaosPlan { n, safety, priorities, flags: vec![] }, seed);
+    let channel = setting("BELLWETHER_CHAOS_CHANNEL").unwrap_or(seed % 2) != 0;
+    println!("the channel between members: {}", if channel { "on" } else { "off" });
+    let mut cluster = Cluster::started(ChaosPlan { n, safety, priorities, channel, flags: vec![] }, seed);
     let outcome = Storm::new(&mut cluster, seed).rage(length);
     let observers = cluster.observers();
     let leaderless = summary(&cluster, &observers, &outcome, safety);

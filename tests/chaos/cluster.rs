@@ -21,6 +21,9 @@ const HTTP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4040);
 pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Bytes on the disk of a process.
 const DISK: &str = "size=256k";
+/// What members with the channel share, and the file that it is in.
+const SECRET: &str = "a-secret-of-a-cluster-under-real-faults";
+const SECRET_FILE: &str = "secret";
 /// Fills a disk.
 const BALLAST: &str = "ballast";
 /// By how much boot clocks differ at most, in seconds: eleven days.
@@ -42,6 +45,8 @@ pub struct ChaosPlan {
     pub safety: Safety,
     /// Each place's priority; a place without one has the default.
     pub priorities: Vec<u16>,
+    /// Whether all share a secret, and have the channel between them.
+    pub channel: bool,
     /// More flags for all.
     pub flags: Vec<&'static str>,
 }
@@ -83,6 +88,7 @@ impl Cluster {
     pub fn new(plan: ChaosPlan, seed: u64) -> Cluster {
         let n = plan.n;
         let files = tempfile::tempdir().unwrap();
+        fs::write(files.path().join(SECRET_FILE), SECRET).unwrap();
         let network = Network::new(n);
         let places = (0..n).map(|place| {
             let door = network.door(place);
@@ -166,6 +172,9 @@ impl Cluster {
             .args(["--log", "debug"]);
         if let Some(priority) = self.plan.priorities.get(place) {
             command.args(["--priority", &priority.to_string()]);
+        }
+        if self.plan.channel {
+            command.arg("--peer-secret-file").arg(self.files.path().join(SECRET_FILE));
         }
         if self.plan.safety == Safety::Majority {
             let names: Vec<String> = (0..self.n()).map(name).collect();

@@ -13,7 +13,7 @@ const STOPPED: Duration = Duration::from_secs(5);
 const ROUNDS: usize = 3;
 
 fn cluster(n: usize) -> Cluster {
-    let plan = ChaosPlan { n, safety: Safety::Majority, priorities: vec![], flags: vec![] };
+    let plan = ChaosPlan { n, safety: Safety::Majority, priorities: vec![], channel: false, flags: vec![] };
     Cluster::started(plan, seed())
 }
 

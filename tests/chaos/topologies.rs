@@ -97,7 +97,13 @@ fn each(topology: impl Fn(&mut Cluster, Path, &Roles, &mut fastrand::Rng)) {
     for (n, rounds) in SIZES {
         // Ranked by place, and no process takes over for its rank alone.
         let priorities = (0..n).map(|place| 100 + place as u16).collect();
-        let plan = ChaosPlan { n, safety: Safety::Majority, priorities, flags: vec!["--preempt", "never"] };
+        let plan = ChaosPlan {
+            n,
+            safety: Safety::Majority,
+            priorities,
+            channel: false,
+            flags: vec!["--preempt", "never"],
+        };
         let mut cluster = Cluster::started(plan, seed);
         for (round, how) in rounds.iter().enumerate() {
             let leader = cluster.leader().unwrap();
