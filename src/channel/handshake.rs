@@ -1,12 +1,12 @@
-//! The handshake: step by step on the accepting side, whose thread waits for no one connection; and at one go
-//! on the dialling side.
+//! The handshake, step by step: the accepting side's thread waits for no one connection. [`open`] takes all
+//! steps of the dialling side.
 
 use super::stream::{Channel, DontWait, drain};
 use super::{Keys, PROTOCOL, WrongName};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, Connection, ServerConnection};
-use std::io::{self, ErrorKind, Read};
-use std::net::TcpStream;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{IpAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -49,9 +49,9 @@ pub struct Progress {
     pub proved: bool,
 }
 
-/// The accepting side of one handshake.
+/// One side of one handshake.
 pub struct Handshake {
-    connection: ServerConnection,
+    connection: Connection,
     keys: Arc<Keys>,
     /// How many bytes have come.
     bytes: usize,
@@ -60,12 +60,22 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// A handshake of which nothing has come yet.
+    /// The accepting side of a handshake of which nothing has come yet.
     ///
     /// # Errors
     /// If the keys are of no use, which would be a bug.
     pub fn new(keys: Arc<Keys>) -> Result<Handshake, HandshakeError> {
-        let connection = ServerConnection::new(Arc::clone(&keys.server))?;
+        let connection = ServerConnection::new(Arc::clone(&keys.server))?.into();
+        Ok(Handshake { connection, keys, bytes: 0, said: Vec::new() })
+    }
+
+    /// The dialling side of a handshake with this host. Its first bytes are the reply to none.
+    ///
+    /// # Errors
+    /// If the keys are of no use, which would be a bug.
+    pub fn dialling(keys: Arc<Keys>, host: IpAddr) -> Result<Handshake, HandshakeError> {
+        let name = ServerName::IpAddress(host.into());
+        let connection = ClientConnection::new(Arc::clone(&keys.client), name)?.into();
         Ok(Handshake { connection, keys, bytes: 0, said: Vec::new() })
     }
 
@@ -112,14 +122,14 @@ impl Handshake {
 
     /// The last words to a peer, sealed.
     pub fn last_words(&mut self, plain: &[u8]) -> Vec<u8> {
-        let _ = io::Write::write_all(&mut self.connection.writer(), plain);
+        let _ = self.connection.writer().write_all(plain);
         self.connection.send_close_notify();
         self.reply()
     }
 
     /// The channel that it has made, and what the peer has said over it so far.
     pub fn into_channel(self, stream: TcpStream) -> (Channel, Vec<u8>) {
-        (Channel::sealed(stream, Connection::Server(self.connection), self.keys), self.said)
+        (Channel::sealed(stream, self.connection, self.keys), self.said)
     }
 
     fn reply(&mut self) -> Vec<u8> {
@@ -142,15 +152,20 @@ impl Handshake {
 /// the connection, `TimedOut` where it took too long.
 pub fn open(stream: TcpStream, keys: &Arc<Keys>, deadline: Instant) -> io::Result<Channel> {
     let invalid = |error: HandshakeError| io::Error::new(ErrorKind::InvalidData, error);
-    let name = ServerName::IpAddress(stream.peer_addr()?.ip().into());
-    let mut connection =
-        ClientConnection::new(Arc::clone(&keys.client), name).map_err(|error| invalid(error.into()))?;
-    let mut bytes = 0;
+    let host = stream.peer_addr()?.ip();
+    let mut handshake = Handshake::dialling(Arc::clone(keys), host).map_err(invalid)?;
+    let (mut sealed, mut count) = ([0; READ_BYTES], 0);
     loop {
-        while connection.wants_write() {
-            connection.write_tls(&mut DontWait(&stream))?;
-        }
-        if !connection.is_handshaking() {
+        let progress = match handshake.feed(&sealed[..count]) {
+            Ok(progress) => progress,
+            Err((error, alert)) => {
+                // The alert tells the peer why; it is no matter if it does not arrive.
+                let _ = DontWait(&stream).write(&alert);
+                return Err(invalid(error));
+            }
+        };
+        DontWait(&stream).write_all(&progress.reply)?;
+        if progress.proved {
             break;
         }
         let left = deadline.saturating_duration_since(Instant::now());
@@ -158,30 +173,17 @@ pub fn open(stream: TcpStream, keys: &Arc<Keys>, deadline: Instant) -> io::Resul
             return Err(ErrorKind::TimedOut.into());
         }
         stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
-        let mut sealed = [0; READ_BYTES];
-        let count = match (&stream).read(&mut sealed) {
+        count = match (&stream).read(&mut sealed) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
             Ok(count) => count,
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) if error.kind() == ErrorKind::Interrupted => 0,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(ErrorKind::TimedOut.into()),
             Err(error) => return Err(error),
         };
-        bytes += count;
-        if bytes > keys.handshake_bytes_max {
-            return Err(invalid(HandshakeError::TooLong(keys.handshake_bytes_max)));
-        }
-        let mut rest = &sealed[..count];
-        while !rest.is_empty() {
-            connection.read_tls(&mut rest)?;
-            if let Err(error) = connection.process_new_packets() {
-                // The alert tells the peer why; it is no matter if it does not arrive.
-                let _ = connection.write_tls(&mut DontWait(&stream));
-                return Err(invalid(error.into()));
-            }
-        }
     }
-    if connection.alpn_protocol() != Some(PROTOCOL) {
-        return Err(invalid(HandshakeError::Protocol));
+    match handshake.into_channel(stream) {
+        (channel, said) if said.is_empty() => Ok(channel),
+        // A member answers a first frame, and says nothing before it.
+        _ => Err(invalid(HandshakeError::Protocol)),
     }
-    Ok(Channel::sealed(stream, Connection::Client(connection), Arc::clone(keys)))
 }
