@@ -12,6 +12,7 @@
 mod mutate;
 mod properties;
 mod seeds;
+mod tls;
 
 use fastrand::Rng;
 use std::collections::BTreeMap;
@@ -28,7 +29,7 @@ struct Target {
 }
 
 #[rustfmt::skip]
-const TARGETS: [Target; 5] = [
+const TARGETS: [Target; 6] = [
     Target {
         name: "frame",
         property: properties::frame,
@@ -46,6 +47,13 @@ const TARGETS: [Target; 5] = [
         property: properties::handshake,
         seeds: seeds::handshakes,
         reached: &["hello", "refuse", "payload", "limit", "too long", "unknown"],
+    },
+    Target {
+        name: "channel",
+        property: properties::channel,
+        seeds: seeds::channels,
+        reached: &["answered", "refused after an answer", "answered by the dialler", "waits", "refused",
+         "too long", "decode error", "unexpected message", "illegal parameter", "protocol version"],
     },
     Target {
         name: "http_head",
@@ -140,6 +148,25 @@ fn frame() {
 #[test]
 fn handshake() {
     run("handshake");
+}
+
+#[test]
+fn channel() {
+    run("channel");
+}
+
+/// What no stranger does, a member does with the same keys.
+#[test]
+fn a_member_proves_itself_at_both_sides_of_the_channel() {
+    let (mut accepting, mut dialling) = (properties::accepting(), properties::dialling());
+    let mut proved = [false; 2];
+    let mut to_dialler = Vec::new();
+    while proved != [true; 2] {
+        let dialled = dialling.feed(&to_dialler).unwrap();
+        let accepted = accepting.feed(&dialled.reply).unwrap();
+        assert!(!accepted.reply.is_empty() || accepted.proved, "the handshake goes on");
+        (proved, to_dialler) = ([accepted.proved, dialled.proved], accepted.reply);
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! The fuzz targets in `fuzz/` and their twins on stable (`main.rs`) call these same functions.
 #![allow(dead_code, reason = "each fuzz target uses one of them")]
 
+use bellwether::channel::{HANDSHAKE_BYTES_MAX, Handshake, HandshakeError, Keys, looks_sealed};
 use bellwether::config::DURATION_MAX;
 use bellwether::control::request as control;
 use bellwether::election::{Epoch, MEMBERS_MAX, NAME_BYTES_MAX, Operation, VOTERS_MAX};
@@ -16,6 +17,8 @@ use bellwether::wire::{
     VERSION, VERSION_MIN, decode, encode_bye, encode_confirm, encode_confirmed, encode_hello, encode_message,
     encode_refuse,
 };
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Arc, LazyLock};
 
 /// The bytes of a frame before its payload: length, tag and checksum.
 const HEADER_BYTES: usize = 10;
@@ -157,6 +160,117 @@ fn check_hello(hello: &Hello) {
     let refusal = encode_refuse(Reason::Cluster, &quoted);
     let answer = decode(&refusal, HELLO_BYTES_MAX);
     assert!(matches!(answer, Ok(Some((Frame::Refuse { why: Reason::Cluster, .. }, _)))), "{answer:?}");
+}
+
+// --- The channel
+// ------------------------------------------------------------------------------------------------
+
+/// The most bytes of an answer to a stranger. The flight of the accepting side has 400.
+const REPLY_BYTES_MAX: usize = 1024;
+
+/// The accepting side of a handshake of members with a secret that no stranger knows.
+pub fn accepting() -> Handshake {
+    Handshake::new(member_keys()).expect("keys of a secret are of use")
+}
+
+/// The dialling side.
+pub fn dialling() -> Handshake {
+    Handshake::dialling(member_keys(), IpAddr::V4(Ipv4Addr::LOCALHOST)).expect("keys of a secret are of use")
+}
+
+fn member_keys() -> Arc<Keys> {
+    const SECRET: &[u8] = b"a-secret-that-the-members-share-alone";
+    static KEYS: LazyLock<Arc<Keys>> = LazyLock::new(|| {
+        Arc::new(Keys::of_secrets(&[SECRET.to_vec()], "web").expect("one secret is enough"))
+    });
+    Arc::clone(&KEYS)
+}
+
+/// `channel::Handshake`, at the accepting side and at the dialling one: no panic. A stranger proves nothing
+/// and is not heard. Each side takes no more than a limit of its bytes, and answers with few. The result does
+/// not depend on the pieces that they come in.
+pub fn channel(bytes: &[u8]) -> &'static str {
+    check_looks(bytes);
+    let first = dialling().feed(&[]).map(|progress| progress.reply).unwrap_or_default();
+    assert!(first.len() <= HANDSHAKE_BYTES_MAX);
+    assert_eq!(looks_sealed(&first), Some(true));
+    match (check_channel(bytes, accepting), check_channel(bytes, dialling)) {
+        (_, "answered" | "refused after an answer") => "answered by the dialler",
+        (accepted, _) => accepted,
+    }
+}
+
+/// A beginning tells the same as all of it, or nothing yet. No Hello in clear looks like a handshake.
+fn check_looks(bytes: &[u8]) {
+    let whole = looks_sealed(bytes);
+    assert!(whole.is_some() || bytes.len() < 3);
+    for end in 0..bytes.len().min(3) {
+        let begun = looks_sealed(&bytes[..end]);
+        assert!(begun.is_none() || begun == whole, "after {end} bytes {begun:?}, in the end {whole:?}");
+    }
+    if whole == Some(true) {
+        let clear = decode(bytes, HELLO_BYTES_MAX);
+        assert!(!matches!(clear, Ok(Some(_))), "{clear:?} looks like a handshake");
+    }
+}
+
+fn check_channel(bytes: &[u8], side: fn() -> Handshake) -> &'static str {
+    let whole = talk(side(), bytes, || bytes.len());
+    // Pieces that follow from the bytes alone.
+    let mut state = crc32fast::hash(bytes) | 1;
+    let pieces = talk(side(), bytes, || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        1 + state as usize % 64
+    });
+    if bytes.len() <= HANDSHAKE_BYTES_MAX {
+        assert_eq!(pieces, whole, "pieces change the result");
+    } else {
+        assert!(!["waits", "answered"].contains(&pieces), "too many bytes are taken in pieces");
+    }
+    whole
+}
+
+/// What becomes of a stranger's bytes.
+fn talk(mut side: Handshake, mut bytes: &[u8], mut piece: impl FnMut() -> usize) -> &'static str {
+    assert!(!side.feed(&[]).expect("nothing is not wrong").proved);
+    let (mut fed, mut reply, mut ended) = (0, Vec::new(), None);
+    while !bytes.is_empty() && ended.is_none() {
+        let (now, later) = bytes.split_at(piece().min(bytes.len()));
+        (bytes, fed) = (later, fed + now.len());
+        match side.feed(now) {
+            Ok(progress) => {
+                assert!(!progress.proved, "a stranger has proved itself");
+                assert!(fed <= HANDSHAKE_BYTES_MAX, "{fed} bytes are taken");
+                reply.extend(progress.reply);
+            }
+            Err((error, alert)) => {
+                check_error(&error.to_string());
+                reply.extend(alert);
+                ended = Some(error);
+            }
+        }
+        assert!(side.said().is_empty(), "a stranger is heard");
+        assert!(reply.len() <= REPLY_BYTES_MAX, "{} bytes for {fed}", reply.len());
+    }
+    match (reply.as_slice(), ended) {
+        (_, Some(HandshakeError::TooLong(_))) => "too long",
+        (_, Some(HandshakeError::Protocol)) => panic!("known only after a proof"),
+        // A record of an alert in clear: its last byte says why.
+        ([0x15, 3, 3, 0, 2, 2, why], Some(HandshakeError::Refused(_))) => match why {
+            10 => "unexpected message",
+            40 => "handshake failure",
+            47 => "illegal parameter",
+            50 => "decode error",
+            70 => "protocol version",
+            _ => "another alert",
+        },
+        ([], Some(HandshakeError::Refused(_))) => "refused",
+        ([], None) => "waits",
+        (_, Some(HandshakeError::Refused(_))) => "refused after an answer",
+        (_, None) => "answered",
+    }
 }
 
 // --- HTTP heads

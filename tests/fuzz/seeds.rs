@@ -1,6 +1,7 @@
 //! The inputs that fuzzing begins with, by file name: of each kind a sound one, and what is hostile in a way
 //! of its own.
 
+use crate::tls::{HelloParts, MEMBER, client_hello, message, record, retry, server_hello};
 use bellwether::election::{
     Ballot, Body, ConfigVersion, Denial, Entry, Epoch, Flags, Incarnation, Incumbent, Instance, KnownPeers,
     MembershipVersion, Message, Moment, NAME_BYTES_MAX, Peer, Priority, ProcessId, Record, RecoveredState,
@@ -72,6 +73,12 @@ fn start() -> Vec<u8> {
     let stamp = Stamp { cluster: "web".to_owned(), id: peer().id };
     postcard::to_stdvec(&(stamp, Priority::DEFAULT, Epoch(300))).unwrap()
 }
+
+/// The types of TLS records.
+const CHANGE: u8 = 20;
+const ALERT: u8 = 21;
+const HANDSHAKE: u8 = 22;
+const APPLICATION: u8 = 23;
 
 const ASKED_AT: Moment = Moment(Duration::from_millis(70_000));
 
@@ -202,6 +209,54 @@ pub fn handshakes() -> Seeds {
         ("unknown_first", framed(4, b"of a newer version")),
         ("http", b"GET /leader HTTP/1.1\r\nHost: web:4041\r\n\r\n".to_vec()),
         ("tls", b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x03\x03".to_vec()),
+        ("zeros", vec![0; 64]),
+    ])
+}
+
+pub fn channels() -> Seeds {
+    let hello = |parts| record(HANDSHAKE, &client_hello(&parts));
+    let answer = |parts| record(HANDSHAKE, &server_hello(&parts));
+    let (usual, answered) = (hello(MEMBER), answer(MEMBER));
+    let garbage = || record(APPLICATION, &[0x5a; 48]);
+    let change = || record(CHANGE, &[1]);
+    let whole = client_hello(&MEMBER);
+    let (head, tail) = whole.split_at(100);
+    named([
+        ("client_hello", usual.clone()),
+        ("client_hello_begun", usual[..77].to_vec()),
+        ("client_hello_in_two_records", [record(HANDSHAKE, head), record(HANDSHAKE, tail)].concat()),
+        ("client_hello_and_garbage", [usual.clone(), change(), garbage()].concat()),
+        ("client_hello_twice", [&usual[..], &usual].concat()),
+        ("client_hello_and_alert", [usual.clone(), record(ALERT, &[2, 42])].concat()),
+        ("client_hello_padded", hello(HelloParts { padding: 1500, ..MEMBER })),
+        ("client_hello_without_share", hello(HelloParts { share: None, ..MEMBER })),
+        ("client_hello_of_another_protocol", hello(HelloParts { protocol: Some(b"h2"), ..MEMBER })),
+        ("client_hello_of_no_protocol", hello(HelloParts { protocol: None, ..MEMBER })),
+        ("client_hello_of_tls_1_2", hello(HelloParts { version: 0x0303, ..MEMBER })),
+        ("client_hello_with_a_certificate", hello(HelloParts { proof: Some(0), ..MEMBER })),
+        ("client_hello_with_any_proof", hello(HelloParts { proof: None, ..MEMBER })),
+        ("hostile_share", hello(HelloParts { share: Some([0; 32]), ..MEMBER })),
+        ("hostile_padding", hello(HelloParts { padding: 2000, ..MEMBER })),
+        ("hostile_hello", record(HANDSHAKE, &message(1, &[0xa5; 200]))),
+        ("hostile_empty_hello", record(HANDSHAKE, &message(1, &[]))),
+        ("hostile_message_length", record(HANDSHAKE, &[1, 0xff, 0xff, 0xff, 3, 3])),
+        ("hostile_record_length", [&[HANDSHAKE, 3, 1, 0xff, 0xff][..], &[1; 64]].concat()),
+        ("hostile_long_record", record(HANDSHAKE, &[1; 16 * 1024])[..2100].to_vec()),
+        ("hostile_empty_records", record(HANDSHAKE, &[]).repeat(40)),
+        ("hostile_changes", change().repeat(40)),
+        ("hostile_warnings", record(ALERT, &[1, 90]).repeat(40)),
+        ("alert", record(ALERT, &[2, 40])),
+        ("close_notify", record(ALERT, &[1, 0])),
+        ("application_first", garbage()),
+        ("unknown_record", record(24, b"heartbeat")),
+        ("server_hello", answered.clone()),
+        ("server_hello_and_garbage", [answered, change(), garbage()].concat()),
+        ("server_hello_of_tls_1_2", answer(HelloParts { version: 0x0303, ..MEMBER })),
+        ("server_hello_hostile_share", answer(HelloParts { share: Some([0; 32]), ..MEMBER })),
+        ("server_hello_without_share", answer(HelloParts { share: None, ..MEMBER })),
+        ("server_hello_retry", record(HANDSHAKE, &retry())),
+        ("hello_in_clear", handshakes().swap_remove(0).1),
+        ("http", b"GET /leader HTTP/1.1\r\nHost: web:4041\r\n\r\n".to_vec()),
         ("zeros", vec![0; 64]),
     ])
 }
