@@ -81,6 +81,15 @@ chart that cannot tell takes bellwether.initContainers and bellwether.containers
 {{- $args = concat $args (list "--peer-auth" .) -}}
 {{- end -}}
 {{- end -}}
+{{- with $settings.peerCertificate -}}
+{{- if .enabled -}}
+{{- $args = concat $args (list "--peer-cert" (printf "/peer-certificate/%s" .cert) "--peer-key" (printf "/peer-certificate/%s" .key)) -}}
+{{- $args = concat $args (list "--peer-ca" (printf "/peer-certificate/%s" .ca) "--peer-san" .san) -}}
+{{- with .auth -}}
+{{- $args = concat $args (list "--peer-auth" .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- range $flag, $value := $settings.config -}}
 {{- $args = concat $args (list (printf "--%s" $flag) (toString $value)) -}}
 {{- end -}}
@@ -177,6 +186,11 @@ context is another one.
 {{- if $settings.peerSecret.enabled }}
 - name: bellwether-peer-secret
   mountPath: /peer-secret
+  readOnly: true
+{{- end }}
+{{- if $settings.peerCertificate.enabled }}
+- name: bellwether-peer-certificate
+  mountPath: /peer-certificate
   readOnly: true
 {{- end -}}
 {{- end -}}

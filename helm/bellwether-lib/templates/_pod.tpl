@@ -19,7 +19,8 @@ config.linkerd.io/skip-outbound-ports: {{ $settings.ports.peer | quote }}
 {{- end -}}
 {{- end -}}
 
-{{/* Volumes for the pod: the emptyDir, where the record is in one, and the Secret that members share. */}}
+{{/* Volumes for the pod: the emptyDir, where the record is in one, and that of the secret or the
+certificate. */}}
 {{- define "bellwether.volumes" -}}
 {{- $settings := include "bellwether.settings" . | fromYaml -}}
 {{- if eq $settings.state.type "emptyDir" -}}
@@ -34,6 +35,10 @@ config.linkerd.io/skip-outbound-ports: {{ $settings.ports.peer | quote }}
     items:
       - key: {{ $settings.peerSecret.key }}
         path: secret
+{{- end }}
+{{- if $settings.peerCertificate.enabled }}
+- name: bellwether-peer-certificate
+  {{- toYaml $settings.peerCertificate.volume | nindent 2 }}
 {{- end -}}
 {{- end -}}
 

@@ -25,6 +25,13 @@ all of it at once.
 {{- if not $settings.state.type -}}
 {{- $_ := set $settings.state "type" (ternary "persistentVolumeClaim" "none" (eq $settings.safety "majority")) -}}
 {{- end -}}
+{{- if kindIs "string" $settings.peerSecret.enabled -}}
+{{- $_ := set $settings.peerSecret "enabled" (or (not $settings.peerCertificate.enabled) (ne $settings.peerSecret.existingSecret "")) -}}
+{{- end -}}
+{{- if not $settings.peerCertificate.san -}}
+{{- /* The DNS name of a StatefulSet's pod, without the cluster's domain, which is not known here. */ -}}
+{{- $_ := set $settings.peerCertificate "san" (printf "{name}.%s.%s.svc" $name .Release.Namespace) -}}
+{{- end -}}
 {{- if eq $settings.sidecar "auto" -}}
 {{- $native := semverCompare ">=1.29.0-0" .Capabilities.KubeVersion.Version -}}
 {{- $_ := set $settings "sidecar" (ternary "native" "ordinary" $native) -}}
@@ -78,6 +85,12 @@ all of it at once.
 {{- if and (eq $s.sidecar "native") (semverCompare "<1.29.0-0" .version) -}}
 {{- $faults = append $faults (printf "sidecar: native needs Kubernetes 1.29, and this is %s, where the sidecar would be an init container that never ends: set sidecar: ordinary, or auto" .version) -}}
 {{- end -}}
+{{- if and $s.peerCertificate.enabled $s.peerSecret.enabled -}}
+{{- $faults = append $faults "peerSecret and peerCertificate are both set, and members have one proof: leave out peerSecret.enabled and peerSecret.existingSecret, or peerCertificate.enabled" -}}
+{{- end -}}
+{{- if and $s.peerCertificate.enabled (not $s.peerCertificate.volume) -}}
+{{- $faults = append $faults (printf "peerCertificate.volume is empty, and nothing holds the files %s, %s and %s: set it to the source of a volume, such as secret: {secretName: NAME}" $s.peerCertificate.cert $s.peerCertificate.key $s.peerCertificate.ca) -}}
+{{- end -}}
 {{- /* --set makes other numbers than a file does. */ -}}
 {{- if eq (int $s.ports.status) (int $s.ports.peer) -}}
 {{- $faults = append $faults (printf "ports.status and ports.peer are both %v: set two different ports" $s.ports.peer) -}}
@@ -90,7 +103,7 @@ all of it at once.
 {{- end -}}
 {{- /* But for BELLWETHER_PEER_PORT: Kubernetes sets that one where a Service is named `bellwether-peer`, and this is the mend. */ -}}
 {{- range $s.extraEnv -}}
-{{- if has .name (list "POD_NAME" "POD_IP" "BELLWETHER_SERVICE" "BELLWETHER_PEERS" "BELLWETHER_LISTEN" "BELLWETHER_ADVERTISE" "BELLWETHER_HTTP" "BELLWETHER_NAME" "BELLWETHER_CLUSTER" "BELLWETHER_STATE_DIR" "BELLWETHER_REVISION" "BELLWETHER_SAFETY" "BELLWETHER_VOTERS" "BELLWETHER_FOUND" "BELLWETHER_PEER_SECRET_FILE" "BELLWETHER_PEER_AUTH") -}}
+{{- if has .name (list "POD_NAME" "POD_IP" "BELLWETHER_SERVICE" "BELLWETHER_PEERS" "BELLWETHER_LISTEN" "BELLWETHER_ADVERTISE" "BELLWETHER_HTTP" "BELLWETHER_NAME" "BELLWETHER_CLUSTER" "BELLWETHER_STATE_DIR" "BELLWETHER_REVISION" "BELLWETHER_SAFETY" "BELLWETHER_VOTERS" "BELLWETHER_FOUND" "BELLWETHER_PEER_SECRET_FILE" "BELLWETHER_PEER_CERT" "BELLWETHER_PEER_KEY" "BELLWETHER_PEER_CA" "BELLWETHER_PEER_SAN" "BELLWETHER_PEER_AUTH") -}}
 {{- $faults = append $faults (printf "extraEnv: %s is set by the chart: leave it out" .name) -}}
 {{- end -}}
 {{- end -}}
