@@ -84,7 +84,8 @@ chart that cannot tell takes bellwether.initContainers and bellwether.containers
 {{- with $settings.peerCertificate -}}
 {{- if .enabled -}}
 {{- $args = concat $args (list "--peer-cert" (printf "/peer-certificate/%s" .cert) "--peer-key" (printf "/peer-certificate/%s" .key)) -}}
-{{- $args = concat $args (list "--peer-ca" (printf "/peer-certificate/%s" .ca) "--peer-san" .san) -}}
+{{- $authorities := ternary "/peer-ca" "/peer-certificate" (not (empty .caVolume)) -}}
+{{- $args = concat $args (list "--peer-ca" (printf "%s/%s" $authorities .ca) "--peer-san" .san) -}}
 {{- with .auth -}}
 {{- $args = concat $args (list "--peer-auth" .) -}}
 {{- end -}}
@@ -192,5 +193,10 @@ context is another one.
 - name: bellwether-peer-certificate
   mountPath: /peer-certificate
   readOnly: true
+{{- if $settings.peerCertificate.caVolume }}
+- name: bellwether-peer-ca
+  mountPath: /peer-ca
+  readOnly: true
+{{- end }}
 {{- end -}}
 {{- end -}}

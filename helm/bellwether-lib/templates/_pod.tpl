@@ -39,6 +39,10 @@ certificate. */}}
 {{- if $settings.peerCertificate.enabled }}
 - name: bellwether-peer-certificate
   {{- toYaml $settings.peerCertificate.volume | nindent 2 }}
+{{- with $settings.peerCertificate.caVolume }}
+- name: bellwether-peer-ca
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end -}}
 {{- end -}}
 
