@@ -48,9 +48,9 @@ def wait_until(seconds, what, condition, every=0.2):
         time.sleep(every)
 
 
-def run(*command, given=None, seconds=COMMAND_SECONDS):
+def run(*command, given=None, seconds=COMMAND_SECONDS, folder=None):
     """Runs a command; returns what it printed, or raises with all of that."""
-    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=seconds)
+    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=seconds, cwd=folder)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}".rstrip())
     return done.stdout + done.stderr

@@ -12,7 +12,7 @@ from functools import partial
 import rows
 from checks import Checks, agree, apart, helm_test, injected, refused, scenarios
 from cluster import COMMAND_SECONDS, Cluster, say
-from election import LeaderReadyRelease, LeaseElection, Release
+from election import CertifiedRelease, LeaderReadyRelease, LeaseElection, Release
 from node import ApiServer, Killer, NameServer
 from table import as_json, markdown
 
@@ -20,7 +20,7 @@ Images = collections.namedtuple("Images", "bellwether peer tags")
 # Everything is in these namespaces, and goes with them.
 MAIN, LEASES, NODE = "bellwether-e2e", "bellwether-e2e-leases", "bellwether-e2e-node"
 
-ELECTIONS = ["web", "batch", "gate", "lease", "fast"]
+ELECTIONS = ["web", "batch", "gate", "cert", "lease", "fast"]
 
 DEFAULT = ("15s", "10s", "2s")
 # The API refuses a Lease of less than a second; client-go wants duration > deadline > 1.2 * retry.
@@ -134,6 +134,7 @@ def main_rows(cluster, given, lab, checks):
     classic = release(Release, "batch", "Deployment, classic", kind="Deployment")
     gated = release(LeaderReadyRelease, "gate", "StatefulSet, majority", readiness="leader", updateStrategy={"type": "OnDelete"},
                     podDisruptionBudget={"enabled": False}, leaderService={"enabled": True})
+    certified = release(CertifiedRelease, "cert", "StatefulSet, majority")
     slow = LeaseElection(cluster, given.images, LEASES, "lease", "client-go, " + "/".join(DEFAULT), times=DEFAULT)
     fast = LeaseElection(cluster, given.images, LEASES, "fast", "client-go, " + "/".join(FASTEST), times=FASTEST)
 
@@ -146,9 +147,10 @@ def main_rows(cluster, given, lab, checks):
     basics = partial(rows.basic, lab, gap=GAP_MS)
     rolls = [partial(rows.rolling, lab, what=what, act=act, gap=GAP_MS) for what, act in [
         ("rolling restart", rows.roll), ("helm upgrade to another image tag", rows.upgrade)]]
-    gates, scales, compares = (partial(steps, lab) for steps in (rows.gated, rows.scaling, rows.compared))
-    for election, *steps in [(majority, checked, basics, *rolls, scales), (classic, checked, basics, *rolls),
-                             (gated, gates), (slow, compares), (fast, compares)]:
+    gates, scales, compares, secrets, certificates = (partial(steps, lab) for steps in (
+        rows.gated, rows.scaling, rows.compared, rows.secret_rotated, rows.certificates_rotated))
+    for election, *steps in [(majority, checked, basics, *rolls, secrets, scales), (classic, checked, basics, *rolls, secrets),
+                             (gated, gates), (certified, checked, certificates), (slow, compares), (fast, compares)]:
         if election.name in given.elections:
             track(lab, election, *steps)
 

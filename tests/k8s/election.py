@@ -1,14 +1,19 @@
 """One election under test: a release of the chart, or pods with client-go's Lease, and its pollers."""
 
+import base64
 import json
 import math
 import os
+import time
 
+import proof
 import records
 from cluster import run, say, wait_until
 
 CHART = os.path.join(os.path.dirname(__file__), "..", "..", "helm", "bellwether")
 READY_SECONDS = 120
+# The kubelet may update the files of a Secret a minute late, and the sidecar looks at them every 10 s.
+STEP_SECONDS = 120
 # More than the pollers of one election ever send.
 LINES_A_SECOND = 100
 RESTRICTED = {
@@ -47,7 +52,7 @@ class Election:
         self.collector = f"{name}-collector"
 
     def path(self, kind, name=""):
-        group = {"pods": "/api/v1", "services": "/api/v1", "endpointslices": "/apis/discovery.k8s.io/v1",
+        group = {"pods": "/api/v1", "services": "/api/v1", "secrets": "/api/v1", "endpointslices": "/apis/discovery.k8s.io/v1",
                  "statefulsets": "/apis/apps/v1", "deployments": "/apis/apps/v1"}[kind]
         return f"{group}/namespaces/{self.namespace}/{kind}" + (f"/{name}" if name else "")
 
@@ -153,6 +158,7 @@ class Release(Election):
         self.safety = "majority" if self.kind == "StatefulSet" else "classic"
         self.selector = f"app.kubernetes.io/instance={self.name},app.kubernetes.io/component=member"
         self.tag = self.images.tags[0]
+        self.secret = f"{self.name}-peer-secret"  # the one that the chart makes
 
     def install(self):
         say(f"{self.name}: installing as {self.kind}")
@@ -185,6 +191,35 @@ class Release(Election):
         """What the pod's status API answers, by the API server's proxy."""
         return self.cluster.get(self.path("pods", f"{pod}:4040") + f"/proxy/{path}")
 
+    def proofs(self):
+        """What each member says of its proof, by the names of the pods."""
+        names = [pod["metadata"]["name"] for pod in self.pods()]
+        return {name: proof.read(self.cluster.text(self.path("pods", f"{name}:4040") + "/proxy/metrics")) for name in names}
+
+    def files(self):
+        """What is in the Secret of the members' proof."""
+        data = self.cluster.get(self.path("secrets", self.secret))["data"]
+        return {name: base64.b64decode(content).decode() for name, content in data.items()}
+
+    def take(self, step):
+        """Changes the Secret, and waits until all members have read it and made their links anew; returns the seconds."""
+        (before,) = {found.keys for found in self.proofs().values()}
+        began, seen = time.monotonic(), []
+        self.cluster.patch(self.path("secrets", self.secret), {"stringData": step.files})
+        for pod in self.pods():
+            # A change of the pod has the kubelet look at its volumes now.
+            self.cluster.patch(self.path("pods", pod["metadata"]["name"]),
+                               {"metadata": {"annotations": {"bellwether-e2e/changed": str(began)}}})
+
+        def condition():
+            # Twice: a member shows its new keys a moment before it counts the links of the former ones.
+            why = step.lacks(before, self.proofs())
+            seen.append(not why)
+            return (True, "") if seen[-2:] == [True, True] else (None, why or "it was seen once")
+
+        wait_until(STEP_SECONDS, f"{step.what} in use by all members", condition)
+        return time.monotonic() - began
+
     def voters_follow(self):
         """Waits until the leader counts the voters that it should."""
         wanted = [f"{self.name}-{ordinal}" for ordinal in range(self.replicas)]
@@ -196,6 +231,29 @@ class Release(Election):
             return (True, "") if voters == wanted else (None, f"{voters} vote, not {wanted}")
 
         wait_until(60, "voters", condition)
+
+
+class CertifiedRelease(Release):
+    """A release with certificates. One Secret with the names of all pods serves all of them."""
+
+    def __init__(self, *arguments, values=None, **more):
+        super().__init__(*arguments, values=values, **more)
+        self.secret = f"{self.name}-certificate"
+        self.values = {"peerCertificate": {"enabled": True, "volume": {"secret": {"secretName": self.secret}}}, **self.values}
+        self.authority = None
+
+    def names(self):
+        return [f"{self.name}-{ordinal}.{self.name}.{self.namespace}.svc" for ordinal in range(self.replicas)]
+
+    def install(self):
+        self.authority = proof.Authority()
+        self.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": self.secret},
+                    "stringData": {"ca.crt": self.authority.pem, **self.authority.certificate(self.names())}})
+        super().install()
+
+    def remove(self):
+        super().remove()
+        self.forget(("secrets", self.secret))
 
 
 class LeaderReadyRelease(Release):

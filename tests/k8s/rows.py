@@ -4,6 +4,7 @@ import dataclasses
 import datetime
 import time
 
+import proof
 import records
 from cluster import Refused, say, wait_until
 from election import restart_count, uids
@@ -266,6 +267,46 @@ def gated(lab, election):
             took.sort()
             row.notes.append(f"the Service's only endpoint is the new leader {took[len(took) // 2]:.1f} s (median), "
                              f"at most {took[-1]:.1f} s after the command")
+
+
+def rotated(lab, election, what, steps):
+    """The members' proof changes in steps, each after all members have followed the one before. It costs nothing: no time
+    without a leader, no change, no restart, and no connection between members is refused."""
+    row = lab.row(what, election, Bounds(longest=0, changes=0), rounds=max(1, lab.rounds // 3))
+    if row is None:
+        return
+    took = []
+
+    def rotate(election, leader):
+        pods, refused = election.pods(), refusals(election)
+        for step in steps(election):
+            took.append(election.take(step))
+            say(f"{row.where}: {step.what} in use by all members after {took[-1]:.1f} s")
+        after = election.pods()
+        if uids(after) != uids(pods) or restart_count(after) != restart_count(pods):
+            raise RuntimeError("a pod or a container was restarted")
+        if refusals(election) != refused:
+            raise RuntimeError(f"the members failed {refusals(election) - refused} authentications")
+        return {}
+
+    repeat(row, election, rotate)
+    if took:
+        took.sort()
+        row.notes.append(f"all members had followed a step {took[len(took) // 2]:.1f} s (median), "
+                         f"at most {took[-1]:.1f} s after the change of the Secret")
+
+
+def refusals(election):
+    return sum(found.refused for found in election.proofs().values())
+
+
+def secret_rotated(lab, election):
+    rotated(lab, election, "peer secret rotated in three steps", proof.secret_steps)
+
+
+def certificates_rotated(lab, election):
+    rotated(lab, election, "certificates renewed", proof.certificate_steps)
+    rotated(lab, election, "authority of the certificates replaced in three steps", proof.authority_steps)
 
 
 def compared(lab, election):

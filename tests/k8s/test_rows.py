@@ -89,6 +89,53 @@ class Rounds(unittest.TestCase):
                          [("rolled", 1, 1), ("rolled, the first pod to go leads", 1, 2)])
 
 
+class Rotated(MadeUp):
+    """Its leader stays, and a step takes three seconds."""
+
+    def __init__(self, restarts=(0, 0), refused=(0, 0)):
+        super().__init__([("web-0", 0.5), ("web-0", 2.5)], leads("s", 1, "web-0", 1, 0, 3000))
+        self.restarts, self.refused, self.taken = iter(restarts), iter(refused), []
+
+    def pods(self):
+        return [{"metadata": {"uid": "u"}, "status": {"containerStatuses": [{"restartCount": next(self.restarts)}]}}]
+
+    def proofs(self):
+        return {"web-0": types.SimpleNamespace(refused=next(self.refused))}
+
+    def take(self, step):
+        self.taken.append(step.what)
+        return 3.0
+
+
+@mock.patch("rows.say", mock.Mock())
+class Rotations(unittest.TestCase):
+    def rotated(self, election, rounds=3):
+        lab = rows.Lab(None, rounds, ())
+        steps = [types.SimpleNamespace(what=what) for what in ("add", "swap", "remove")]
+        rows.rotated(lab, election, "rotated", lambda election: steps)
+        return lab.rows[0]
+
+    def test_the_steps_are_one_round_that_costs_nothing(self):
+        election = Rotated()
+        row = self.rotated(election)
+        self.assertEqual((row.verdict, row.leaderless, row.changes, row.wanted), ("ok", [0.0], [0], 1))
+        self.assertEqual(election.taken, ["add", "swap", "remove"])
+        self.assertIn("3.0 s (median)", row.notes[0])
+
+    def test_any_time_without_a_leader_fails_the_row(self):
+        election = Rotated()
+        election.lines = TRANSFER
+        row = self.rotated(election)
+        self.assertEqual(row.verdict, "FAILED")
+        self.assertEqual(len(row.complaints()), 2, row.complaints())
+
+    def test_a_restart_fails_the_row(self):
+        self.assertIn("restarted", self.rotated(Rotated(restarts=(0, 1))).errors[0])
+
+    def test_a_refused_member_fails_the_row(self):
+        self.assertIn("failed 2 authentications", self.rotated(Rotated(refused=(1, 3, 3))).errors[0])
+
+
 @mock.patch("rows.say", mock.Mock())
 class Outages(unittest.TestCase):
     def killed(self, at, pod):
