@@ -429,8 +429,8 @@ fn a_list_names_nothing_to_dial_where_discovery_names_all() {
     }
 }
 
-/// Discovery has no answer. A list counts once that has lasted for the start timeout, and at once where members
-/// prove themselves: restarted members would otherwise never meet.
+/// Discovery has no answer. A list counts once that has lasted for the start timeout, and at once where
+/// members prove themselves: restarted members would otherwise never meet.
 #[test]
 fn a_list_names_what_to_dial_where_discovery_does_not_answer() {
     let listed = Entry { peer: peer(7), state: State::Alive };

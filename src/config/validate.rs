@@ -149,10 +149,6 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Config
     if let Some(revision) = &args.revision {
         check_text("--revision", revision, REVISION_BYTES_MAX)?;
     }
-    if args.state_dir.as_ref().is_some_and(|folder| folder.as_os_str().is_empty()) {
-        return Err(ConfigError::Empty("--state-dir"));
-    }
-
     let safety = safety(&args, &name)?;
     let (peer_auth, peer_proof) = peer_proof(&args, &name)?;
 
