@@ -8,6 +8,9 @@
 //! Prints a table, and fails when a round breaks what has to hold (one leader, a higher epoch, the right
 //! successor, no election when a process comes back) or a measured time is over its bound.
 //!
+//! `-- --image PROGRAM` names the image's program: a static build without the simulator and `inject`. Its
+//! memory has bounds. Without it, the memory of the bench's own build is printed, and has none.
+//!
 //! With `--safety majority` a failover also waits for durable records, several one after the other. The bench
 //! measures the cost of the rules with the records in memory (/dev/shm). It measures once more in the folder
 //! for temporary files (TMPDIR), whose disk decides then: the table shows that with the time of one save
@@ -41,8 +44,10 @@ const CLUSTERS: usize = 10;
 const SLOW_ASK_EVERY: Duration = Duration::from_millis(20);
 /// How long a stopped leader stays stopped.
 const STOPPED: Duration = Duration::from_secs(5);
-/// Resident memory of one process, in clear and with the channel, and its share of a core while nothing
-/// happens.
+/// The bench's own build of the program.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_bellwether");
+/// Resident memory of one process of the image, in clear and with the channel, and its share of a core while
+/// nothing happens.
 const RESIDENT_KIB_MAX: u64 = 5 * 1024;
 const RESIDENT_CHANNEL_KIB_MAX: u64 = 6 * 1024;
 const IDLE_PERCENT_MAX: f64 = 0.5;
@@ -70,8 +75,8 @@ enum Bound {
 }
 
 fn main() -> ExitCode {
-    let task = match task(std::env::args().skip(1)) {
-        Ok(task) => task,
+    let (task, image) = match task(std::env::args().skip(1)) {
+        Ok(asked) => asked,
         Err(error) => {
             eprintln!("error: {error}");
             return ExitCode::from(2);
@@ -84,7 +89,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match run(&task, logs.path()) {
+    match run(&task, image.as_deref(), logs.path()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -103,7 +108,7 @@ enum Task {
 }
 
 /// Whether everything was within its bound.
-fn run(task: &Task, logs: &Path) -> Result<bool, String> {
+fn run(task: &Task, image: Option<&Path>, logs: &Path) -> Result<bool, String> {
     let began = Instant::now();
     let secret = logs.join("secret");
     std::fs::write(&secret, SECRET).map_err(|error| format!("no file for a secret: {error}"))?;
@@ -114,14 +119,14 @@ fn run(task: &Task, logs: &Path) -> Result<bool, String> {
         Task::Rested => rested::measure(&channel, logs)?,
         Task::All(rounds) => measure(*rounds, logs)?,
     };
-    let small = idle(&channel, logs)?;
+    let small = idle(&channel, image, logs)?;
     println!("took {:.0} s", began.elapsed().as_secs_f64());
     Ok(fast && small)
 }
 
-/// Cargo itself adds `--bench`.
-fn task(mut args: impl Iterator<Item = String>) -> Result<Task, String> {
-    let mut task = Task::All(ROUNDS);
+/// What is to be measured, and the image's program. Cargo itself adds `--bench`.
+fn task(mut args: impl Iterator<Item = String>) -> Result<(Task, Option<PathBuf>), String> {
+    let (mut task, mut image) = (Task::All(ROUNDS), None);
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--bench" => {}
@@ -130,10 +135,15 @@ fn task(mut args: impl Iterator<Item = String>) -> Result<Task, String> {
                 task = Task::All(number.ok_or("--rounds needs a number from 1 on")?);
             }
             "--rested" => task = Task::Rested,
-            _ => return Err(format!("{arg} is not known; there are --rounds N and --rested")),
+            "--image" => image = Some(args.next().ok_or("--image needs the image's program")?.into()),
+            _ => {
+                return Err(format!(
+                    "{arg} is not known; there are --rounds N, --rested and --image PROGRAM"
+                ));
+            }
         }
     }
-    Ok(task)
+    Ok((task, image))
 }
 
 /// The head of a table.
@@ -243,9 +253,15 @@ fn saving(folder: &Path) -> Result<Duration, String> {
 }
 
 /// `states`: where voters keep their records; none: `classic`.
-fn processes(n: usize, flags: &[&str], states: Option<&Path>, logs: &Path) -> Result<ProcessCluster, String> {
+fn processes(
+    program: &Path,
+    n: usize,
+    flags: &[&str],
+    states: Option<&Path>,
+    logs: &Path,
+) -> Result<ProcessCluster, String> {
     let plan = ClusterPlan {
-        binary: PathBuf::from(env!("CARGO_BIN_EXE_bellwether")),
+        binary: program.to_owned(),
         n,
         base_port: None,
         flags: flags.iter().map(|f| (*f).to_owned()).collect(),
@@ -262,11 +278,23 @@ fn started(
     states: Option<&Path>,
     logs: &Path,
 ) -> Result<(ProcessCluster, Agreement), String> {
-    let flags = [&["--preempt", "never"], flags].concat();
-    let mut processes = processes(n, &flags, states, logs)?;
+    let (processes, now) = started_with(Path::new(PROGRAM), n, flags, states, logs)?;
     if ask_every.is_some() {
         processes.ask_every(ask_every);
     }
+    Ok((processes, now))
+}
+
+/// As [`started`], of another program.
+fn started_with(
+    program: &Path,
+    n: usize,
+    flags: &[&str],
+    states: Option<&Path>,
+    logs: &Path,
+) -> Result<(ProcessCluster, Agreement), String> {
+    let flags = [&["--preempt", "never"], flags].concat();
+    let mut processes = processes(program, n, &flags, states, logs)?;
     processes.start_all().map_err(|e| e.to_string())?;
     let now = processes.agree(0, PATIENCE).map_err(|e| e.to_string())?;
     Ok((processes, now))
@@ -357,10 +385,15 @@ fn percentile(sorted: &[Duration], percent: usize) -> Duration {
 
 /// Memory and processor time of five processes that are left alone, in clear and with the channel at the same
 /// time.
-fn idle(channel: &[&str], logs: &Path) -> Result<bool, String> {
-    let kinds = [("in clear", &[][..], RESIDENT_KIB_MAX), ("channel", channel, RESIDENT_CHANNEL_KIB_MAX)];
+fn idle(channel: &[&str], image: Option<&Path>, logs: &Path) -> Result<bool, String> {
+    let bound = |kib| image.map(|_| kib);
+    let kinds = [
+        ("in clear", &[][..], bound(RESIDENT_KIB_MAX)),
+        ("channel", channel, bound(RESIDENT_CHANNEL_KIB_MAX)),
+    ];
+    let program = image.unwrap_or(Path::new(PROGRAM));
     let watched = |flags| {
-        let (processes, _now) = started(5, flags, None, None, logs)?;
+        let (processes, _now) = started_with(program, 5, flags, None, logs)?;
         usage::idle(&processes, IDLE_WATCHED)
     };
     let seen = std::thread::scope(|scope| {
@@ -368,7 +401,8 @@ fn idle(channel: &[&str], logs: &Path) -> Result<bool, String> {
         let threads = kinds.map(|(_, flags, _)| scope.spawn(move || watched(flags)));
         threads.map(|thread| thread.join().unwrap_or(Err("a thread panicked".to_owned())))
     });
-    println!("\none process of 5, left alone for {} s, the largest of them:", IDLE_WATCHED.as_secs());
+    println!("\n{}:", program.display());
+    println!("one process of 5, left alone for {} s, the largest of them:", IDLE_WATCHED.as_secs());
     let mut good = true;
     for ((what, _, resident_kib_max), idle) in kinds.into_iter().zip(seen) {
         good &= print_idle(what, &idle?, resident_kib_max);
@@ -377,19 +411,22 @@ fn idle(channel: &[&str], logs: &Path) -> Result<bool, String> {
 }
 
 /// Prints what one of them took; says whether it is within its bounds.
-fn print_idle(what: &str, idle: &usage::Idle, resident_kib_max: u64) -> bool {
+fn print_idle(what: &str, idle: &usage::Idle, resident_kib_max: Option<u64>) -> bool {
     let (resident, percent) = (idle.resident_kib_max(), idle.cpu_percent_max());
-    let (small, quiet) = (resident <= resident_kib_max, percent < IDLE_PERCENT_MAX);
+    let small = resident_kib_max.is_none_or(|max| resident <= max);
+    let quiet = percent < IDLE_PERCENT_MAX;
     let verdict = |good| if good { "ok" } else { "OVER" };
+    let bound = match resident_kib_max {
+        Some(max) => format!("at most {} MiB: {}", max / 1024, verdict(small)),
+        None => "no bound, since this is not the image's program (--image)".to_owned(),
+    };
     println!(
-        "  {what}: resident memory {:.2} MiB ({:.2} at its peak, {:.2} not backed by a file), {} threads; at \
-         most {} MiB: {}",
+        "  {what}: resident memory {:.2} MiB ({:.2} at its peak, {:.2} not backed by a file), {} threads; \
+         {bound}",
         mib(resident),
         mib(idle.resident_peak_kib_max()),
         mib(idle.anonymous_kib_max()),
         idle.threads_max(),
-        resident_kib_max / 1024,
-        verdict(small)
     );
     println!(
         "  {what}: processor time {percent:.2} % of a core; less than {IDLE_PERCENT_MAX} %: {}",
