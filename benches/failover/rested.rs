@@ -86,6 +86,8 @@ impl Cluster {
 /// Prints the rows of a size and a cause, and what the channel and the rest add.
 fn print_all(n: usize, what: &str, mut times: Times) -> bool {
     let mut good = true;
+    // Without the signal's name the words fit into their column.
+    let what = what.split(' ').next().unwrap_or(what);
     for (channel, rested, words) in VARIANTS {
         let times = times[usize::from(channel)][usize::from(rested)].clone();
         good &= print(&Row { n, what: &format!("{what}{words}"), times, bound: Bound::Median(FAST) });
