@@ -34,9 +34,9 @@ pub enum BadRequest {
     #[error("the request is not one of ours: {0}; send a line such as {EXAMPLE}")]
     NotJson(String),
     /// It asks for something else.
-    #[error("there is no operation {name:?}; there are {}", Operation::NAMES.join(", "))]
+    #[error("there is no operation \"{name}\"; there are {}", Operation::NAMES.join(", "))]
     NoOperation {
-        /// What it asks for.
+        /// What it asks for, escaped.
         name: String,
     },
     /// A transfer to no process.
@@ -108,7 +108,7 @@ fn checked(line: Line) -> Result<Request, BadRequest> {
             let known = Operation::NAMES.into_iter().find(|known| *known == name);
             return Err(match known {
                 Some(operation) => BadRequest::Unexpected { operation, field: "to" },
-                None => BadRequest::NoOperation { name: shortened(operation, SHOWN_BYTES_MAX) },
+                None => BadRequest::NoOperation { name: shortened(escaped(&operation), SHOWN_BYTES_MAX) },
             });
         }
     };

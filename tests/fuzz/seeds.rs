@@ -321,6 +321,10 @@ pub fn control_requests() -> Seeds {
         ("hostile_missing_name", line(r#""operation":"transfer","timeout_ms":1"#)),
         ("hostile_unknown", line(r#""operation":"exit","timeout_ms":1"#)),
         ("hostile_unknown_text", line(r#""operation":"\u001b[2J\u202e","timeout_ms":1"#)),
+        (
+            "hostile_invisible_text",
+            line(&format!(r#""operation":"{}","timeout_ms":1"#, "\u{7f}".repeat(120))),
+        ),
         ("hostile_field", line(r#""operation":"cordon","timeout_ms":1,"\u001b[2J":1"#)),
         ("hostile_twice", line(r#""operation":"cordon","operation":"resign","timeout_ms":1"#)),
         ("hostile_unexpected", line(r#""operation":"cordon","to":"web-1","timeout_ms":1"#)),
