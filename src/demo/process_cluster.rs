@@ -127,9 +127,10 @@ impl ProcessCluster {
                 .map_err(start("a thread"))?;
         }
         let slots = reserved.ports.iter().map(|ports| Slot { ports: *ports, child: None }).collect();
+        // Letters, digits and hyphens: a name of these can stand in a certificate.
         let cluster = match CLUSTERS.fetch_add(1, Ordering::Relaxed) {
             0 => format!("demo-{}", std::process::id()),
-            before => format!("demo-{}.{before}", std::process::id()),
+            before => format!("demo-{}-{before}", std::process::id()),
         };
         Ok(ProcessCluster { plan, cluster, slots, shared, _reserved: reserved })
     }
