@@ -66,6 +66,7 @@ struct Standing {
     process_info: IntGaugeVec,
     is_leader: IntGauge,
     has_leader: IntGauge,
+    candidate: IntGauge,
     master_status: IntGauge,
     epoch: IntGauge,
     members: IntGaugeVec,
@@ -106,6 +107,11 @@ impl Standing {
             "bellwether_has_leader",
             "Whether this process knows a leader, itself perhaps, at the time of the scrape.",
         )?;
+        let candidate = IntGauge::new(
+            "bellwether_candidate",
+            "Whether this process may lead: its priority is not 0, no operator has cordoned it, and it does \
+             not stand aside after a resignation.",
+        )?;
         let master = gauges(
             "leader_election_master_status",
             "Whether this process leads its cluster, at the time of the scrape, under client-go's name.",
@@ -124,11 +130,12 @@ impl Standing {
         registry.register(Box::new(process_info.clone()))?;
         registry.register(Box::new(is_leader.clone()))?;
         registry.register(Box::new(has_leader.clone()))?;
+        registry.register(Box::new(candidate.clone()))?;
         registry.register(Box::new(master.clone()))?;
         registry.register(Box::new(epoch.clone()))?;
         registry.register(Box::new(members.clone()))?;
         let master_status = master.with_label_values(&[cluster]);
-        Ok(Standing { process_info, is_leader, has_leader, master_status, epoch, members })
+        Ok(Standing { process_info, is_leader, has_leader, candidate, master_status, epoch, members })
     }
 }
 
@@ -348,6 +355,7 @@ impl Metrics {
         standing.process_info.with_label_values(&[status.cluster.as_str(), &status.me.name, safety]).set(1);
         standing.is_leader.set(leads);
         standing.has_leader.set(i64::from(status.leader(now, turned).is_some()));
+        standing.candidate.set(i64::from(status.me.rank().eligible()));
         standing.master_status.set(leads);
         standing.epoch.set(i64::try_from(status.epoch.0).unwrap_or(i64::MAX));
         for state in [State::Alive, State::Failed] {

@@ -142,6 +142,8 @@ fn a_cordoned_process_runs_on_and_does_not_lead() {
         assert_eq!((&answer["operation"], &answer["cordoned"]), (&"cordon".into(), &true.into()));
         let second = real.agree(first.epoch, PATIENCE).unwrap();
         assert_ne!(second.leader, cordoned);
+        let candidate = |place| real.metric(place, "bellwether_candidate");
+        assert_eq!((candidate(cordoned), candidate(second.leader)), (Some(0.0), Some(1.0)));
         let back = ["transfer", "--to", &real.name(cordoned), "-o", "json"];
         let refused = operate(&real, second.leader, &back);
         assert_eq!((refused.status.code(), text(&refused.stderr).as_str()), (Some(3), ""));

@@ -153,6 +153,16 @@ fn the_leader_is_computed_when_asked() {
 }
 
 #[test]
+fn a_process_of_priority_0_is_no_candidate() {
+    let mut status = status(Role::Following);
+    for (priority, candidate) in [(Priority::DEFAULT, "1"), (Priority::NEVER, "0")] {
+        status.me.priority = priority;
+        let text = Metrics::new("web").encode(&status, at(0), at(0));
+        assert_eq!(sample(&text, "bellwether_candidate"), candidate);
+    }
+}
+
+#[test]
 fn the_time_without_a_leader_grows_while_there_is_none() {
     let metrics = Metrics::new("web");
     let seconds = |now| {
