@@ -19,6 +19,8 @@ const ASKING_LONGEST: Duration = Duration::from_secs(2);
 const REPLY_BYTES_MAX: u64 = 1024 * 1024;
 /// How much of a text that should not be there is shown in an error.
 const SHOWN_BYTES_MAX: usize = 200;
+/// The port of `--http` where nothing else is said.
+const PORT_DEFAULT: u16 = 4040;
 /// How many hexadecimal digits of an id people are shown.
 const ID_DIGITS: usize = 8;
 
@@ -30,7 +32,7 @@ const EXIT_BAD_CONFIGURATION: u8 = 2;
 /// Why there is nothing to print. Nothing has been printed before.
 #[derive(Debug, thiserror::Error)]
 enum Trouble {
-    #[error("--url {0:?} is not a plain HTTP address; write it like http://127.0.0.1:4040, without a path")]
+    #[error("--url {0:?} is not a plain HTTP address; write it like 127.0.0.1:4040, without a path")]
     BadUrl(String),
     #[error(
         "no answer from {url}: {why}; is bellwether running there? Its address is its --http; give it with \
@@ -90,10 +92,12 @@ fn base_url(given: Option<&str>) -> Result<String, Trouble> {
     };
     let bad = || Trouble::BadUrl(shortened(given.to_owned(), SHOWN_BYTES_MAX));
     let uri: Uri = given.parse().map_err(|_| bad())?;
-    let plain = uri.scheme_str() == Some("http") && matches!(uri.path(), "" | "/") && uri.query().is_none();
-    match uri.authority() {
-        Some(authority) if plain && !authority.host().is_empty() => Ok(format!("http://{authority}")),
-        _ => Err(bad()),
+    let plain = matches!(uri.path(), "" | "/") && uri.query().is_none();
+    let authority = uri.authority().filter(|a| plain && !a.host().is_empty()).ok_or_else(bad)?;
+    match (uri.scheme_str(), authority.port()) {
+        (Some("http"), _) | (None, Some(_)) => Ok(format!("http://{authority}")),
+        (None, None) => Ok(format!("http://{authority}:{PORT_DEFAULT}")),
+        (Some(_), _) => Err(bad()),
     }
 }
 
@@ -103,7 +107,7 @@ fn own_address(http: Option<&str>) -> SocketAddr {
     match http.and_then(|http| http.parse::<SocketAddr>().ok()) {
         Some(http) if http.ip().is_unspecified() => SocketAddr::new(loopback, http.port()),
         Some(http) => http,
-        None => SocketAddr::new(loopback, 4040),
+        None => SocketAddr::new(loopback, PORT_DEFAULT),
     }
 }
 
@@ -304,8 +308,14 @@ mod tests {
             ("http://[::1]:4040/", Some("http://[::1]:4040")),
             ("http://web-0.web", Some("http://web-0.web")),
             ("https://web-0.web", None),
-            ("127.0.0.1:4040", None),
-            ("web-0", None),
+            ("127.0.0.1:4040", Some("http://127.0.0.1:4040")),
+            ("[::1]:8080", Some("http://[::1]:8080")),
+            ("web-0", Some("http://web-0:4040")),
+            ("[::1]", Some("http://[::1]:4040")),
+            ("::1", None),
+            ("web-0/leader", None),
+            ("/leader", None),
+            ("user@", None),
             ("http://web-0/leader", None),
             ("http://web-0/?a", None),
             ("http://", None),

@@ -443,7 +443,7 @@ fn a_folder_of_another_cluster_is_noticed() {
     let (store, _) = Store::open(dir.path()).unwrap();
     store.check_cluster(&record(7), "web").unwrap();
     let text = store.check_cluster(&record(7), "api").unwrap_err().to_string();
-    for part in [record_file(&dir).to_str().unwrap(), "\"web\"", "\"api\"", "--cluster"] {
+    for part in [record_file(&dir).to_str().unwrap(), "\"web\"", "\"api\"", "--election"] {
         assert!(text.contains(part), "{part:?} is not in: {text}");
     }
 }

@@ -1,13 +1,13 @@
-//! The environment as a source of settings: empty variables count as not set, and mistyped ones are pointed
-//! out.
+//! The environment as a source of settings: empty variables count as not set, and mistyped ones are refused.
 
+use crate::telemetry::escape::{escaped, shortened};
 use clap::Command;
 use clap::builder::{OsStr, Resettable};
 use std::collections::BTreeSet;
 
 /// What every variable of ours begins with.
 pub const PREFIX: &str = "BELLWETHER_";
-/// How many unknown variables a warning lists; a longer list is of no more help.
+/// How many unknown variables an error lists; a longer list is of no more help.
 const LISTED_MAX: usize = 8;
 /// A longer name is no misspelt setting, and comparing it would cost time.
 const COMPARED_BYTES_MAX: usize = 64;
@@ -44,27 +44,33 @@ pub fn known(command: &Command) -> BTreeSet<String> {
     names
 }
 
-/// A warning that lists the variables of `set` that look like ours and are read by no flag. Each stands with
-/// the name that was perhaps meant. None if there are no such variables.
-pub fn warning(set: impl Iterator<Item = String>, known: &BTreeSet<String>) -> Option<String> {
+/// Variables whose names begin like ours, and which no flag has. The user of a misspelt one would believe in
+/// a setting that there is not.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("no flag has these variables: {}; correct their names, or remove them", .0.join(", "))]
+pub struct UnknownVariables(Vec<String>);
+
+/// Refuses the variables of `set` that no flag has, each with the name that was perhaps meant. Kubernetes'
+/// own for Services are no settings.
+pub fn check(set: impl Iterator<Item = String>, known: &BTreeSet<String>) -> Result<(), UnknownVariables> {
     let unknown: BTreeSet<String> = set
         .filter(|name| name.starts_with(PREFIX) && !known.contains(name) && !is_service_link(name))
         .collect();
     if unknown.is_empty() {
-        return None;
+        return Ok(());
     }
     let mut listed: Vec<String> = unknown
         .iter()
         .take(LISTED_MAX)
-        .map(|name| match closest(name, known) {
-            Some(meant) => format!("{} (is {meant} meant?)", name.escape_debug()),
-            None => name.escape_debug().to_string(),
+        .map(|name| {
+            let shown = shortened(escaped(name), COMPARED_BYTES_MAX);
+            closest(name, known).map_or(shown.clone(), |meant| format!("{shown} (is {meant} meant?)"))
         })
         .collect();
     if unknown.len() > LISTED_MAX {
         listed.push(format!("and {} more", unknown.len() - LISTED_MAX));
     }
-    Some(format!("ignored: no setting has the name of these variables: {}", listed.join(", ")))
+    Err(UnknownVariables(listed))
 }
 
 /// Whether Kubernetes makes a variable of this name in every container, for a Service named `bellwether` or
@@ -120,15 +126,15 @@ mod tests {
     }
 
     #[test]
-    fn points_out_unknown_variables_and_what_was_meant() {
+    fn refuses_unknown_variables_and_says_what_was_meant() {
         let known = names(&["BELLWETHER_LEASE", "BELLWETHER_HEARTBEAT"]);
         let set = names(&["BELLWETHER_LAESE", "BELLWETHER_LEASE", "PATH", "BELLWETHER_ZZZZZZZZ"]);
-        let warning = warning(set.into_iter(), &known).unwrap();
+        let error = check(set.into_iter(), &known).unwrap_err().to_string();
         assert!(
-            warning.contains("BELLWETHER_LAESE (is BELLWETHER_LEASE meant?), BELLWETHER_ZZZZZZZZ"),
-            "{warning}"
+            error.contains("BELLWETHER_LAESE (is BELLWETHER_LEASE meant?), BELLWETHER_ZZZZZZZZ; correct"),
+            "{error}"
         );
-        assert!(!warning.contains("PATH"), "{warning}");
+        assert!(!error.contains("PATH"), "{error}");
     }
 
     #[test]
@@ -141,13 +147,20 @@ mod tests {
             "BELLWETHER_PORT_4040_TCP",
             "BELLWETHER_PORT_4040_TCP_ADDR",
         ]);
-        assert_eq!(warning(set.into_iter(), &names(&["BELLWETHER_SERVICE"])), None);
+        assert_eq!(check(set.into_iter(), &names(&["BELLWETHER_SERVICE"])), Ok(()));
     }
 
     #[test]
     fn lists_a_bounded_number() {
         let set = (0..1000).map(|i| format!("BELLWETHER_QQQQQQQQ{i:04}"));
-        let warning = warning(set, &names(&[])).unwrap();
-        assert!(warning.ends_with("and 992 more"), "{warning}");
+        let error = check(set, &names(&[])).unwrap_err().to_string();
+        assert!(error.contains("and 992 more;"), "{error}");
+    }
+
+    #[test]
+    fn shows_a_hostile_name_in_few_bytes_escaped() {
+        let set = [format!("BELLWETHER_\u{1b}[2J{}", "A".repeat(1_000_000))];
+        let error = check(set.into_iter(), &names(&[])).unwrap_err().to_string();
+        assert!(error.len() < 200 && !error.contains('\u{1b}'), "{error}");
     }
 }

@@ -32,16 +32,15 @@ const TIMING: &str = "Timing";
 const LOGGING: &str = "Logging";
 
 /// The introduction in a line, for `-h`.
-pub const ABOUT: &str =
-    "Elects one leader among the processes of a cluster, and tells the application beside it";
+pub const ABOUT: &str = "Elects one leader among processes, and tells the application beside each of them";
 
 /// The introduction, for `--help`.
 pub const LONG_ABOUT: &str = "\
-bellwether elects one leader among the processes of a cluster and tells the application beside it who leads.
+bellwether elects one leader among processes, and tells the application beside each of them which one leads.
 
 It runs as a sidecar: one next to each instance of the application. It finds its peers through the DNS of a \
 headless Service (--service) or a list (--peers), elects a leader among them with the Bully algorithm over \
-TCP (port 4041), and answers on HTTP (port 4040): GET /leader says who leads, GET /is-leader says by its \
+TCP (port 4041), and answers on HTTP (port 4040): GET /leader names the leader, GET /is-leader says by its \
 status whether it is this instance. It needs no API server, no permissions and no database.
 
 Every flag of `run` may also be given as an environment variable, whose name --help shows; a flag wins over \
@@ -61,7 +60,7 @@ Examples:
   The first start of a single voter, which no other voter can confirm:
     bellwether --safety majority --voters one --name one --state-dir /state --found yes
   Three processes without DNS, each on its own machine:
-    bellwether --peers 10.0.0.1:4041,10.0.0.2:4041,10.0.0.3:4041 --cluster web
+    bellwether --peers 10.0.0.1:4041,10.0.0.2:4041,10.0.0.3:4041 --election web
   To see an election, and to ask the sidecar here:
     bellwether demo
     bellwether status
@@ -82,7 +81,7 @@ Examples:
 const STATUS_EXAMPLES: &str = "\
 Examples:
   bellwether status
-  bellwether status -o json --url http://10.0.0.7:4040
+  bellwether status -o json --url 10.0.0.7:4040
   kubectl exec POD -c bellwether -- bellwether status
 
 Exit codes:
@@ -217,17 +216,19 @@ pub struct RunArgs {
     )]
     pub control_socket: Option<ControlSocket>,
 
-    /// Name of this process for people; unique in the cluster
+    /// Name of this process for people; unique in the election
     ///
     /// Without it: the value of POD_NAME, and without that the host name.
     #[arg(long, env = "BELLWETHER_NAME", value_name = "NAME", help_heading = PROCESS)]
     pub name: Option<String>,
 
-    /// Name of the cluster; peers of another cluster are refused
+    /// Name of the election; peers of another election are refused
     ///
     /// Without it: the first part of --service's name, and without that `default`.
-    #[arg(long, env = "BELLWETHER_CLUSTER", value_name = "NAME", help_heading = PROCESS)]
-    pub cluster: Option<String>,
+    #[arg(
+        long, alias = "cluster", env = "BELLWETHER_ELECTION", value_name = "NAME", help_heading = PROCESS
+    )]
+    pub election: Option<String>,
 
     /// Folder for the durable record (id, epoch, vote), and for where peers were [default: none]
     ///
@@ -318,10 +319,10 @@ pub struct RunArgs {
     )]
     pub crash_evidence: CrashEvidence,
 
-    /// File with the secret that the members of the cluster share
+    /// File with the secret that the members share
     ///
     /// One to three lines of at least 32 random bytes, for instance of: head -c 32 /dev/urandom | base64. The
-    /// first line is sent, all are accepted. A member proves with it that it belongs to the cluster, and
+    /// first line is sent, all are accepted. A member proves with it that it is one, and
     /// connections between members are encrypted. The file may change while the process runs: add a second
     /// line everywhere, then swap the two, then remove the old one.
     #[arg(

@@ -74,7 +74,7 @@ pub struct Config {
     pub control_socket: Option<ControlSocket>,
     /// For people; not empty, at most [`NAME_BYTES_MAX`](crate::election::NAME_BYTES_MAX) bytes.
     pub name: String,
-    /// Peers of another are refused; not empty, at most
+    /// The election's name (`--election`). Peers of another are refused; not empty, at most
     /// [`CLUSTER_BYTES_MAX`](crate::election::CLUSTER_BYTES_MAX) bytes.
     pub cluster: String,
     /// Where the durable record is; none: nowhere, and a restart is a new process.
@@ -131,6 +131,7 @@ pub fn command() -> Result<Command, ExitCode> {
     })?;
     match asked {
         flags::Command::Run(args) => {
+            check_variables().map_err(refused)?;
             check(*args, surroundings()).map(|config| Command::Run(Box::new(config))).map_err(refused)
         }
         flags::Command::Demo(args) => Ok(Command::Demo(args)),
@@ -207,6 +208,13 @@ pub fn reads(variable: &str) -> bool {
     variable.starts_with(environment::PREFIX) || [POD_NAME, POD_IP].contains(&variable)
 }
 
+/// Looks for variables that are meant as settings and are none.
+fn check_variables() -> Result<(), environment::UnknownVariables> {
+    let set = std::env::vars_os().filter(|(_, value)| !value.is_empty());
+    let set = set.map(|(name, _)| name.to_string_lossy().into_owned());
+    environment::check(set, &environment::known(&Cli::command()))
+}
+
 fn surroundings() -> Surroundings {
     Surroundings {
         pod_name: environment::variable(POD_NAME),
@@ -265,8 +273,6 @@ impl Config {
         }
         warnings.extend(self.unbound_names());
         warnings.extend(voters::warning(&self.settings.safety));
-        let set = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
-        warnings.extend(environment::warning(set, &environment::known(&Cli::command())));
         warnings
     }
 }

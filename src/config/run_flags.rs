@@ -96,7 +96,7 @@ mod tests {
         for line in [
             "",
             "--",
-            "-- --priority 50 --lease=3s --log-format json --peers a:1,b:2 --cluster shop",
+            "-- --priority 50 --lease=3s --log-format json --peers a:1,b:2 --election shop",
             "--safety majority -- --found yes --crash-evidence release",
             "--peer-secret web-peers -- --peer-auth permissive",
         ] {

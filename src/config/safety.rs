@@ -16,7 +16,8 @@ pub fn safety(args: &RunArgs, name: &str) -> Result<Safety, SafetyError> {
             Err(SafetyError::FoundInClassic(args.found))
         }
         (SafetyLevel::Classic, None) => Ok(Safety::Classic),
-        (SafetyLevel::Majority, _) if args.state_dir.is_none() => Err(SafetyError::NoStateDir),
+        (SafetyLevel::Majority, None) if args.state_dir.is_none() => Err(SafetyError::NoVotersNorStateDir),
+        (SafetyLevel::Majority, Some(_)) if args.state_dir.is_none() => Err(SafetyError::NoStateDir),
         (SafetyLevel::Majority, None) => Err(SafetyError::NoVoters),
         (SafetyLevel::Majority, Some(given)) => {
             check_lease(args)?;

@@ -22,8 +22,8 @@ const REFRESH_SHORTEST: Duration = Duration::from_millis(100);
 /// How many heartbeats must fit into the failure timeout, so that one or two lost or late ones fail no
 /// member.
 const HEARTBEATS_A_LEASE: u32 = 4;
-/// The cluster's name where neither `--cluster` nor `--service` gives one.
-const CLUSTER_DEFAULT: &str = "default";
+/// The election's name where neither `--election` nor `--service` gives one.
+const ELECTION_DEFAULT: &str = "default";
 
 /// What the defaults of some flags are made from.
 pub struct Surroundings {
@@ -97,7 +97,9 @@ pub enum ConfigError {
     AdvertisePortZero(SocketAddr),
     #[error("POD_IP {0:?} is not an IP address; take it from status.podIP, or give --advertise")]
     BadPodIp(String),
-    #[error("--peers names {0} different peers, and a cluster has at most {MEMBERS_MAX} members; name fewer")]
+    #[error(
+        "--peers names {0} different peers, and an election has at most {MEMBERS_MAX} members; name fewer"
+    )]
     TooManyPeers(usize),
     #[error("{0} is empty; write a name, or leave it out")]
     Empty(&'static str),
@@ -141,11 +143,11 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Config
         (None, None) => ("the host name", surroundings.host_name.ok_or(ConfigError::NoName)?),
     };
     check_text(what, &name, NAME_BYTES_MAX)?;
-    let cluster = args.cluster.clone().unwrap_or_else(|| {
-        let service = args.service.as_deref().unwrap_or(CLUSTER_DEFAULT);
+    let cluster = args.election.clone().unwrap_or_else(|| {
+        let service = args.service.as_deref().unwrap_or(ELECTION_DEFAULT);
         service.split('.').next().unwrap_or(service).to_owned()
     });
-    check_text("--cluster", &cluster, CLUSTER_BYTES_MAX)?;
+    check_text("--election", &cluster, CLUSTER_BYTES_MAX)?;
     if let Some(revision) = &args.revision {
         check_text("--revision", revision, REVISION_BYTES_MAX)?;
     }

@@ -70,6 +70,12 @@ pub enum SafetyError {
     )]
     ReleaseInClassic,
     #[error(
+        "--safety majority is given without --voters and --state-dir: votes are counted among voters that \
+         all know, and a voter must not forget its votes; write --voters 3 for the ordinals 0 to 2 of a \
+         StatefulSet, or their names, and --state-dir with a folder that survives a restart"
+    )]
+    NoVotersNorStateDir,
+    #[error(
         "--safety majority is given without --state-dir: a voter that forgets its votes at a restart could \
          vote twice, and two could lead; write --state-dir with a folder that survives a restart, such as a \
          volume claim's"

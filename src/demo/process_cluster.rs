@@ -180,7 +180,7 @@ impl ProcessCluster {
             command.env_remove(variable);
         }
         command.arg("run");
-        for (flag, value) in [("--cluster", &self.cluster), ("--name", &name)] {
+        for (flag, value) in [("--election", &self.cluster), ("--name", &name)] {
             if !flags.contains(&flag) {
                 command.args([flag, value]);
             }

@@ -38,7 +38,7 @@ fn all() -> InjectArgs {
     InjectArgs {
         peer_secret: Some(PeerSecret { name: "web-peers".to_owned(), key: "k".to_owned() }),
         network_policy: true,
-        run_flags: ["--priority", "50", "--cluster", "majority"].map(str::to_owned).to_vec(),
+        run_flags: ["--priority", "50", "--election", "majority"].map(str::to_owned).to_vec(),
         ..args()
     }
 }
@@ -149,12 +149,12 @@ fn flags_of_run_follow_those_of_inject() {
         arguments.map(|argument| argument.text_at(&[]).unwrap().to_owned()).collect::<Vec<_>>().join(" ")
     };
     let own = "run --service web-bellwether";
-    let secret = "--peer-secret-file /peer-secret/secret --priority 50 --cluster majority";
+    let secret = "--peer-secret-file /peer-secret/secret --priority 50 --election majority";
     assert_eq!(arguments(&all()), format!("{own} {secret}"));
     let votes = "--safety majority --voters 3 --state-dir /state";
     let all_of_majority = InjectArgs { safety: SafetyLevel::Majority, ..all() };
     assert_eq!(arguments(&all_of_majority), format!("{own} {votes} {secret}"));
-    // A cluster that is called majority votes no more than another one.
+    // An election that is called majority votes no more than another one.
     let outcome = done(&done(WEB, &all()).text, &all_of_majority);
     assert!(outcome.remarks[0].contains("stop them all"), "{:?}", outcome.remarks);
 }

@@ -146,7 +146,7 @@ fn sidecar(config: Config) -> Result<(), RunError> {
     let operators_port = operators::bind(&config, http_port.local_addr()?.port())?;
     let me = identity(&config, record.as_ref(), peer_port.local_addr()?);
     log::info!(
-        "bellwether {} starts: {} (id {}, priority {}) in cluster \"{}\", peers on {}, HTTP on {}",
+        "bellwether {} starts: {} (id {}, priority {}) in election \"{}\", peers on {}, HTTP on {}",
         env!("CARGO_PKG_VERSION"),
         me.name,
         me.id,
@@ -268,7 +268,7 @@ fn open(config: &Config) -> Result<(Option<State>, Kept), RunError> {
 fn known_peers(file: &PeersFile, cluster: &str) -> Result<Option<KnownPeers>, RunError> {
     let why = match file.read() {
         Ok(known) if known.as_ref().is_none_or(|known| known.cluster == cluster) => return Ok(known),
-        Ok(_) => "the file of known peers is of another cluster".to_owned(),
+        Ok(_) => "the file of known peers is of another election".to_owned(),
         Err(PeersError::Untrusted(untrusted)) => return Err(OpenError::from(untrusted).into()),
         Err(error) => error.to_string(),
     };

@@ -116,17 +116,17 @@ pub enum OpenError {
         /// The highest allowed.
         max: Epoch,
     },
-    /// The record is of another cluster.
+    /// The record is of another election.
     #[error(
-        "{} belongs to the cluster {found:?}, and this process to the cluster {expected:?}: correct \
-        --state-dir or --cluster, or remove the file to start as a new process", file.display()
+        "{} belongs to the election {found:?}, and this process to the election {expected:?}: correct \
+        --state-dir or --election, or remove the file to start as a new process", file.display()
     )]
     OtherCluster {
         /// The file.
         file: PathBuf,
-        /// The record's cluster.
+        /// The record's election.
         found: String,
-        /// This process's cluster.
+        /// This process's election.
         expected: String,
     },
     /// The record is another voter's.

@@ -60,7 +60,7 @@ struct Inner {
     channel: Channel,
 }
 
-/// How this process stands in its cluster, at the time of a scrape.
+/// How this process stands in its election, at the time of a scrape.
 struct Standing {
     /// Set when a scrape asks: what the process is called is in its status.
     process_info: IntGaugeVec,
@@ -97,9 +97,8 @@ impl Standing {
     fn registered(registry: &Registry, cluster: &str) -> prometheus::Result<Standing> {
         let process_info = gauges(
             "bellwether_process_info",
-            "Which cluster this process belongs to, its name there and its safety level; the value is always \
-             1.",
-            &["cluster", "name", "safety"],
+            "The election that this process belongs to, its name there and its safety level; always 1.",
+            &["election", "name", "safety"],
         )?;
         let is_leader =
             IntGauge::new("bellwether_is_leader", "Whether this process leads, at the time of the scrape.")?;
@@ -114,7 +113,7 @@ impl Standing {
         )?;
         let master = gauges(
             "leader_election_master_status",
-            "Whether this process leads its cluster, at the time of the scrape, under client-go's name.",
+            "Whether this process leads, at the time of the scrape, under client-go's name.",
             &["name"],
         )?;
         let epoch =
@@ -205,8 +204,8 @@ impl Traffic {
         )?;
         let connections_refused = IntCounter::new(
             "bellwether_connections_refused_total",
-            "Connections refused at the peer port: of another cluster, with an id or version that cannot be, \
-             no proper handshake, or too late with it.",
+            "Connections refused at the peer port: of another election, with an id or version that cannot \
+             be, no proper handshake, or too late with it.",
         )?;
         for (message, direction) in Body::NAMES.iter().flat_map(|m| Direction::ALL.map(|d| (m, d))) {
             messages.with_label_values(&[*message, direction.name()]);
@@ -224,7 +223,7 @@ impl Traffic {
 }
 
 impl Metrics {
-    /// The metrics of a process of the cluster of this name.
+    /// The metrics of a process of the election of this name.
     #[allow(clippy::expect_used)] // All names below are valid and differ; the tests make them.
     pub fn new(cluster: &str) -> Metrics {
         Metrics::registered(cluster).expect("invariant: metric names are valid and differ")

@@ -204,7 +204,7 @@ impl Acceptor {
             Verdict::Refuse(why, text) => {
                 self.inner.counts.refused();
                 self.inner.warn(format_args!(
-                    "{:?} (id {}, cluster {:?}) at {remote} was refused: {text}",
+                    "{:?} (id {}, election {:?}) at {remote} was refused: {text}",
                     hello.peer.name, hello.peer.id, hello.cluster
                 ));
                 First::Answer(wire::encode_refuse(why, &text))

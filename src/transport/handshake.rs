@@ -24,7 +24,7 @@ pub(super) fn judge(
     let me = &inner.settings.me;
     if hello.cluster != inner.settings.cluster {
         // A stranger that guesses names is not told the right one.
-        let text = "this is another cluster; give both the same --cluster, or leave each out of the \
+        let text = "this is another election; give both the same --election, or leave each out of the \
                     other's peers";
         return Verdict::Refuse(Refusal::Cluster, text.to_owned());
     }
@@ -45,8 +45,8 @@ pub(super) fn judge(
     let (ours, theirs) = (inner.settings.safety, hello.safety);
     if ours != theirs {
         let text = format!(
-            "--safety is {ours} here, and {theirs} there; all processes of a cluster need the same: give \
-             both the same, with all processes stopped in between, or another --cluster"
+            "--safety is {ours} here, and {theirs} there; all processes of an election need the same: give \
+             both the same, with all processes stopped in between, or another --election"
         );
         return Verdict::Refuse(Refusal::Safety, text);
     }
@@ -111,7 +111,7 @@ pub(super) fn judge_answer(inner: &Inner, frame: Frame, remote: SocketAddr, chan
             Verdict::Self_ => Answered::Self_,
             Verdict::Refuse(why, text) => Answered::Refused {
                 why: format!(
-                    "{:?} (id {}, cluster {:?}) at {remote} is refused: {text}",
+                    "{:?} (id {}, election {:?}) at {remote} is refused: {text}",
                     hello.peer.name, hello.peer.id, hello.cluster
                 ),
                 lasting: why.is_lasting(),
@@ -119,7 +119,7 @@ pub(super) fn judge_answer(inner: &Inner, frame: Frame, remote: SocketAddr, chan
         },
         Frame::Refuse { why, text } => Answered::Refused {
             why: format!(
-                "{remote} refuses {:?} (id {}, cluster {:?}): {text:?} ({why:?})",
+                "{remote} refuses {:?} (id {}, election {:?}): {text:?} ({why:?})",
                 inner.settings.me.name, inner.settings.me.id, inner.settings.cluster
             ),
             lasting: why.is_lasting(),

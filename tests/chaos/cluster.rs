@@ -164,7 +164,7 @@ impl Cluster {
             command.args(["unshare", "--time", "--monotonic", &offset, "--boottime", &offset]);
         }
         command
-            .args([env!("CARGO_BIN_EXE_bellwether"), "run", "--cluster", "chaos"])
+            .args([env!("CARGO_BIN_EXE_bellwether"), "run", "--election", "chaos"])
             .args(["--name", &name(place), "--peers", &peers.join(",")])
             .args(["--listen", own, "--advertise", own, "--http", "127.0.0.1:4040"])
             .arg("--state-dir")

@@ -96,8 +96,8 @@ fn a_peer_of_another_cluster_is_refused_and_not_told_the_right_name() {
     let port = real.ports(0).peer;
     let (why, text) = refusal(&said_to(port, &hello(wire::VERSION_MIN, wire::VERSION, "elsewhere")));
     assert_eq!(why, Refusal::Cluster);
-    assert!(!text.contains(real.cluster()) && text.contains("--cluster"), "{text}");
-    real.logged(0, &["WARN", "visitor", "elsewhere", "another cluster"]);
+    assert!(!text.contains(real.cluster()) && text.contains("--election"), "{text}");
+    real.logged(0, &["WARN", "visitor", "elsewhere", "another election"]);
 }
 
 #[test]

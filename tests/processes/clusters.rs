@@ -19,7 +19,7 @@ fn two_clusters_on_one_list_refuse_each_other_and_elect_each_their_own() {
     for real in &both {
         let now = real.agree(0, PATIENCE).unwrap();
         // Its leader dials every candidate, and so meets the others.
-        real.logged(now.leader, &["WARN", "refuses", real.cluster(), "another cluster"]);
+        real.logged(now.leader, &["WARN", "refuses", real.cluster(), "another election"]);
         assert_eq!(real.agree(0, PATIENCE).unwrap().epoch, now.epoch);
         assert!(
             !real

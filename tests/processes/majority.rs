@@ -171,7 +171,7 @@ fn a_second_live_process_of_a_voters_name_is_refused() {
                 &voters.join(","),
                 "--name",
                 &taken,
-                "--cluster",
+                "--election",
                 &cluster,
                 "--state-dir",
                 states.path().to_str().unwrap(),

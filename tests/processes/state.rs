@@ -77,7 +77,7 @@ fn a_folder_of_another_cluster_is_refused() {
     real.signal(0, Signal::TERM);
     real.end(0);
     let cluster = real.cluster().to_owned();
-    real.refuses(0, &["--cluster", "other"], 2, &["ERROR", &cluster, "other"]);
+    real.refuses(0, &["--election", "other"], 2, &["ERROR", &cluster, "other"]);
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn a_restarted_process_asks_where_its_peers_were() {
     let mut real = processes(1, &[]);
     let (cluster, name) = (other.cluster().to_owned(), other.name(0));
     let address = format!("127.0.0.1:{}", other.ports(0).peer);
-    let flags = ["--cluster", &cluster, "--state-dir", text(dir.path())];
+    let flags = ["--election", &cluster, "--state-dir", text(dir.path())];
     let follows = |real: &Real| {
         within(PATIENCE, || real.get(0, "/leader").ok().filter(|(_, told)| told.contains(&name)))
     };

@@ -198,10 +198,13 @@ fn a_process_says_what_it_is() {
         series.join("\n")
     };
     let classic = status(Role::Following);
-    assert_eq!(info(&classic), r#"bellwether_process_info{cluster="web",name="web-0",safety="classic"} 1"#);
+    assert_eq!(info(&classic), r#"bellwether_process_info{election="web",name="web-0",safety="classic"} 1"#);
     let voting = Some(Voting { config: None, not_ready: None, leases_ms: Default::default() });
     let majority = Status { voting, ..classic };
-    assert_eq!(info(&majority), r#"bellwether_process_info{cluster="web",name="web-0",safety="majority"} 1"#);
+    assert_eq!(
+        info(&majority),
+        r#"bellwether_process_info{election="web",name="web-0",safety="majority"} 1"#
+    );
 }
 
 /// Needs `promtool`, which comes with Prometheus. Where it is missing, only the tests above check the names.

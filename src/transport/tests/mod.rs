@@ -271,12 +271,12 @@ fn another_safety_level_is_refused_on_either_side() {
     let (a, b) = (side(1, "c"), voter(2));
     let them = |level| Hello { safety: level, ..hello("c", peer(3, 7, loopback(9))) };
     for (to, safety, words) in [
-        (&a, SafetyCode::Majority, ["--safety is classic here, and majority there", "another --cluster"]),
-        (&b, SafetyCode::Classic, ["--safety is majority here, and classic there", "another --cluster"]),
+        (&a, SafetyCode::Majority, ["--safety is classic here, and majority there", "another --election"]),
+        (&b, SafetyCode::Classic, ["--safety is majority here, and classic there", "another --election"]),
         (
             &b,
             SafetyCode::Other(9),
-            ["majority here, and of a newer version (number 9) there", "another --cluster"],
+            ["majority here, and of a newer version (number 9) there", "another --election"],
         ),
     ] {
         let mut stream = connect(to.address, &wire::encode_hello(&them(safety)).unwrap());
