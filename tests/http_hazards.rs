@@ -57,10 +57,11 @@ impl Source for Leads {
             members: vec![MemberStatus { peer: me, state: State::Alive, last_heard: None, round_trip: None }],
             valid_until: None,
             voting: None,
+            cut_off: false,
             candidacy: Candidacy::default(),
             answer_ttl: Duration::from_millis(1500),
         };
-        Snapshot { status: Arc::new(status), now, turned: now, health: Ok(()) }
+        Snapshot { status: Arc::new(status), now, turned: now, health: Ok(()), took_part: false }
     }
 
     fn metrics(&self) -> String {

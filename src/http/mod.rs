@@ -61,6 +61,8 @@ pub struct Snapshot {
     pub turned: Moment,
     /// Whether the process is healthy, else what is wrong, for `/healthz`.
     pub health: Result<(), String>,
+    /// Whether it has taken part in the election since it started, for `/readyz`.
+    pub took_part: bool,
 }
 
 /// The status port. When it is dropped the port is closed and its thread has ended.

@@ -3,8 +3,23 @@
 use super::Snapshot;
 use crate::election::{NotReady, Role, State, Status, Voting};
 
+/// Why this process is not ready; none: it is. A process is ready once it has taken part, and stays so
+/// without a leader, unless `leader_wanted`.
+pub(super) fn why_not_ready(snapshot: &Snapshot, leader_wanted: bool) -> Option<String> {
+    let Snapshot { status, now, turned, .. } = snapshot;
+    if status.role == Role::Leaving {
+        return Some("it has resigned and is about to end".to_owned());
+    }
+    if let Err(reason) = &snapshot.health {
+        return Some(reason.clone());
+    }
+    let took_part = snapshot.took_part || status.takes_part(*now, *turned);
+    let ready = took_part && (!leader_wanted || status.follows_or_leads(*now, *turned));
+    (!ready).then(|| what_is_missing(snapshot))
+}
+
 /// What is missing, and in `majority` which voters this process waits for.
-pub(super) fn why_not_ready(snapshot: &Snapshot) -> String {
+fn what_is_missing(snapshot: &Snapshot) -> String {
     let status = &snapshot.status;
     let silent = snapshot.now.since(snapshot.turned);
     if silent > status.answer_ttl {
@@ -15,9 +30,6 @@ pub(super) fn why_not_ready(snapshot: &Snapshot) -> String {
             status.answer_ttl.as_millis(),
         );
     }
-    if status.role == Role::Leaving {
-        return "it has resigned and is about to end".to_owned();
-    }
     if let Some(not_ready) = status.voting.as_ref().and_then(|voting| voting.not_ready.as_ref()) {
         return no_vote_yet(not_ready, snapshot);
     }
@@ -26,6 +38,10 @@ pub(super) fn why_not_ready(snapshot: &Snapshot) -> String {
         Role::Electing => "an election is under way and no process leads yet",
         Role::Leading if status.voting.is_some() => "no majority of the voters has renewed its lease in time",
         Role::Following if status.voting.is_some() => "it has not heard from the leader for a lease",
+        Role::Leading if status.cut_off => {
+            "it leads alone: discovery names other processes, and it is connected with none of them; compare \
+             their secret or certificates, --election, --safety and the network policy"
+        }
         Role::Leading | Role::Following | Role::Leaving => "it knows no leader",
     };
     match status.voting.as_ref().and_then(|voting| majority_missing(status, voting)) {

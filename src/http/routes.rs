@@ -112,12 +112,17 @@ fn get_health(_: &Request<'_>, source: &dyn Source) -> Response {
     }
 }
 
-fn get_readiness(_: &Request<'_>, source: &dyn Source) -> Response {
-    let snapshot = source.snapshot();
-    if snapshot.status.ready(snapshot.now, snapshot.turned) {
-        return json(200, &StatusBody { status: "ready" });
+fn get_readiness(request: &Request<'_>, source: &dyn Source) -> Response {
+    const EXPECTED: &str = "leader is not known; expected ?leader=known, or no leader= at all";
+    let leader_wanted = match parameter(request.query.unwrap_or_default(), "leader") {
+        Ok(None) => false,
+        Ok(Some(value)) if value == "known" => true,
+        _ => return error(400, EXPECTED),
+    };
+    match why_not_ready(&source.snapshot(), leader_wanted) {
+        None => json(200, &StatusBody { status: "ready" }),
+        Some(why) => error(503, &why),
     }
-    error(503, &why_not_ready(&snapshot))
 }
 
 fn get_metrics(_: &Request<'_>, source: &dyn Source) -> Response {
@@ -127,21 +132,28 @@ fn get_metrics(_: &Request<'_>, source: &dyn Source) -> Response {
 /// The status of `/is-leader` where this process does not lead: 503, or what `standby=` says.
 fn standby_status(query: &str) -> Result<u16, &'static str> {
     const EXPECTED: &str = "standby is not a status; expected one number of 200 to 599, such as ?standby=200";
-    let mut status = None;
+    let Some(value) = parameter(query, "standby").map_err(|Malformed| EXPECTED)? else { return Ok(503) };
+    let digits = value.len() == 3 && value.bytes().all(|byte| byte.is_ascii_digit());
+    let number = value.parse().ok().filter(|number| digits && (200..=599).contains(number));
+    number.ok_or(EXPECTED)
+}
+
+/// A parameter is there twice, or its value is badly encoded.
+struct Malformed;
+
+/// The value of a query's parameter; none: it is not there. Other parameters are not looked at.
+fn parameter(query: &str, name: &str) -> Result<Option<String>, Malformed> {
+    let mut found = None;
     for pair in query.split('&') {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        if decode(key).as_deref() != Some("standby") {
+        if decode(key).as_deref() != Some(name) {
             continue;
         }
-        let value =
-            decode(value).filter(|value| value.len() == 3 && value.bytes().all(|byte| byte.is_ascii_digit()));
-        let number = value.and_then(|value| value.parse().ok()).filter(|number| (200..=599).contains(number));
-        match (number, status) {
-            (Some(number), None) => status = Some(number),
-            _ => return Err(EXPECTED),
+        if found.replace(decode(value).ok_or(Malformed)?).is_some() {
+            return Err(Malformed);
         }
     }
-    Ok(status.unwrap_or(503))
+    Ok(found)
 }
 
 /// Undoes percent-encoding. None when it is malformed, or not UTF-8.

@@ -23,6 +23,8 @@ const STUCK_AFTER: Duration = Duration::from_secs(5);
 pub(super) struct PublishedState {
     turn: Mutex<Turn>,
     listening: AtomicBool,
+    /// Whether this process has taken part since it started. Once it has, a lost quorum changes nothing.
+    took_part: AtomicBool,
     metrics: Metrics,
 }
 
@@ -39,6 +41,7 @@ impl PublishedState {
         PublishedState {
             turn: Mutex::new(Turn { status: Arc::new(status), begun }),
             listening: AtomicBool::new(true),
+            took_part: AtomicBool::new(false),
             metrics,
         }
     }
@@ -52,6 +55,9 @@ impl PublishedState {
     /// beginning, so that a pause in the middle of the turn counts as one.
     pub(super) fn turned(&self, begun: Clock, status: Option<Status>, listening: bool) {
         self.listening.store(listening, Ordering::Relaxed);
+        if status.as_ref().is_some_and(|status| status.takes_part(begun.fast(), begun.fast())) {
+            self.took_part.store(true, Ordering::Relaxed);
+        }
         let mut status = status.map(Arc::new);
         let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         turn.begun = begun;
@@ -91,7 +97,8 @@ impl PublishedState {
         // A suspend may have lasted longer than the host has measured. So no answer from before it stands,
         // until the driver has turned.
         let turned = if begun.suspended(&reading) { Moment::default() } else { begun.fast() };
-        Snapshot { status, now, turned, health }
+        let took_part = self.took_part.load(Ordering::Relaxed);
+        Snapshot { status, now, turned, health, took_part }
     }
 }
 

@@ -455,6 +455,7 @@ mod tests {
             members: Vec::new(),
             valid_until: None,
             voting: None,
+            cut_off: false,
             candidacy: Candidacy::default(),
             answer_ttl: Duration::from_secs(1),
         };

@@ -23,7 +23,7 @@ fn json(real: &Real, place: usize, path: &str) -> (u16, Value) {
 fn waits(real: &Real, place: usize, words: &str) {
     let said = within(PATIENCE, || {
         // It may not listen yet.
-        let (status, body) = real.get(place, "/readyz").ok()?;
+        let (status, body) = real.get(place, "/readyz?leader=known").ok()?;
         let body: Value = serde_json::from_str(&body).unwrap();
         let message = body["error"]["message"].as_str().unwrap_or_default();
         (status == 503 && message.contains(words)).then_some(())
@@ -32,13 +32,13 @@ fn waits(real: &Real, place: usize, words: &str) {
         said.is_some(),
         "{} does not say {words:?}: {:?}",
         real.name(place),
-        json(real, place, "/readyz")
+        json(real, place, "/readyz?leader=known")
     );
 }
 
 fn ready(real: &Real, place: usize) {
     let ready = within(PATIENCE, || is_ready(real, place).then_some(()));
-    assert!(ready.is_some(), "{}: {:?}", real.name(place), json(real, place, "/readyz"));
+    assert!(ready.is_some(), "{}: {:?}", real.name(place), json(real, place, "/readyz?leader=known"));
 }
 
 #[test]
@@ -79,6 +79,7 @@ fn without_a_majority_no_process_leads_and_the_missing_voters_are_named() {
         real.end(place);
     }
     waits(&real, now.leader, "2 of 3 voters are needed; missing: ");
+    assert_eq!(json(&real, now.leader, "/readyz").0, 200, "it has taken part, so it stays ready");
     let (status, body) = json(&real, now.leader, "/leader");
     assert_eq!(
         (status, &body["is_leader"], &body["valid_for_ms"]),

@@ -152,9 +152,9 @@ fn ready(processes: &ProcessCluster) -> Result<(), String> {
     }
 }
 
-/// Whether a process says that it is ready.
+/// Whether a process says that it takes part, and knows a leader.
 pub fn is_ready(processes: &ProcessCluster, place: usize) -> bool {
-    processes.get(place, "/readyz").is_ok_and(|(status, _)| status == 200)
+    processes.get(place, "/readyz?leader=known").is_ok_and(|(status, _)| status == 200)
 }
 
 fn unchanged(

@@ -32,9 +32,18 @@ impl<P: Protocol> Core<P> {
             members,
             valid_until: P::valid_until(self),
             voting: P::voting(self),
+            cut_off: self.cut_off(),
             candidacy: self.standing.candidacy,
             answer_ttl: self.settings.failure_timeout,
         }
+    }
+
+    /// Whether discovery names other processes, and none is connected. (A process that never leads alone need
+    /// not care.)
+    fn cut_off(&self) -> bool {
+        P::LEADS_ALONE
+            && !self.dial_targets.discovered.is_subset(&self.dial_targets.own)
+            && !self.members.iter().any(|m| m.linked)
     }
 
     /// The leader, as this process tells it to others. Of itself it tells what it knows now, since it may

@@ -100,6 +100,9 @@ pub struct Status {
     pub valid_until: Option<Moment>,
     /// `majority`: the voters, and whether this process votes. None in `classic`.
     pub voting: Option<Voting>,
+    /// `classic`: discovery names other processes, and none of them is connected. Such a process may lead
+    /// itself beside an election that it does not reach.
+    pub cut_off: bool,
     /// What keeps this process from standing, beside its settings.
     pub candidacy: Candidacy,
     /// How long an answer about leadership stands without a turn of the driver: the failure timeout.
@@ -124,9 +127,15 @@ impl Status {
         self.leader.as_ref().filter(|_| self.is_fresh(now, turned))
     }
 
-    /// Whether it takes part and knows a leader at `now` (`/readyz`).
-    pub fn ready(&self, now: Moment, turned: Moment) -> bool {
+    /// Whether it votes, or no votes are counted, and it knows a leader at `now`.
+    pub fn follows_or_leads(&self, now: Moment, turned: Moment) -> bool {
         let votes = self.voting.as_ref().is_none_or(|voting| voting.not_ready.is_none());
-        self.role != Role::Leaving && votes && self.leader(now, turned).is_some()
+        votes && self.leader(now, turned).is_some()
+    }
+
+    /// Whether it takes part at `now` (`/readyz`). A process that leads beside an election that it does not
+    /// reach takes no part in it.
+    pub fn takes_part(&self, now: Moment, turned: Moment) -> bool {
+        self.follows_or_leads(now, turned) && !(self.cut_off && self.role == Role::Leading)
     }
 }

@@ -62,10 +62,11 @@ fn source(role: Role) -> Fixed {
         ],
         valid_until: None,
         voting: None,
+        cut_off: false,
         candidacy: Candidacy::default(),
         answer_ttl: STANDS_FOR,
     };
-    Fixed(Snapshot { status: Arc::new(status), now, turned: now, health: Ok(()) })
+    Fixed(Snapshot { status: Arc::new(status), now, turned: now, health: Ok(()), took_part: false })
 }
 
 fn paused(role: Role) -> Fixed {
@@ -277,6 +278,39 @@ fn a_process_that_is_not_ready_says_why() {
         assert_eq!((status, &body["error"]["status"]), (503, &json!(503)));
         assert!(message.contains(why), "{message}");
         assert!(!message.contains('\n'), "{message}");
+    }
+}
+
+/// It stays ready when the leader is lost: many applications want a leader for a side job only.
+#[test]
+fn a_process_that_has_taken_part_stays_ready() {
+    let lost = |role| {
+        let mut source = later(voting(role, None), 900_600);
+        source.0.took_part = true;
+        source
+    };
+    let mut stuck = lost(Role::Following);
+    stuck.0.health = Err("the driver has not turned for 5001 ms".to_owned());
+    let mut cut_off = source(Role::Leading);
+    let mut status = Status::clone(&cut_off.0.status);
+    status.cut_off = true;
+    cut_off.0.status = Arc::new(status);
+    let mut cut_off_later = Fixed(cut_off.0.clone());
+    cut_off_later.0.took_part = true;
+    #[rustfmt::skip]
+    let table = [
+        (lost(Role::Leading), 200, 503), (lost(Role::Following), 200, 503), (lost(Role::Asking), 200, 503),
+        (lost(Role::Leaving), 503, 503),
+        (stuck, 503, 503),
+        (source(Role::Following), 200, 200),
+        (cut_off, 503, 503), (cut_off_later, 200, 200),
+    ];
+    for (number, (source, plain, leader_known)) in table.into_iter().enumerate() {
+        let got = (get("/readyz", &source).0, get("/readyz?leader=known", &source).0);
+        assert_eq!(got, (plain, leader_known), "row {number}");
+        for bad in ["leader=", "leader", "leader=unknown", "leader=%2", "leader=known&leader=known"] {
+            assert_eq!(get(&format!("/readyz?{bad}"), &source).0, 400, "{bad}");
+        }
     }
 }
 

@@ -31,6 +31,7 @@ fn status(role: Role) -> Status {
         members: vec![member(State::Alive), member(State::Alive), member(State::Failed)],
         valid_until: None,
         voting: None,
+        cut_off: false,
         candidacy: Candidacy::default(),
         answer_ttl: Duration::from_millis(1500),
         me,
