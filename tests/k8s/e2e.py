@@ -12,7 +12,7 @@ from functools import partial
 import rows
 from checks import Checks, agree, apart, helm_test, injected, refused, scenarios
 from cluster import COMMAND_SECONDS, Cluster, say
-from election import CertifiedRelease, LeaderReadyRelease, LeaseElection, Release
+from election import DRAIN_SECONDS, CertifiedRelease, DrainingRelease, LeaderReadyRelease, LeaseElection, Release
 from node import ApiServer, Killer, NameServer
 from table import as_json, markdown
 
@@ -20,7 +20,7 @@ Images = collections.namedtuple("Images", "bellwether peer tags")
 # Everything is in these namespaces, and goes with them.
 MAIN, LEASES, NODE = "bellwether-e2e", "bellwether-e2e-leases", "bellwether-e2e-node"
 
-ELECTIONS = ["web", "batch", "gate", "cert", "lease", "fast"]
+ELECTIONS = ["web", "batch", "gate", "cert", "slow", "lease", "fast"]
 
 DEFAULT = ("15s", "10s", "2s")
 # The API refuses a Lease of less than a second; client-go wants duration > deadline > 1.2 * retry.
@@ -135,6 +135,7 @@ def main_rows(cluster, given, lab, checks):
     gated = release(LeaderReadyRelease, "gate", "StatefulSet, majority", readiness="leader", updateStrategy={"type": "OnDelete"},
                     podDisruptionBudget={"enabled": False}, leaderService={"enabled": True})
     certified = release(CertifiedRelease, "cert", "StatefulSet, majority")
+    draining = release(DrainingRelease, "slow", "StatefulSet, majority")
     slow = LeaseElection(cluster, given.images, LEASES, "lease", "client-go, " + "/".join(DEFAULT), times=DEFAULT)
     fast = LeaseElection(cluster, given.images, LEASES, "fast", "client-go, " + "/".join(FASTEST), times=FASTEST)
 
@@ -149,8 +150,11 @@ def main_rows(cluster, given, lab, checks):
         ("rolling restart", rows.roll), ("helm upgrade to another image tag", rows.upgrade)]]
     gates, scales, compares, secrets, certificates = (partial(steps, lab) for steps in (
         rows.gated, rows.scaling, rows.compared, rows.secret_rotated, rows.certificates_rotated))
+    drains = partial(rows.drained, lab, seconds=DRAIN_SECONDS, gap=GAP_MS)
+    unready = partial(rows.unready, lab, seconds=10)
     for election, *steps in [(majority, checked, basics, *rolls, secrets, scales), (classic, checked, basics, *rolls, secrets),
-                             (gated, gates), (certified, checked, certificates), (slow, compares), (fast, compares)]:
+                             (gated, gates), (certified, checked, certificates),
+                             (draining, drains, unready), (slow, compares), (fast, compares)]:
         if election.name in given.elections:
             track(lab, election, *steps)
 

@@ -12,6 +12,8 @@ from cluster import run, say, wait_until
 
 CHART = os.path.join(os.path.dirname(__file__), "..", "..", "helm", "bellwether")
 READY_SECONDS = 120
+# How long the application of a pod takes to end that drains.
+DRAIN_SECONDS = 20
 # The kubelet may update the files of a Secret a minute late, and the sidecar looks at them every 10 s.
 STEP_SECONDS = 120
 # More than the pollers of one election ever send.
@@ -159,6 +161,10 @@ class Release(Election):
         self.selector = f"app.kubernetes.io/instance={self.name},app.kubernetes.io/component=member"
         self.tag = self.images.tags[0]
         self.secret = f"{self.name}-peer-secret"  # the one that the chart makes
+        self.app = {
+            "image": self.images.peer, "args": ["poll", "-to", f"{self.collector}:9000", "-every", "10ms"],
+            "env": [{"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+        }
 
     def install(self):
         say(f"{self.name}: installing as {self.kind}")
@@ -175,10 +181,7 @@ class Release(Election):
         values = {
             "fullnameOverride": self.name, "replicas": self.replicas,
             "image": {"repository": repository, "tag": self.tag},
-            "app": {
-                "image": self.images.peer, "args": ["poll", "-to", f"{self.collector}:9000", "-every", "10ms"],
-                "env": [{"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
-            },
+            "app": self.app,
             **self.values,
         }
         run("helm", verb, self.name, CHART, "--namespace", self.namespace, "--timeout", "90s", "--values", "-",
@@ -190,6 +193,25 @@ class Release(Election):
     def ask(self, pod, path):
         """What the pod's status API answers, by the API server's proxy."""
         return self.cluster.get(self.path("pods", f"{pod}:4040") + f"/proxy/{path}")
+
+    def led_by_another(self, leadership, seconds):
+        """Waits until a pod leads in a later epoch."""
+
+        def condition():
+            others = sorted({run.leader for run in self.runs(4) if run.state == "leads" and run.epoch > leadership[1]})
+            return (others, "") if others else (None, "the first leader still leads")
+
+        return wait_until(seconds, "another leader", condition)
+
+    def replicas_are(self, count):
+        """What `kubectl scale` does: the voters stay those that the pods were started with."""
+        self.cluster.patch(self.workload(), {"spec": {"replicas": count}})
+
+        def condition():
+            left = [pod["metadata"]["name"] for pod in self.pods()]
+            return (True, "") if len(left) == count else (None, f"there are {left}")
+
+        wait_until(READY_SECONDS, f"{count} pods", condition)
 
     def proofs(self):
         """What each member says of its proof, by the names of the pods."""
@@ -254,6 +276,14 @@ class CertifiedRelease(Release):
     def remove(self):
         super().remove()
         self.forget(("secrets", self.secret))
+
+
+class DrainingRelease(Release):
+    """A release whose application takes long to end."""
+
+    def __init__(self, *arguments, values=None, **more):
+        super().__init__(*arguments, values=values, **more)
+        self.app["lifecycle"] = {"preStop": {"sleep": {"seconds": DRAIN_SECONDS}}}
 
 
 class LeaderReadyRelease(Release):

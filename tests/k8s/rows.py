@@ -196,6 +196,39 @@ def basic(lab, election, gap):
     repeat(lab.row("all pods deleted at once", election), election, delete_all)
 
 
+def drained(lab, election, seconds, gap):
+    """Deletions of a leader's pod whose application takes so long to end. Its sidecar hands over before that."""
+    row = lab.row(f"leader's pod deleted; its application drains for {seconds} s", election, Bounds(median=gap, changes=1),
+                  rounds=max(1, lab.rounds // 3))
+
+    def delete(election, leader):
+        expected = delete_leader(None)(election, leader)
+        began = time.monotonic()
+        election.led_by_another(leader.leadership, seconds / 2)
+        say(f"{election.where}: another pod leads {time.monotonic() - began:.1f} s after the deletion, the first one drains")
+        return expected
+
+    repeat(row, election, delete)
+
+
+def unready(lab, election, seconds):
+    """Two of three voters are gone: none leads, and the pod that is left stays ready."""
+    row = lab.row(f"no majority for {seconds} s; the pod that is left stays ready", election, rounds=max(1, lab.rounds // 3))
+
+    def lose(election, leader):
+        election.replicas_are(1)
+        time.sleep(seconds)
+        pod = election.pod(f"{election.name}-0")
+        if not election.is_ready(pod):
+            raise RuntimeError(f"{election.name}-0 is not ready")
+        if election.ask(f"{election.name}-0", "epoch")["leader_id"]:
+            raise RuntimeError(f"{election.name}-0 knows a leader without a majority")
+        election.replicas_are(3)
+        return {}
+
+    repeat(row, election, lose)
+
+
 def rolling(lab, election, what, act, gap):
     """Restarts of all pods. A StatefulSet's go from the highest ordinal down: when that one leads, its successor has yet
     to be restarted, so two changes are the least there can be, and those rounds are a row of their own."""
