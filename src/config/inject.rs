@@ -51,7 +51,8 @@ pub struct InjectArgs {
     /// It is found by the annotation bellwether/injected. The Service and the NetworkPolicy are taken out of
     /// the manifests; those in a cluster stay there, and how to delete them is said.
     #[arg(long, conflicts_with_all = [
-        "safety", "state_claim", "image", "ordinary_container", "peer_secret", "network_policy", "run_flags"
+        "safety", "state_claim", "image", "ordinary_container", "peer_secret", "network_policy", "readiness",
+        "drain", "run_flags"
     ])]
     pub uninject: bool,
 
@@ -104,6 +105,17 @@ pub struct InjectArgs {
     #[arg(long)]
     pub network_policy: bool,
 
+    /// When a pod is ready, as far as the sidecar is asked
+    #[arg(long, value_name = "WHEN", default_value = "member", value_enum)]
+    pub readiness: Readiness,
+
+    /// When a leader's pod that is deleted hands leadership over
+    ///
+    /// early: `bellwether cordon` is the native sidecar's preStop hook, so another process leads while the
+    /// application still drains. late: once the application has ended.
+    #[arg(long, value_name = "WHEN", default_value = "early", value_enum)]
+    pub drain: Drain,
+
     /// Add an ordinary container: for clusters before 1.29, which know no native sidecars
     ///
     /// A native sidecar (an init container with restartPolicy: Always) starts before the application and
@@ -121,6 +133,37 @@ pub struct InjectArgs {
     /// --peer-secret-file, the ports and addresses, --name and --revision.
     #[arg(last = true, value_name = "RUN FLAGS")]
     pub run_flags: Vec<String>,
+}
+
+/// When a leader's pod hands leadership over.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Drain {
+    /// As soon as the pod is to end
+    Early,
+    /// Once the application has ended
+    Late,
+}
+
+/// What the sidecar's readiness probe asks for.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Readiness {
+    /// It has taken part since its start, and stays ready without a leader
+    Member,
+    /// It knows a leader now
+    LeaderKnown,
+    /// There is no readiness probe
+    None,
+}
+
+impl Readiness {
+    /// The path of the probe.
+    pub fn path(self) -> Option<&'static str> {
+        match self {
+            Readiness::Member => Some("/readyz"),
+            Readiness::LeaderKnown => Some("/readyz?leader=known"),
+            Readiness::None => None,
+        }
+    }
 }
 
 /// A key of a Secret.
@@ -177,6 +220,17 @@ pub enum InjectRefusal {
 }
 
 impl InjectArgs {
+    /// What `--control-socket` among the sidecar's flags says; none: it is not among them.
+    pub fn control_socket(&self) -> Option<&str> {
+        const FLAG: &str = "--control-socket";
+        let after = |(at, flag): (usize, &String)| match flag.strip_prefix(FLAG)? {
+            "" => self.run_flags.get(at + 1).map(String::as_str),
+            _ => None,
+        };
+        let joined = self.run_flags.iter().find_map(|flag| flag.strip_prefix(FLAG)?.strip_prefix('='));
+        joined.or_else(|| self.run_flags.iter().enumerate().find_map(after))
+    }
+
     /// Checks the flags against each other.
     pub(super) fn checked(self) -> Result<InjectArgs, InjectRefusal> {
         match &self.state_claim {

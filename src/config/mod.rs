@@ -27,7 +27,7 @@ pub use duration::{LONGEST as DURATION_MAX, show};
 pub use flags::{DemoArgs, StatusArgs};
 pub use host_port::{HostError, HostPort};
 #[cfg(feature = "inject")]
-pub use inject::{InjectArgs, Only, PeerSecret, Workload};
+pub use inject::{Drain, InjectArgs, Only, PeerSecret, Readiness, Workload};
 pub use level::SafetyLevel;
 pub use operate::{ControlSocket, OperateArgs};
 #[cfg(feature = "sim")]

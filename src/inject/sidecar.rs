@@ -1,7 +1,7 @@
 //! What is put into a workload, and how it is found again and taken out.
 
 use super::tree::Node;
-use crate::config::{InjectArgs, Workload};
+use crate::config::{Drain, InjectArgs, Workload};
 
 /// The container's name, by which it is found again in a marked workload.
 pub const CONTAINER: &str = "bellwether";
@@ -174,10 +174,16 @@ fn container(facts: &Facts, args: &InjectArgs) -> Node {
         ("ports", Node::List(PORTS.iter().map(|(name, port)| container_port(name, *port)).collect())),
         ("startupProbe", probe("/healthz", &[("periodSeconds", 1), ("failureThreshold", 30)])),
         ("livenessProbe", probe("/healthz", &[("periodSeconds", 5), ("failureThreshold", 3)])),
-        ("readinessProbe", probe("/readyz", &[("periodSeconds", 2), ("failureThreshold", 2)])),
-        ("resources", resources()),
-        ("securityContext", security()),
     ]);
+    if let Some(path) = args.readiness.path() {
+        let readiness = probe(path, &[("periodSeconds", 2), ("failureThreshold", 2)]);
+        container.change(&["readinessProbe"], |probe| *probe = readiness);
+    }
+    if let Some(command) = pre_stop(args) {
+        container.change(&["lifecycle", "preStop", "exec", "command"], |list| *list = command);
+    }
+    container.change(&["resources"], |limits| *limits = resources());
+    container.change(&["securityContext"], |context| *context = security());
     if !args.ordinary_container {
         container.change(&["restartPolicy"], |policy| *policy = Node::string("Always"));
     }
@@ -216,6 +222,18 @@ fn arguments(facts: &Facts, args: &InjectArgs) -> Node {
     }
     arguments.extend(args.run_flags.iter().cloned());
     Node::List(arguments.into_iter().map(Node::string).collect())
+}
+
+/// The command that hands leadership over when the pod is to end. An ordinary container is stopped at once,
+/// and hands it over by itself.
+fn pre_stop(args: &InjectArgs) -> Option<Node> {
+    let socket = args.control_socket();
+    if args.drain == Drain::Late || args.ordinary_container || socket == Some("none") {
+        return None;
+    }
+    let mut command = vec!["/bellwether", "cordon", "--timeout", "5s"];
+    command.extend(socket.into_iter().flat_map(|socket| ["--control-socket", socket]));
+    Some(Node::List(command.into_iter().map(|word| Node::string(word.to_owned())).collect()))
 }
 
 fn environment(kind: Workload) -> Node {

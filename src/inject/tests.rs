@@ -4,7 +4,7 @@ use super::builder::Fault;
 use super::stream::{Unreadable, documents};
 use super::tree::{Node, Scalar};
 use super::*;
-use crate::config::{Only, PeerSecret, SafetyLevel, Workload};
+use crate::config::{Drain, Only, PeerSecret, Readiness, SafetyLevel, Workload};
 use proptest::prelude::*;
 
 mod chart;
@@ -23,6 +23,8 @@ fn args() -> InjectArgs {
         state_claim: None,
         peer_secret: None,
         network_policy: false,
+        readiness: Readiness::Member,
+        drain: Drain::Early,
         ordinary_container: false,
         strict: false,
         run_flags: Vec::new(),
@@ -157,6 +159,44 @@ fn flags_of_run_follow_those_of_inject() {
     // An election that is called majority votes no more than another one.
     let outcome = done(&done(WEB, &all()).text, &all_of_majority);
     assert!(outcome.remarks[0].contains("stop them all"), "{:?}", outcome.remarks);
+}
+
+#[test]
+fn the_probe_and_the_hook_are_those_that_are_asked_for() {
+    let sidecar = |args: &InjectArgs| {
+        let [workload, ..] = &roots(&done(WEB, args).text)[..] else { panic!() };
+        let place = if args.ordinary_container { sidecar::CONTAINERS } else { sidecar::INIT_CONTAINERS };
+        workload.items(&place).iter().find(|c| c.text_at(&["name"]) == Some("bellwether")).unwrap().clone()
+    };
+    for (readiness, path) in [
+        (Readiness::Member, Some("/readyz")),
+        (Readiness::LeaderKnown, Some("/readyz?leader=known")),
+        (Readiness::None, None),
+    ] {
+        let sidecar = sidecar(&InjectArgs { readiness, ..args() });
+        assert_eq!(sidecar.text_at(&["readinessProbe", "httpGet", "path"]), path);
+    }
+    let hook = |args: &InjectArgs| {
+        let sidecar = sidecar(args);
+        let command = sidecar.items(&["lifecycle", "preStop", "exec", "command"]).iter();
+        command.map(|word| word.text_at(&[]).unwrap().to_owned()).collect::<Vec<_>>().join(" ")
+    };
+    let flags = |flags: &[&str]| InjectArgs {
+        run_flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
+        ..args()
+    };
+    let cordon = "/bellwether cordon --timeout 5s";
+    for (args, command) in [
+        (args(), cordon.to_owned()),
+        (flags(&["--control-socket", "@a"]), format!("{cordon} --control-socket @a")),
+        (flags(&["--priority", "1", "--control-socket=/s/b"]), format!("{cordon} --control-socket /s/b")),
+        (flags(&["--control-socket", "none"]), String::new()),
+        (flags(&["--control-socket=none"]), String::new()),
+        (InjectArgs { drain: Drain::Late, ..args() }, String::new()),
+        (InjectArgs { ordinary_container: true, ..args() }, String::new()),
+    ] {
+        assert_eq!(hook(&args), command, "{args:?}");
+    }
 }
 
 #[test]

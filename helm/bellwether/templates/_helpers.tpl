@@ -8,7 +8,7 @@ include "app.library" (list . "bellwether.container")
 */}}
 {{- define "app.library" -}}
 {{- $root := index . 0 -}}
-{{- $settings := pick $root.Values "kind" "replicas" "safety" "founding" "allowSingleVoter" "image" "sidecar" "readiness" "state" "ports" "config" "extraEnv" "peerSecret" "peerCertificate" "mesh" "resources" "podSecurityContext" "securityContext" -}}
+{{- $settings := pick $root.Values "kind" "replicas" "safety" "founding" "allowSingleVoter" "image" "sidecar" "readiness" "drain" "state" "ports" "config" "extraEnv" "peerSecret" "peerCertificate" "mesh" "resources" "podSecurityContext" "securityContext" -}}
 {{- if not $root.Values.app -}}
 {{- /* A pod has at least one ordinary container. */ -}}
 {{- $_ := set $settings "sidecar" "ordinary" -}}

@@ -19,6 +19,13 @@ chart that cannot tell takes bellwether.initContainers and bellwether.containers
   ports:
     {{- include "bellwether.ports" . | nindent 4 }}
   {{- include "bellwether.probes" . | nindent 2 }}
+  {{- with include "bellwether.preStop" . }}
+  lifecycle:
+    preStop:
+      exec:
+        command:
+          {{- . | nindent 10 }}
+  {{- end }}
   {{- with $settings.resources }}
   resources:
     {{- toYaml . | nindent 4 }}
@@ -126,6 +133,22 @@ chart that cannot tell takes bellwether.initContainers and bellwether.containers
 {{- end }}
 {{- end -}}
 
+{{/* The command that hands leadership over when the pod is to end; nothing where it is not wanted, or not possible. */}}
+{{- define "bellwether.preStop" -}}
+{{- $settings := include "bellwether.settings" . | fromYaml -}}
+{{- $socket := default "" (get (default dict $settings.config) "control-socket") -}}
+{{- if and (eq $settings.drain "early") (eq $settings.sidecar "native") (ne $socket "none") -}}
+{{- if and (not $socket) (ne (int $settings.ports.status) 4040) -}}
+{{- $socket = printf "@bellwether-%v" $settings.ports.status -}}
+{{- end -}}
+{{- $command := list "/bellwether" "cordon" "--timeout" "5s" -}}
+{{- with $socket -}}
+{{- $command = concat $command (list "--control-socket" .) -}}
+{{- end -}}
+{{- toYaml $command -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "bellwether.ports" -}}
 {{- $settings := include "bellwether.settings" . | fromYaml -}}
 - name: status
@@ -148,10 +171,10 @@ livenessProbe:
     port: status
   periodSeconds: 5
   failureThreshold: 3
-{{- if eq $settings.readiness "member" }}
+{{- if has $settings.readiness (list "member" "leader-known") }}
 readinessProbe:
   httpGet:
-    path: /readyz
+    path: /readyz{{ if eq $settings.readiness "leader-known" }}?leader=known{{ end }}
     port: status
   periodSeconds: 2
   failureThreshold: 2
