@@ -18,7 +18,7 @@ use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub use request::{HEAD_BYTES_MAX, HEADERS_MAX, Request};
 
@@ -48,6 +48,9 @@ pub trait Source: Send + 'static {
     fn peer_keys(&self) -> Vec<String> {
         Vec::new()
     }
+    /// Takes down that a request was answered with this status, so long after its head was there. `path` is
+    /// one of [`routes::PATHS`], or `other`.
+    fn answered(&self, _path: &'static str, _status: u16, _took: Duration) {}
 }
 
 /// The state of the process when a question is asked.
@@ -123,7 +126,11 @@ impl<S: Source> Service for Api<S> {
         match request::parse(received) {
             Ok(None) => Step::Wait,
             Ok(Some((request, consumed))) => {
-                let bytes = response::encode(routes::route(&request, &self.source), &request);
+                let begun = Instant::now();
+                let response = routes::route(&request, &self.source);
+                let status = response.status_code().0;
+                let bytes = response::encode(response, &request);
+                self.source.answered(routes::known_path(request.path), status, begun.elapsed());
                 let long = bytes.len() > SMALL_REPLY_BYTES;
                 let held = if long { self.budget.take(Holder::Client, bytes.len()) } else { None };
                 if long && held.is_none() {

@@ -36,6 +36,22 @@ const ROUTES: [(&str, Handler); 8] = [
     ("/metrics", get_metrics),
 ];
 
+/// The paths that have answers.
+pub const PATHS: [&str; 8] = {
+    let mut paths = [""; 8];
+    let mut at = 0;
+    while at < paths.len() {
+        paths[at] = ROUTES[at].0;
+        at += 1;
+    }
+    paths
+};
+
+/// The path as one of [`PATHS`], else `other`: a client must not choose what is counted.
+pub fn known_path(path: &str) -> &'static str {
+    PATHS.into_iter().find(|known| *known == path).unwrap_or("other")
+}
+
 /// Answers `request` from `source`. It has no other input, and no effect.
 pub fn route(request: &Request<'_>, source: &dyn Source) -> Response {
     if request.method == Method::Options && request.path == "*" {
@@ -59,8 +75,7 @@ pub fn error(status: u16, message: &str) -> Response {
 }
 
 fn not_found() -> Response {
-    let paths = ROUTES.map(|(path, _)| path).join(", ");
-    error(404, &format!("no such path; there are {paths}"))
+    error(404, &format!("no such path; there are {}", PATHS.join(", ")))
 }
 
 fn options() -> Response {

@@ -157,6 +157,7 @@ fn sidecar(config: Config) -> Result<(), RunError> {
     );
 
     let metrics = Metrics::new(&config.cluster);
+    metrics.begin_requests(&crate::http::routes::PATHS);
     let mut machine =
         Machine::new(config.settings.clone(), config.cluster.clone(), me.clone(), record.as_ref());
     if let Some(known) = &known {

@@ -118,6 +118,10 @@ impl Source for Answers {
         self.state.metrics.encode(&snapshot.status, snapshot.now, snapshot.turned)
     }
 
+    fn answered(&self, path: &'static str, status: u16, took: Duration) {
+        self.state.metrics.answered(path, status, took);
+    }
+
     fn peer_keys(&self) -> Vec<String> {
         self.credentials.keys().map(|keys| keys.fingerprints().to_vec()).unwrap_or_default()
     }

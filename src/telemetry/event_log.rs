@@ -117,7 +117,7 @@ impl EventLog {
             Notification::Leader { reason, .. } => {
                 let gap = self.leaderless_since.take().map(|since| now.since(since));
                 self.metrics.leaderless(now, Some(false));
-                self.metrics.leader_change(*reason);
+                self.metrics.leader_change(*reason, gap);
                 gap
             }
             Notification::Leaderless { since, .. } => {

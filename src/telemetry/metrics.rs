@@ -5,14 +5,16 @@
 //! asks, like every other answer. What only `--safety majority` has is left out without it.
 
 mod channel;
+mod requests;
 
 use crate::election::{Body, ElectionOutcome, Moment, Reason, State, Status};
 use channel::Channel;
 use prometheus::process_collector::ProcessCollector;
 use prometheus::{
-    Counter, Gauge, GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
-    Opts, Registry, TextEncoder,
+    Counter, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
+    IntGaugeVec, Opts, Registry, TextEncoder,
 };
+use requests::Requests;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -20,6 +22,9 @@ use std::time::Duration;
 const LOOKUPS: [&str; 3] = ["found", "empty", "unknown"];
 /// From a millisecond (crash evidence on loopback) to an election that takes several rounds.
 const ELECTION_SECONDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
+/// From crash evidence on loopback to a lost majority.
+const LEADERLESS_SECONDS: [f64; 12] =
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 1.5, 2.5, 10.0, 60.0];
 /// From a host's own loopback to the failure timeout.
 const ROUND_TRIP_SECONDS: [f64; 12] =
     [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0];
@@ -58,6 +63,7 @@ struct Inner {
     elections: Elections,
     traffic: Traffic,
     channel: Channel,
+    requests: Requests,
 }
 
 /// How this process stands in its election, at the time of a scrape.
@@ -67,6 +73,7 @@ struct Standing {
     is_leader: IntGauge,
     has_leader: IntGauge,
     candidate: IntGauge,
+    leader_since: Gauge,
     master_status: IntGauge,
     epoch: IntGauge,
     members: IntGaugeVec,
@@ -77,6 +84,7 @@ struct Elections {
     ended: IntCounterVec,
     duration: Histogram,
     leader_changes: IntCounterVec,
+    leaderless: HistogramVec,
     leaderless_seconds: Counter,
     /// Up to when the time without a leader has been counted; none while there is a leader, and before the
     /// start.
@@ -111,6 +119,11 @@ impl Standing {
             "Whether this process may lead: its priority is not 0, no operator has cordoned it, and it does \
              not stand aside after a resignation.",
         )?;
+        let leader_since = Gauge::new(
+            "bellwether_leader_since_timestamp_seconds",
+            "When the leader that this process knows was elected, by the leader's own clock, since the Unix \
+             epoch; 0 without a leader.",
+        )?;
         let master = gauges(
             "leader_election_master_status",
             "Whether this process leads, at the time of the scrape, under client-go's name.",
@@ -130,11 +143,21 @@ impl Standing {
         registry.register(Box::new(is_leader.clone()))?;
         registry.register(Box::new(has_leader.clone()))?;
         registry.register(Box::new(candidate.clone()))?;
+        registry.register(Box::new(leader_since.clone()))?;
         registry.register(Box::new(master.clone()))?;
         registry.register(Box::new(epoch.clone()))?;
         registry.register(Box::new(members.clone()))?;
         let master_status = master.with_label_values(&[cluster]);
-        Ok(Standing { process_info, is_leader, has_leader, candidate, master_status, epoch, members })
+        Ok(Standing {
+            process_info,
+            is_leader,
+            has_leader,
+            candidate,
+            leader_since,
+            master_status,
+            epoch,
+            members,
+        })
     }
 }
 
@@ -155,6 +178,15 @@ impl Elections {
             "Leaders or epochs that were new to this process, by why there was a change.",
             &["reason"],
         )?;
+        let leaderless = HistogramVec::new(
+            HistogramOpts::new(
+                "bellwether_leaderless_duration_seconds",
+                "From the last sign of the former leader, or from the start, to the announcement of the next \
+                 one, by why there was a change.",
+            )
+            .buckets(LEADERLESS_SECONDS.to_vec()),
+            &["reason"],
+        )?;
         let leaderless_seconds = Counter::new(
             "bellwether_leaderless_seconds_total",
             "Time for which this process knew no leader, since it began to look for one.",
@@ -168,14 +200,24 @@ impl Elections {
         }
         for reason in Reason::ALL {
             leader_changes.with_label_values(&[reason.name()]);
+            leaderless.with_label_values(&[reason.name()]);
         }
+        registry.register(Box::new(leaderless.clone()))?;
         registry.register(Box::new(ended.clone()))?;
         registry.register(Box::new(duration.clone()))?;
         registry.register(Box::new(leader_changes.clone()))?;
         registry.register(Box::new(leaderless_seconds.clone()))?;
         registry.register(Box::new(pauses.clone()))?;
         let leaderless_counted_to = Mutex::new(None);
-        Ok(Elections { ended, duration, leader_changes, leaderless_seconds, leaderless_counted_to, pauses })
+        Ok(Elections {
+            ended,
+            duration,
+            leader_changes,
+            leaderless,
+            leaderless_seconds,
+            leaderless_counted_to,
+            pauses,
+        })
     }
 }
 
@@ -235,6 +277,7 @@ impl Metrics {
         let elections = Elections::registered(&registry)?;
         let traffic = Traffic::registered(&registry)?;
         let channel = Channel::registered(&registry)?;
+        let requests = Requests::registered(&registry)?;
         let build_info = GaugeVec::new(
             Opts::new("bellwether_build_info", "The version that runs; the value is always 1."),
             &["version"],
@@ -264,6 +307,7 @@ impl Metrics {
             elections,
             traffic,
             channel,
+            requests,
         })))
     }
 
@@ -298,6 +342,16 @@ impl Metrics {
         self.0.channel.unauthenticated();
     }
 
+    /// Begins the series of the status API's paths.
+    pub fn begin_requests(&self, paths: &[&'static str]) {
+        self.0.requests.begin(paths);
+    }
+
+    /// Counts a request to the status API, by its path (one of a fixed list) and the status of the answer.
+    pub fn answered(&self, path: &'static str, status: u16, took: Duration) {
+        self.0.requests.answered(path, status, took);
+    }
+
     /// Shows the credentials that count now, by their fingerprints; the first is sent. `expires`: when the
     /// certificate ends, since the Unix epoch.
     pub fn peer_keys(&self, fingerprints: &[String], expires: Option<Duration>) {
@@ -327,9 +381,13 @@ impl Metrics {
         self.0.elections.pauses.inc();
     }
 
-    /// Counts a new leader, or a new epoch.
-    pub(super) fn leader_change(&self, reason: Reason) {
-        self.0.elections.leader_changes.with_label_values(&[reason.name()]).inc();
+    /// Counts a new leader, or a new epoch, and how long there was no leader before it.
+    pub(super) fn leader_change(&self, reason: Reason, leaderless: Option<Duration>) {
+        let elections = &self.0.elections;
+        elections.leader_changes.with_label_values(&[reason.name()]).inc();
+        if let Some(leaderless) = leaderless {
+            elections.leaderless.with_label_values(&[reason.name()]).observe(leaderless.as_secs_f64());
+        }
     }
 
     /// Counts the time without a leader up to `now`. From then on there is no leader, or there is one, or,
@@ -354,6 +412,9 @@ impl Metrics {
         standing.process_info.with_label_values(&[status.cluster.as_str(), &status.me.name, safety]).set(1);
         standing.is_leader.set(leads);
         standing.has_leader.set(i64::from(status.leader(now, turned).is_some()));
+        // Rounded to whole seconds where the milliseconds do not fit; no clock is set so far off.
+        let elected_at_ms = status.leader(now, turned).map_or(0, |leader| leader.elected_at_ms);
+        standing.leader_since.set(elected_at_ms as f64 / 1000.0);
         standing.candidate.set(i64::from(status.me.rank().eligible()));
         standing.master_status.set(leads);
         standing.epoch.set(i64::try_from(status.epoch.0).unwrap_or(i64::MAX));

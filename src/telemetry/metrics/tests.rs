@@ -154,6 +154,55 @@ fn the_leader_is_computed_when_asked() {
 }
 
 #[test]
+fn requests_are_counted_by_path_and_status() {
+    let metrics = Metrics::new("web");
+    let count = |path, status| {
+        let text = metrics.encode(&status_now(), at(0), at(0));
+        sample(&text, &format!(r#"bellwether_http_requests_total{{path="{path}",status="{status}"}}"#))
+            .to_owned()
+    };
+    metrics.begin_requests(&["/leader"]);
+    assert_eq!(count("/leader", "200"), "0");
+    for (path, status) in [("/leader", 200), ("/leader", 503), ("/is-leader", 418), ("other", 404)] {
+        metrics.answered(path, status, Duration::from_micros(20));
+    }
+    assert_eq!([count("/leader", "200"), count("/leader", "503")], ["1", "1"]);
+    assert_eq!([count("/is-leader", "other"), count("other", "404")], ["1", "1"]);
+    let text = metrics.encode(&status_now(), at(0), at(0));
+    assert_eq!(sample(&text, r#"bellwether_http_request_duration_seconds_count{path="/leader"}"#), "2");
+}
+
+#[test]
+fn a_change_of_leader_counts_the_time_without_one() {
+    let metrics = Metrics::new("web");
+    metrics.leader_change(Reason::Crash, Some(Duration::from_millis(3)));
+    metrics.leader_change(Reason::Crash, None);
+    let text = metrics.encode(&status_now(), at(0), at(0));
+    let series =
+        |part: &str| sample(&text, &format!("bellwether_leaderless_duration_seconds_{part}")).to_owned();
+    assert_eq!(series(r#"count{reason="crash"}"#), "1");
+    assert_eq!(series(r#"bucket{reason="crash",le="0.0025"}"#), "0");
+    assert_eq!(series(r#"bucket{reason="crash",le="0.005"}"#), "1");
+    assert_eq!(series(r#"count{reason="start"}"#), "0");
+}
+
+#[test]
+fn the_leaders_time_is_that_of_its_election() {
+    let none = status_now();
+    let leader = Incumbent { peer: none.me.clone(), elected_at_ms: 1_762_000_000_123 };
+    let known = Status { leader: Some(leader), ..none.clone() };
+    for (status, since) in [(known, "1762000000.123"), (none, "0")] {
+        let text = Metrics::new("web").encode(&status, at(0), at(0));
+        assert_eq!(sample(&text, "bellwether_leader_since_timestamp_seconds"), since);
+    }
+}
+
+/// A follower without a leader.
+fn status_now() -> Status {
+    status(Role::Following)
+}
+
+#[test]
 fn a_process_of_priority_0_is_no_candidate() {
     let mut status = status(Role::Following);
     for (priority, candidate) in [(Priority::DEFAULT, "1"), (Priority::NEVER, "0")] {

@@ -1,0 +1,60 @@
+//! What the status API was asked: by path and status, and how long an answer took to make.
+
+use super::counters;
+use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Registry};
+use std::time::Duration;
+
+/// What is counted by its number. `?standby=` lets a client choose any status: the others are one series.
+const STATUSES: [(u16, &str); 8] = [
+    (200, "200"),
+    (204, "204"),
+    (400, "400"),
+    (404, "404"),
+    (405, "405"),
+    (429, "429"),
+    (500, "500"),
+    (503, "503"),
+];
+/// From a short answer to one that a busy machine delays.
+const ANSWER_SECONDS: [f64; 8] = [0.000_01, 0.000_05, 0.000_1, 0.000_5, 0.001, 0.005, 0.025, 0.1];
+
+pub(super) struct Requests {
+    answered: IntCounterVec,
+    duration: HistogramVec,
+}
+
+impl Requests {
+    pub(super) fn registered(registry: &Registry) -> prometheus::Result<Requests> {
+        let answered = counters(
+            "bellwether_http_requests_total",
+            "Requests to the status API, by their path and the status of the answer.",
+            &["path", "status"],
+        )?;
+        let duration = HistogramVec::new(
+            HistogramOpts::new(
+                "bellwether_http_request_duration_seconds",
+                "From the end of a request's head to its answer, the network not included.",
+            )
+            .buckets(ANSWER_SECONDS.to_vec()),
+            &["path"],
+        )?;
+        registry.register(Box::new(answered.clone()))?;
+        registry.register(Box::new(duration.clone()))?;
+        Ok(Requests { answered, duration })
+    }
+
+    /// Begins the series of these paths, so that their first request can be seen.
+    pub(super) fn begin(&self, paths: &[&'static str]) {
+        for path in paths {
+            self.answered.with_label_values(&[path, "200"]);
+            self.duration.with_label_values(&[path]);
+        }
+    }
+
+    pub(super) fn answered(&self, path: &'static str, status: u16, took: Duration) {
+        let known = STATUSES.iter().find(|(number, _)| *number == status);
+        let status = known.map_or("other", |(_, text)| text);
+        self.answered.with_label_values(&[path, status]).inc();
+        self.duration.with_label_values(&[path]).observe(took.as_secs_f64());
+    }
+}
