@@ -242,6 +242,11 @@ pub(super) trait Clauses: Copy {
         true
     }
 
+    /// Clause 24: whether a process that may not stand asks the voters for a later configuration.
+    fn asks_for_config(self) -> bool {
+        true
+    }
+
     /// Clause 25: whether a better contender is in the way of this process, or of another.
     fn rank_counts(self) -> bool {
         true

@@ -129,6 +129,9 @@ impl Core<Majority> {
     pub(super) fn on_vote(&mut self, by: Heard, ballot: Ballot, said: VoteOutcome, own: Option<VoterConfig>) {
         let Heard { now, from, .. } = by;
         let Some(name) = self.voter(now, from).map(str::to_owned) else { return };
+        if self.takes_config_asked(&name, ballot, own.as_ref()) {
+            return;
+        }
         let Some(campaign) = self.protocol.campaign.as_ref().filter(|c| c.request.ballot == ballot) else {
             return;
         };

@@ -37,8 +37,8 @@ use crate::election::core::{Core, Heard, Lease, Phase, Protocol};
 use crate::election::message::Protocols;
 use crate::election::types::voters::{duration, fingerprint, milliseconds};
 use crate::election::{
-    Body, Epoch, Flags, Incumbent, Instance, Member, Moment, Notification, Now, Peer, ProcessId, Record,
-    RecoveredState, Settings, Timer, VoteRecord, VoteRequest, VoterConfig, Voting,
+    Ballot, Body, Epoch, Flags, Incumbent, Instance, Member, Moment, Notification, Now, Peer, ProcessId,
+    Record, RecoveredState, Settings, Timer, VoteRecord, VoteRequest, VoterConfig, Voting,
 };
 use campaign::Campaign;
 use contenders::Contenders;
@@ -70,6 +70,8 @@ pub(super) struct Majority {
     /// The contenders that have asked it.
     contenders: Contenders,
     campaign: Option<Campaign>,
+    /// Its latest question for a later configuration, where it may not stand itself.
+    config_asked: Option<Ballot>,
     recovery: Option<Recovery>,
     /// While it leads.
     leading: Option<LeaderState>,
@@ -333,6 +335,7 @@ impl Core<Majority> {
     fn on_coordinator_timer(&mut self, now: Now) {
         if self.phase == Phase::Deferring {
             self.elect_again(now);
+            self.ask_for_config(now);
         }
     }
 }

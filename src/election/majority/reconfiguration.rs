@@ -4,9 +4,10 @@
 use super::Majority;
 use super::next_config::StepInputs;
 use crate::election::clauses::Clauses;
-use crate::election::core::{Core, Heard};
+use crate::election::core::{Core, Heard, Phase};
 use crate::election::{
-    Body, ConfigVersion, Notification, Now, ProcessId, RecoveredState, Stage, State, VoterConfig,
+    Ballot, Body, ConfigVersion, Notification, Now, ProcessId, RecoveredState, Stage, State, VoteRequest,
+    VoterConfig,
 };
 
 impl Core<Majority> {
@@ -83,6 +84,44 @@ impl Core<Majority> {
         if !self.phase.leading() && !requests {
             self.adopt_config(config);
         }
+    }
+
+    /// A process that may not stand knows no leader. The leader may be a voter that only a later configuration
+    /// names, and no word of it counts before that (clause 29). So this process asks the voters of its own
+    /// configuration, as a candidate does by a pre-vote (clause 24). It is no contender by that.
+    pub(super) fn ask_for_config(&mut self, now: Now) {
+        let Some(config) = self.protocol.config().cloned() else { return };
+        if self.phase != Phase::Deferring || self.may_campaign() || !self.clauses.asks_for_config() {
+            return;
+        }
+        let (epoch, lease_ms) = (self.seen.max(self.epoch).next(), self.lease_asked_ms());
+        let incarnation = self.me.incarnation;
+        let ballot = Ballot { stage: Stage::PreVote, epoch, incarnation, asked_at: now.at, lease_ms };
+        self.protocol.config_asked = Some(ballot);
+        let voters = self.ids(|m| m.linked && config.voters.contains(&m.peer.name));
+        let request = VoteRequest { ballot, contender: false, transfer: None, config };
+        self.send_each(voters, &Body::VoteRequest { request });
+    }
+
+    /// A voter's answer to that question; says whether it is one.
+    pub(super) fn takes_config_asked(
+        &mut self,
+        voter: &str,
+        ballot: Ballot,
+        own: Option<&VoterConfig>,
+    ) -> bool {
+        if self.protocol.config_asked != Some(ballot) {
+            return false;
+        }
+        let asked = self.protocol.config().is_some_and(|config| config.voters.contains(voter));
+        if let Some(own) = own
+            && self.phase == Phase::Deferring
+            && self.clauses.counts_as_voter(asked)
+            && self.clauses.takes_later_config()
+        {
+            self.adopt_config(own);
+        }
+        true
     }
 
     /// Stores a configuration if it is a later one (clauses 7, 18, 24); says whether it is.

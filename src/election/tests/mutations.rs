@@ -116,6 +116,8 @@ mutations! {
     NoPreVote,
     /// Clause 24: a candidate keeps its configuration, also where a voter has a later one.
     LaterConfigNotTaken,
+    /// Clause 24: a process that may not stand asks for no later configuration.
+    ConfigNotAsked,
     /// Clause 25: no rank counts.
     NoRanks,
     /// Clause 25: a candidate that cannot win stays a contender.
@@ -362,6 +364,10 @@ impl Clauses for LeftOut {
 
     fn takes_later_config(self) -> bool {
         !self.has(LaterConfigNotTaken) && Stated.takes_later_config()
+    }
+
+    fn asks_for_config(self) -> bool {
+        !self.has(ConfigNotAsked) && Stated.asks_for_config()
     }
 
     fn rank_counts(self) -> bool {

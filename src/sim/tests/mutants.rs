@@ -71,6 +71,7 @@ fn caught_by(clause: Mutation) -> By {
         | FoundedWithOtherList
         | FoundedWithOtherLease
         | LaterConfigNotTaken
+        | ConfigNotAsked
         | NoRanks
         | ContenderForGood
         | ChangedWithoutSupport

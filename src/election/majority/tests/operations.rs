@@ -120,7 +120,15 @@ fn a_candidate_that_is_cordoned_gives_up() {
     assert!(done(&sent).candidacy.cordoned);
     voter.answered(2, GRANTED);
     assert!(!voter.leads(), "it got the votes, and does not lead");
-    assert!(requests(&voter.timer(Timer::Coordinator)).is_empty());
+    let sent = voter.timer(Timer::Coordinator);
+    assert!(
+        requests(&sent).iter().all(|(stage, _)| *stage == Stage::PreVote),
+        "it may ask, and never stands"
+    );
+    assert!(!voter.asked.as_ref().unwrap().contender);
+    voter.answered(2, GRANTED);
+    voter.answered(3, GRANTED);
+    assert!(!voter.leads());
 }
 
 #[test]

@@ -60,6 +60,41 @@ fn a_stranger_is_not_followed() {
     }
 }
 
+/// p1 was away while p4 became a voter, and does not vote by its own configuration. p4 leads.
+#[test]
+fn a_leader_that_only_a_later_configuration_names_is_followed() {
+    for leaves_out in [None, Some(Mutation::ConfigNotAsked)] {
+        let record = record(1, config(4, &[2, 3]));
+        let mut voter = Voter::start(peer(1), given(&[1, 2], 1500), Some(&record), &[2, 3, 4], leaves_out);
+        voter.wait_for_grace();
+        voter.timer(Timer::Margin);
+        voter.hear(4, 6, Body::Coordinator { elected_at_ms: 0 });
+        assert_eq!(voter.machine.phase, Phase::Deferring, "no list names p4");
+        let sent = voter.timer(Timer::Coordinator);
+        assert_eq!(requests(&sent).is_empty(), leaves_out.is_some(), "{leaves_out:?}");
+        let Some(request) = voter.asked.clone() else { continue };
+        assert_eq!((request.ballot.stage, request.contender), (Stage::PreVote, false));
+        let later = config(6, &[2, 3, 4]);
+        let answer =
+            |ballot| Body::Vote { ballot, outcome: denied(Denial::OlderConfig), config: Some(later.clone()) };
+        voter.hear(4, 6, answer(request.ballot));
+        voter.hear(2, 6, answer(Ballot { epoch: Epoch(9), ..request.ballot }));
+        assert_eq!(voter.config(), config(4, &[2, 3]), "of a stranger, and of another question");
+        voter.hear(2, 6, answer(request.ballot));
+        assert_eq!(voter.config(), later);
+        voter.hear(4, 6, Body::Coordinator { elected_at_ms: 0 });
+        assert_eq!(voter.machine.phase, Phase::Following);
+        // Once it follows, an answer that was late changes nothing.
+        let stale = Body::Vote {
+            ballot: request.ballot,
+            outcome: denied(Denial::OlderConfig),
+            config: Some(config(9, &[2, 3])),
+        };
+        voter.hear(2, 6, stale);
+        assert_eq!(voter.config(), later);
+    }
+}
+
 #[test]
 fn a_configuration_counts_from_the_leader_that_is_followed() {
     for (leaves_out, from, epoch, written_in, stored) in [
