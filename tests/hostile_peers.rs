@@ -9,6 +9,8 @@
 
 #[path = "hostile_peers/addresses.rs"]
 mod addresses;
+#[path = "hostile_peers/cgroup.rs"]
+mod cgroup;
 #[path = "hostile_peers/client.rs"]
 mod client;
 #[path = "hostile_peers/configurations.rs"]

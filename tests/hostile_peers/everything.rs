@@ -1,6 +1,7 @@
 //! All of it at once, drawn: any identity, any message, any epoch, whole frames and halves.
 //! `BELLWETHER_SEED` draws the same again, though processes never take it in the same order.
 
+use crate::cgroup::MemoryGroups;
 use crate::client::{Claim, Link};
 use crate::memory::{longest, within_bounds};
 use crate::rows::{BOTH, alone, in_each};
@@ -233,14 +234,17 @@ fn whatever_is_said_without_the_secret_changes_nothing() {
     });
 }
 
-/// For as many seconds as `BELLWETHER_HOSTILE_SECONDS` says, which are 600 for a search of its own.
+/// For as many seconds as `BELLWETHER_HOSTILE_SECONDS` says, which are 600 for a search of its own. As root,
+/// each process has a memory cgroup of its own.
 #[test]
 #[ignore = "takes minutes"]
 fn whatever_is_said_for_long_is_borne() {
     let (seed, seconds) = (seed(), std::env::var("BELLWETHER_HOSTILE_SECONDS").ok());
     let lasting = Duration::from_secs(seconds.map_or(30, |text| text.parse().unwrap()));
     alone(&[(Level::Classic, 5), (Level::Majority, 5)], |level, n| {
+        let mut groups = MemoryGroups::default();
         let mut siege = Siege::begin(level, n, &[]);
+        groups.confine((0..n).map(|place| siege.real.pid(place).unwrap()));
         let attackers = attackers(&siege, seed);
         siege.flood(attackers, |_| std::thread::sleep(lasting));
         within_bounds(&siege, "everything, for long");
