@@ -86,9 +86,9 @@ impl Core<Majority> {
         }
     }
 
-    /// A process that may not stand knows no leader. The leader may be a voter that only a later configuration
-    /// names, and no word of it counts before that (clause 29). So this process asks the voters of its own
-    /// configuration, as a candidate does by a pre-vote (clause 24). It is no contender by that.
+    /// A process that may not stand knows no leader. The leader may be a voter that only a later
+    /// configuration names, and no word of it counts before that (clause 29). So this process asks the voters
+    /// of its own configuration, as a candidate does by a pre-vote (clause 24). It is no contender by that.
     pub(super) fn ask_for_config(&mut self, now: Now) {
         let Some(config) = self.protocol.config().cloned() else { return };
         if self.phase != Phase::Deferring || self.may_campaign() || !self.clauses.asks_for_config() {
