@@ -67,10 +67,13 @@ impl OperationChecker {
         (leads && (*cordoned || process.time.fast() < *until)).then(|| (Rule::CordonedLeads, what()))
     }
 
-    /// At the end of a run each operation has been answered, unless its process has ended.
+    /// At the end of a run each operation has been answered, unless its process has ended, or its driver is
+    /// still held up by a stall that began among the faults.
     pub(super) fn all_answered(&self, processes: &[Node]) -> Option<Broken> {
-        let open =
-            |asked: &&Asked| !asked.answered && processes[asked.instance.place].runs_as(asked.instance);
+        let open = |asked: &&Asked| {
+            let process = &processes[asked.instance.place];
+            !asked.answered && process.runs_as(asked.instance) && process.busy.is_none()
+        };
         let Asked { instance, operation, .. } = self.asked.iter().find(open)?;
         Some((Rule::Unanswered, format!("p-{} has not answered {operation:?}", instance.place)))
     }
