@@ -39,8 +39,8 @@ fn what_is_missing(snapshot: &Snapshot) -> String {
         Role::Leading if status.voting.is_some() => "no majority of the voters has renewed its lease in time",
         Role::Following if status.voting.is_some() => "it has not heard from the leader for a lease",
         Role::Leading if status.cut_off => {
-            "it leads alone: discovery names other processes, and it is connected with none of them; compare \
-             their secret or certificates, --election, --safety and the network policy"
+            "it leads alone: discovery names addresses that refuse no connection, and it is connected with \
+             none of them; compare their secret or certificates, --election, --safety and the network policy"
         }
         Role::Leading | Role::Following | Role::Leaving => "it knows no leader",
     };

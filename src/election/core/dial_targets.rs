@@ -23,6 +23,8 @@ pub(crate) struct DialTargets {
     pub(crate) remembered: BTreeSet<SocketAddr>,
     /// This process's own.
     pub(crate) own: BTreeSet<SocketAddr>,
+    /// Where discovery names a peer, and no process listened at the last look. `majority` has no use for it.
+    silent: BTreeSet<SocketAddr>,
     /// What the driver was last told to seek.
     sought: BTreeSet<SocketAddr>,
 }
@@ -36,8 +38,28 @@ impl DialTargets {
             lists_from: Some(Moment::default()),
             remembered: BTreeSet::new(),
             own: BTreeSet::from([own]),
+            silent: BTreeSet::new(),
             sought: BTreeSet::new(),
         }
+    }
+
+    /// Discovery names these addresses.
+    pub(super) fn found(&mut self, addresses: BTreeSet<SocketAddr>, advertised: SocketAddr) {
+        self.own.retain(|a| *a == advertised || addresses.contains(a));
+        self.silent.retain(|a| addresses.contains(a));
+        self.discovered = addresses;
+    }
+
+    /// No process listens at an address.
+    pub(super) fn refused(&mut self, address: SocketAddr) {
+        if self.discovered.contains(&address) {
+            self.silent.insert(address);
+        }
+    }
+
+    /// Whether discovery names an address of another process, and that process may run.
+    pub(super) fn name_others(&self) -> bool {
+        self.discovered.iter().any(|a| !self.own.contains(a) && !self.silent.contains(a))
     }
 }
 

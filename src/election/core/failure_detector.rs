@@ -165,6 +165,9 @@ impl<P: Protocol> Core<P> {
     /// The refusal does not name the incarnation that listened there, so it frees no promise. The address may
     /// belong to another process by now, or to the next incarnation of the same one.
     pub(crate) fn on_refused_dial(&mut self, now: Now, address: SocketAddr) {
+        if P::LEADS_ALONE {
+            self.dial_targets.refused(address);
+        }
         if self.settings.crash_evidence == CrashEvidence::Off {
             return;
         }

@@ -331,8 +331,7 @@ impl<P: Protocol> Core<P> {
         }
         if !addresses.is_empty() {
             self.unlist(now, &addresses);
-            self.dial_targets.own.retain(|a| *a == self.me.address || addresses.contains(a));
-            self.dial_targets.discovered = addresses;
+            self.dial_targets.found(addresses, self.me.address);
         }
         if lost && !self.awaits_discovery() {
             self.begin_margin();

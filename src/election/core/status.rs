@@ -38,12 +38,10 @@ impl<P: Protocol> Core<P> {
         }
     }
 
-    /// Whether discovery names other processes, and none is connected. (A process that never leads alone need
-    /// not care.)
+    /// Whether discovery names other processes that may run, and none is connected. An address that refuses
+    /// each dial has none: a pod beside it may not have a sidecar yet.
     fn cut_off(&self) -> bool {
-        P::LEADS_ALONE
-            && !self.dial_targets.discovered.is_subset(&self.dial_targets.own)
-            && !self.members.iter().any(|m| m.linked)
+        P::LEADS_ALONE && self.dial_targets.name_others() && !self.members.iter().any(|m| m.linked)
     }
 
     /// The leader, as this process tells it to others. Of itself it tells what it knows now, since it may

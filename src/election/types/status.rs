@@ -100,8 +100,8 @@ pub struct Status {
     pub valid_until: Option<Moment>,
     /// `majority`: the voters, and whether this process votes. None in `classic`.
     pub voting: Option<Voting>,
-    /// `classic`: discovery names other processes, and none of them is connected. Such a process may lead
-    /// itself beside an election that it does not reach.
+    /// `classic`: discovery names an address that refuses no connection, and no process is connected. Such a
+    /// process may lead itself beside an election that it does not reach.
     pub cut_off: bool,
     /// What keeps this process from standing, beside its settings.
     pub candidacy: Candidacy,
