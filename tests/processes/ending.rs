@@ -103,6 +103,9 @@ fn as_the_first_process_of_a_container_it_hears_sigterm() {
     let real = processes(1, &[]);
     let http = real.ports(0).http;
     let mut unshare = Command::new("unshare")
+        // A variable of the tests is none of a sidecar's, which refuses it.
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap())
         .args(["--pid", "--fork", "--kill-child", "--mount-proc"])
         .arg(binary())
         .args(["run", "--stable-margin", "0ms", "--listen", &format!("127.0.0.1:{}", real.ports(0).peer)])
