@@ -5,7 +5,7 @@
 mod support;
 
 use bellwether::election::{
-    Action, Body, CrashEvidence, Entry, Epoch, Event, Founding, Incarnation, Incumbent, KnownPeers, MEMBERS_MAX, Machine,
+    Action, Body, Entry, Epoch, Event, Founding, Incarnation, Incumbent, KnownPeers, MEMBERS_MAX, Machine,
     MembershipVersion, Message, Moment, Now, Peer, Priority, Role, Safety, Settings, State, Timer,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -355,35 +355,6 @@ fn a_process_that_is_turned_away_does_not_lead_beside_the_cluster() {
         alone.feed(Event::Crashed { id: id(2), incarnation: Incarnation(1) });
         alone.pass(ms(25_000));
         assert_eq!(alone.machine.status().role, Role::Leading, "no process refuses it any more");
-    }
-}
-
-/// A pod whose sidecars beside it do not exist yet leads alone rightly. One that is turned away does not.
-#[test]
-fn a_process_is_cut_off_while_an_address_does_not_refuse_it_and_none_is_connected() {
-    let named = |others: &[usize]| {
-        let addresses = others.iter().chain([&1]).map(|k| address(*k)).collect();
-        Event::Discovered { addresses, complete: true }
-    };
-    let refused = |k| Event::Refused(address(k));
-    let linked = || Event::LinkUp(peer(2));
-    let table = [
-        (vec![named(&[])], false),
-        (vec![named(&[2])], true),
-        (vec![named(&[2]), refused(2)], false),
-        (vec![named(&[2, 3]), refused(2)], true),
-        (vec![named(&[2, 3]), refused(2), refused(3)], false),
-        (vec![named(&[2, 3]), refused(2), named(&[3]), named(&[2])], true),
-        (vec![refused(2), named(&[2])], true),
-        (vec![named(&[2]), linked()], false),
-    ];
-    for crash_evidence in [CrashEvidence::Off, CrashEvidence::Suspect] {
-        for (row, (events, cut_off)) in table.iter().enumerate() {
-            let settings = Settings { crash_evidence, ..Settings::default() };
-            let mut alone = Alone::started(Machine::new(settings, "test".to_string(), peer(1), None));
-            events.iter().for_each(|event| _ = alone.feed(event.clone()));
-            assert_eq!(alone.machine.status().cut_off, *cut_off, "row {row}, {crash_evidence:?}");
-        }
     }
 }
 

@@ -144,3 +144,57 @@ impl<P: Protocol> Core<P> {
         wanted
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::election::{
+        CrashEvidence, Event, Incarnation, Machine, Moment, Now, Peer, Priority, ProcessId, Settings,
+    };
+    use core::net::{Ipv4Addr, SocketAddr};
+
+    fn address(k: u16) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, 4000 + k).into()
+    }
+
+    fn peer(k: u16) -> Peer {
+        Peer {
+            id: ProcessId(uuid::Uuid::from_u128(k.into())),
+            incarnation: Incarnation(1),
+            name: format!("p{k}"),
+            address: address(k),
+            priority: Priority::DEFAULT,
+            revision: String::new(),
+        }
+    }
+
+    fn named(others: &[u16]) -> Event {
+        let addresses = others.iter().chain([&1]).map(|k| address(*k)).collect();
+        Event::Discovered { addresses, complete: true }
+    }
+
+    /// A pod that gets its sidecar before all others leads alone rightly. One that is turned away does not.
+    #[test]
+    fn a_process_is_cut_off_while_an_address_refuses_no_connection_and_none_is_connected() {
+        let refused = |k| Event::Refused(address(k));
+        let table = [
+            (vec![named(&[])], false),
+            (vec![named(&[2])], true),
+            (vec![named(&[2]), refused(2)], false),
+            (vec![named(&[2, 3]), refused(2)], true),
+            (vec![named(&[2, 3]), refused(2), refused(3)], false),
+            (vec![named(&[2, 3]), refused(2), named(&[3]), named(&[2])], true),
+            (vec![refused(2), named(&[2])], true),
+            (vec![named(&[2]), Event::LinkUp(peer(2))], false),
+        ];
+        for crash_evidence in [CrashEvidence::Off, CrashEvidence::Suspect] {
+            for (row, (events, cut_off)) in table.iter().enumerate() {
+                let settings = Settings { crash_evidence, ..Settings::default() };
+                let mut machine = Machine::new(settings, "test".to_owned(), peer(1), None);
+                for event in [Event::Start].iter().chain(events) {
+                    machine.handle(Now::at(Moment::default()), event.clone());
+                }
+                assert_eq!(machine.status().cut_off, *cut_off, "row {row}, {crash_evidence:?}");
+            }
+        }
+    }
+}
