@@ -101,7 +101,7 @@ impl<N: Fn(ProcessId) -> String> Describer<N> {
                 format!("lost {}, epoch {epoch} ({})", self.name(former), reason.name())
             }
             Notification::LeadsAlone { others } => {
-                format!("leads alone, though there are {others} other addresses")
+                format!("leads alone, though discovery names others: {others}")
             }
             Notification::MemberUp(peer) => format!("member {} is up", self.name(peer)),
             Notification::MemberFailed { peer, reason } => {

@@ -80,7 +80,16 @@ impl Protocol for Classic {
         core.resign(Resignation::Transfer(to));
     }
 
-    fn succeed(core: &mut Core<Classic>, now: Now) {
+    fn succeed(core: &mut Core<Classic>, now: Now, leaver: Option<ProcessId>) {
+        let leaver = leaver.and_then(|id| core.members.get(id)).map(|m| (m.peer.id, m.peer.address));
+        // The new leader's first list does not name the process that leaves.
+        if let Some((id, _)) = leaver {
+            core.forget_leaver(id, true);
+        }
         core.announce(now, core.seen.next());
+        // That process hears the announcement too: it waits for just that.
+        if let Some((to, address)) = leaver {
+            core.send_to(to, address, Body::Coordinator { elected_at_ms: now.wall_ms });
+        }
     }
 }

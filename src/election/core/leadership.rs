@@ -34,6 +34,8 @@ impl<P: Protocol> Core<P> {
         self.heartbeats.lists.clear();
         self.note(Notification::Leader { peer: self.me.clone(), epoch, reason, me: true });
         let others = self.dial_targets.discovered.difference(&self.dial_targets.own).count();
+        // The process that has just resigned is still named, and not missed.
+        let others = others.saturating_sub(usize::from(reason == Reason::Resign));
         if self.alone() && others > 0 {
             self.note(Notification::LeadsAlone { others });
         }

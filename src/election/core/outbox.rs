@@ -2,6 +2,7 @@
 
 use super::{Core, Protocol};
 use crate::election::{Action, Body, Member, Message, Notification, ProcessId, Timer};
+use core::net::SocketAddr;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -40,10 +41,15 @@ impl<P: Protocol> Core<P> {
 
     pub(crate) fn send(&mut self, to: ProcessId, body: Body) {
         // A message to a member without a link makes the driver dial.
-        if let Some(member) = self.members.get(to).filter(|m| self.can_reach(m)) {
-            let message = Message { epoch: self.epoch, priority: self.me.priority, body };
-            self.outbox.actions.push(Action::Send { to, address: member.peer.address, message });
+        if let Some(address) = self.members.get(to).filter(|m| self.can_reach(m)).map(|m| m.peer.address) {
+            self.send_to(to, address, body);
         }
+    }
+
+    /// Sends to a process that need not be a member.
+    pub(crate) fn send_to(&mut self, to: ProcessId, address: SocketAddr, body: Body) {
+        let message = Message { epoch: self.epoch, priority: self.me.priority, body };
+        self.outbox.actions.push(Action::Send { to, address, message });
     }
 
     pub(crate) fn send_each(&mut self, to: impl IntoIterator<Item = ProcessId>, body: &Body) {

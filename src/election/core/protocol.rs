@@ -84,8 +84,8 @@ pub(in crate::election) trait Protocol: Sized {
     fn call_off_transfer(_core: &mut Core<Self>) {}
     /// A leader has resigned.
     fn on_resign(_core: &mut Core<Self>, _by: Heard) {}
-    /// The leader that has resigned names this process as its successor.
-    fn succeed(core: &mut Core<Self>, now: Now);
+    /// The leader that has resigned names this process as its successor. That leader may be about to end.
+    fn succeed(core: &mut Core<Self>, now: Now, leaver: Option<ProcessId>);
 
     /// Until when what this process says of the leader holds; none: as long as it takes turns.
     fn valid_until(_core: &Core<Self>) -> Option<Moment> {

@@ -56,8 +56,9 @@ impl<P: Protocol> Core<P> {
         P::on_resign(self, Heard { now, from, epoch });
         if current && !self.phase.leading() && self.epoch == epoch {
             match successor {
-                // The process that leaves hears the announcement too: it waits for just that.
-                Some(id) if id == self.me.id && self.rank().eligible() => P::succeed(self, now),
+                Some(id) if id == self.me.id && self.rank().eligible() => {
+                    P::succeed(self, now, leaving.then_some(from));
+                }
                 // What it counts for, the leader has heard later than this process: it may just have been
                 // uncordoned.
                 Some(id) if self.members.get(id).is_some_and(|m| m.state == State::Alive) => {
@@ -72,7 +73,7 @@ impl<P: Protocol> Core<P> {
         self.forget_leaver(from, leaving);
     }
 
-    fn forget_leaver(&mut self, id: ProcessId, leaving: bool) {
+    pub(crate) fn forget_leaver(&mut self, id: ProcessId, leaving: bool) {
         if leaving {
             self.members.list_stale = true;
             self.forget(id);

@@ -241,7 +241,7 @@ impl Protocol for Majority {
         core.free_resigned(by);
     }
 
-    fn succeed(core: &mut Core<Majority>, now: Now) {
+    fn succeed(core: &mut Core<Majority>, now: Now, _leaver: Option<ProcessId>) {
         core.request_votes(now);
     }
 
