@@ -16,6 +16,8 @@ mod history;
 mod history_tests;
 #[path = "chaos/leases.rs"]
 mod leases;
+#[path = "support/log_table.rs"]
+mod log_table;
 mod namespace;
 #[path = "chaos/network.rs"]
 mod network;

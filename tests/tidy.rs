@@ -43,7 +43,7 @@ const MAY_USE: [(&str, &[&str]); 18] = [
     ("net", &["base", "election"]),
     ("wire", &["election"]),
     ("store", &["election"]),
-    ("discovery", &["election"]),
+    ("discovery", &["base", "election"]),
     ("telemetry", &["base", "election"]),
     ("channel", &[]),
     ("transport", &["base", "channel", "election", "net", "wire"]),

@@ -1,9 +1,12 @@
-//! What every part may use: the clocks, a budget of bytes, and a limit on how often a line is logged.
+//! What every part may use: the clocks, a budget of bytes, log lines, and a limit on how often one is
+//! written.
 
 mod budget;
 mod clock;
+mod log_event;
 mod rate_limit;
 
 pub use budget::{Budget, Holder, Share};
 pub use clock::{Clock, Reading, boottime};
+pub use log_event::LogEvent;
 pub use rate_limit::RateLimit;

@@ -3,11 +3,9 @@
 use super::answer::Answer;
 use super::request::{self, BYTES_MAX, BadRequest, Request};
 use super::socket::{Bound, Caller, SocketFile};
-use crate::base::{RateLimit, boottime};
-use crate::config::show;
+use crate::base::{LogEvent, RateLimit, boottime};
 use crate::election::{Operation, OperationOutcome};
 use crate::net::Pool;
-use crate::telemetry::escape::value;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -79,7 +77,11 @@ fn accept(listener: &UnixListener, server: &Arc<Server>) {
             Ok((stream, _)) => server.take(&pool, stream),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => {
-                server.warn(format_args!("control: cannot accept a connection, and tries again: {error}"));
+                let event = LogEvent::warn("accept_failed").with("listener", "control");
+                server.warn(
+                    event,
+                    format_args!("cannot accept connections of operators: {error}; trying again"),
+                );
                 thread::sleep(ACCEPT_PAUSE);
             }
         }
@@ -91,11 +93,15 @@ impl Server {
     fn take(self: &Arc<Server>, pool: &Pool, stream: UnixStream) {
         let caller = match Caller::of(&stream) {
             Ok(caller) => caller,
-            Err(error) => return self.warn(format_args!("control: a caller is refused: {error}")),
+            Err(error) => {
+                let event = LogEvent::warn("operation_refused");
+                return self.warn(event, format_args!("a caller is refused: {error}"));
+            }
         };
         if !caller.may_ask() {
             let Caller { uid, pid } = caller;
-            self.warn(format_args!("control: a process of another user is refused uid={uid} pid={pid}"));
+            let event = LogEvent::warn("operation_refused").with("uid", uid).with("pid", pid.unsigned_abs());
+            self.warn(event, format_args!("a process of another user is refused"));
             return refuse(&stream, "forbidden", "only root and the user of the sidecar may ask");
         }
         let Ok(other) = stream.try_clone() else { return };
@@ -111,8 +117,9 @@ impl Server {
         let answer = match receive(&mut stream) {
             Ok(Ok(request)) => self.carry_out(request, caller),
             Ok(Err(bad)) => {
-                let why = value(&bad.to_string());
-                self.warn(format_args!("control: a request is refused uid={uid} pid={pid} why={why}"));
+                let event =
+                    LogEvent::warn("operation_refused").with("uid", uid).with("pid", pid.unsigned_abs());
+                self.warn(event, format_args!("an operator's request is refused: {bad}"));
                 Answer::refused("bad_request", bad.to_string())
             }
             Err(_) => return,
@@ -124,29 +131,38 @@ impl Server {
     /// it.
     fn carry_out(&self, request: Request, caller: Caller) -> Answer {
         let (operation, Caller { uid, pid }) = (request.operation.clone(), caller);
-        log::info!("control: an operator asks: {} uid={uid} pid={pid}", words(&operation));
+        let name = operation.name();
+        let event =
+            |event: LogEvent| event.with("operation", name).with("uid", uid).with("pid", pid.unsigned_abs());
+        let (to, aside) = match &operation {
+            Operation::Transfer { to } => (Some(to.as_str()), None),
+            Operation::Resign { stand_aside } => (None, *stand_aside),
+            Operation::Cordon | Operation::Uncordon => (None, None),
+        };
+        let asked = event(LogEvent::info("operation_asked")).with_some("to", to).with_some("for_ms", aside);
+        asked.say(format_args!("an operator asks: {name}"));
         let begun = boottime();
         let answer = match (self.operators)(request) {
             Ok(outcome) => Answer::new(&operation, &outcome),
             Err(why) => Answer::refused(why.name(), why.to_string()).to(&operation),
         };
-        let took = boottime().since(begun).as_millis();
-        let (name, what) = (operation.name(), value(&answer.message));
+        let took = boottime().since(begun);
+        let said = &answer.message;
         if answer.done {
-            log::info!("control: {name} is done uid={uid} pid={pid} after={took}ms what={what}");
+            let event = event(LogEvent::info("operation_done")).with("duration_ms", took);
+            event.say(format_args!("{name} is done: {said}"));
         } else {
-            log::warn!("control: {name} is not done uid={uid} pid={pid} after={took}ms why={what}");
+            let event = event(LogEvent::warn("operation_not_done")).with("duration_ms", took);
+            event.say(format_args!("{name} is not done: {said}"));
         }
         answer
     }
 
     /// Logs what others made happen, a few times a minute at most.
-    fn warn(&self, text: std::fmt::Arguments<'_>) {
+    fn warn(&self, event: LogEvent, text: std::fmt::Arguments<'_>) {
         let allowed = self.log.lock().unwrap_or_else(PoisonError::into_inner).allow(boottime());
-        match allowed {
-            Some(0) => log::warn!("{text}"),
-            Some(left_out) => log::warn!("{text} not_shown={left_out}"),
-            None => {}
+        if let Some(held_back) = allowed {
+            event.not_shown(held_back).say(text);
         }
     }
 }
@@ -156,16 +172,6 @@ impl Server {
 fn refuse(mut stream: &UnixStream, reason: &str, message: &str) {
     let line = Answer::refused(reason, message.to_owned()).line();
     let _ = stream.set_nonblocking(true).and_then(|()| stream.write_all(&line));
-}
-
-/// An operation as it stands on the command line.
-fn words(operation: &Operation) -> String {
-    let name = operation.name();
-    match operation {
-        Operation::Resign { stand_aside: Some(aside) } => format!("{name} for={}", show(*aside)),
-        Operation::Transfer { to } => format!("{name} to={}", value(to)),
-        Operation::Resign { stand_aside: None } | Operation::Cordon | Operation::Uncordon => name.to_owned(),
-    }
 }
 
 /// Receives one request, all of it within the deadline. A caller that closes its side has ended its line.

@@ -1,7 +1,7 @@
 //! Says in the log how the look-ups go: once a change, and never in a flood.
 
 use super::{Lookup, LookupResult, NameAnswer};
-use log::{info, warn};
+use crate::base::LogEvent;
 use std::time::{Duration, Instant};
 
 /// The most lines in one [`WINDOW`]. A name server that answers differently every time must not fill a disk.
@@ -29,11 +29,17 @@ impl LookupLog {
         let Some(line) = self.line(lookup, now) else {
             return;
         };
-        if lookup.complete && lookup.left_out == 0 {
-            info!("{line}");
+        let event = if lookup.complete && lookup.left_out == 0 {
+            LogEvent::info("discovery")
         } else {
-            warn!("{line}");
-        }
+            LogEvent::warn("discovery")
+        };
+        let found = match &lookup.result {
+            LookupResult::Found(addresses) => Some(addresses.len()),
+            _ => None,
+        };
+        let left_out = (lookup.left_out > 0).then_some(lookup.left_out);
+        event.with_some("addresses", found).with_some("left_out", left_out).say(line);
     }
 
     fn line(&mut self, lookup: &Lookup, now: Instant) -> Option<String> {

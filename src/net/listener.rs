@@ -2,7 +2,7 @@
 
 use super::connection::{Connection, Fate, RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES};
 use super::service::{Limits, Service};
-use crate::base::{RateLimit, boottime};
+use crate::base::{LogEvent, RateLimit, boottime};
 use crate::election::Moment;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -316,12 +316,12 @@ impl<S: Service> Loop<S> {
     fn pause_accepting(&mut self, error: &io::Error) {
         let now = boottime();
         self.accept_after = now.plus(ACCEPT_PAUSE);
-        if let Some(left_out) = self.log.allow(now) {
+        if let Some(held_back) = self.log.allow(now) {
             let name = &self.name;
-            log::warn!(
-                "{name}: cannot accept connections: {error}; trying again (said {left_out} times more since \
-                 the last such line)"
-            );
+            LogEvent::warn("accept_failed")
+                .with("listener", name.as_str())
+                .not_shown(held_back)
+                .say(format_args!("{name}: cannot accept connections: {error}; trying again"));
         }
     }
 }

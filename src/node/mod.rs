@@ -12,7 +12,7 @@ mod published_state;
 mod signals;
 mod timers;
 
-use crate::base::{Budget, Clock, Reading};
+use crate::base::{Budget, Clock, LogEvent, Reading};
 use crate::channel::{Credentials, Keys};
 use crate::config::Config;
 use crate::discovery::{self, Discovery, LookupResult};
@@ -76,19 +76,19 @@ impl RunError {
 /// Runs the sidecar until it is told to stop. The exit code is 0 then, 2 where it could not start as
 /// configured, and 1 when it had to stop itself.
 pub fn run(config: Config) -> ExitCode {
-    let _flushed_at_the_end = telemetry::log::init(config.log, config.log_format);
+    let _flushed_at_the_end = telemetry::log::init(config.log, config.log_format, &config.cluster);
     abort_on_panic();
     for warning in config.warnings() {
-        log::warn!("{warning}");
+        LogEvent::warn("settings").say(warning);
     }
     let outcome = sidecar(config);
     let code = match &outcome {
         Ok(()) => {
-            log::info!("stopped");
+            LogEvent::info("stopped").say("this process has stopped");
             0
         }
         Err(failure) => {
-            log::error!("{failure}");
+            LogEvent::error("failed").say(failure);
             telemetry::log::flush_within(LAST_LINE_LONGEST);
             failure.exit_code()
         }
@@ -102,10 +102,12 @@ fn abort_on_panic() {
     std::panic::set_hook(Box::new(|info| {
         let thread = std::thread::current();
         let name = thread.name().unwrap_or("without a name");
-        log::error!("a part of this process panicked, so all of it ends (fail-stop): thread {name}: {info}");
+        LogEvent::error("panicked").with("thread", name).say(format_args!(
+            "a part of this process panicked, so all of it ends (fail-stop): thread {name}: {info}"
+        ));
         let backtrace = std::backtrace::Backtrace::capture();
         if backtrace.status() == std::backtrace::BacktraceStatus::Captured {
-            log::error!("{backtrace}");
+            LogEvent::error("panicked").with("thread", name).say(backtrace);
         }
         telemetry::log::flush();
         std::process::abort();
@@ -122,11 +124,12 @@ fn allow_descriptors() {
     if limit.current.is_some_and(|current| current < wanted) {
         let granted = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
         if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: Some(granted), ..limit }) {
-            log::warn!("the limit of open files stays at {:?}: {error}", limit.current);
+            LogEvent::warn("open_files")
+                .say(format_args!("the limit of open files stays at {:?}: {error}", limit.current));
         } else if granted < wanted {
-            log::warn!(
-                "at most {granted} files may be open, and a full cluster under load may need {wanted}; raise \
-                 the hard limit (RLIMIT_NOFILE)"
+            LogEvent::warn("open_files").with("granted", granted).with("wanted", wanted).say(
+                "fewer files may be open than a full election under load may need; raise the hard limit \
+                 (RLIMIT_NOFILE)",
             );
         }
     }
@@ -145,16 +148,14 @@ fn sidecar(config: Config) -> Result<(), RunError> {
     let http_port = listen(config.http, "HTTP", "--http")?;
     let operators_port = operators::bind(&config, http_port.local_addr()?.port())?;
     let me = identity(&config, record.as_ref(), peer_port.local_addr()?);
-    log::info!(
-        "bellwether {} starts: {} (id {}, priority {}) in election \"{}\", peers on {}, HTTP on {}",
-        env!("CARGO_PKG_VERSION"),
-        me.name,
-        me.id,
-        me.priority.0,
-        config.cluster,
-        peer_port.local_addr()?,
-        http_port.local_addr()?,
-    );
+    LogEvent::info("started")
+        .with("version", env!("CARGO_PKG_VERSION"))
+        .with("name", me.name.as_str())
+        .with("id", me.id.to_string())
+        .with("priority", me.priority.0)
+        .with("peers", peer_port.local_addr()?)
+        .with("http", http_port.local_addr()?)
+        .say(format_args!("this process takes part in election {:?}", config.cluster));
 
     let metrics = Metrics::new(&config.cluster);
     metrics.begin_requests(&crate::http::routes::PATHS);
@@ -273,7 +274,8 @@ fn known_peers(file: &PeersFile, cluster: &str) -> Result<Option<KnownPeers>, Ru
         Err(PeersError::Untrusted(untrusted)) => return Err(OpenError::from(untrusted).into()),
         Err(error) => error.to_string(),
     };
-    log::warn!("{why}; this process starts without known peers and will replace the file");
+    LogEvent::warn("peers_not_read")
+        .say(format_args!("{why}; this process starts without known peers and will replace the file"));
     Ok(None)
 }
 
@@ -361,7 +363,7 @@ mod tests {
         if std::env::var_os(TO_PANIC).is_none() {
             return;
         }
-        let _guard = telemetry::log::init(log::LevelFilter::Info, crate::config::LogFormat::Text);
+        let _guard = telemetry::log::init(log::LevelFilter::Info, crate::config::LogFormat::Text, "web");
         abort_on_panic();
         panic!("on purpose");
     }

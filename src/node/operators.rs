@@ -1,7 +1,7 @@
 //! Hands what operators ask for to the driver, and waits for the answer.
 
 use super::driver::Input;
-use crate::base::boottime;
+use crate::base::{LogEvent, boottime};
 use crate::config::{Config, ControlSocket};
 use crate::control::{self, Bound, Operators, Request, SocketError, Unanswered};
 use crate::election::Moment;
@@ -21,11 +21,13 @@ pub(super) fn bind(config: &Config, http_port: u16) -> Result<Option<Bound>, Soc
     match control::bind(&socket) {
         Ok(None) => Ok(None),
         Ok(Some(bound)) => {
-            log::info!("control: operators reach this process at {socket}");
+            LogEvent::info("control_open")
+                .with("socket", socket.to_string())
+                .say("operators reach this process");
             Ok(Some(bound))
         }
         Err(error) if config.control_socket.is_none() => {
-            log::warn!("control: no operator reaches this process: {error}");
+            LogEvent::warn("control_closed").say(format_args!("no operator reaches this process: {error}"));
             Ok(None)
         }
         Err(error) => Err(error),

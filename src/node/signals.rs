@@ -4,6 +4,7 @@
 //! handler.
 
 use super::driver::Input;
+use crate::base::LogEvent;
 use crate::telemetry;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -28,7 +29,7 @@ pub(super) fn watch(inputs: SyncSender<Input>, stop: Arc<AtomicBool>) -> io::Res
             }
             asked = true;
             let name = if signal == SIGTERM { "SIGTERM" } else { "SIGINT" };
-            log::info!("{name}: stopping");
+            LogEvent::info("stopping").with("signal", name).say("this process is told to stop");
             stop.store(true, Ordering::Release);
             // Where the queue is full the driver is awake, and sees the flag before its next input.
             let _ = inputs.try_send(Input::Wake);
@@ -48,7 +49,7 @@ pub(super) fn watch(inputs: SyncSender<Input>, stop: Arc<AtomicBool>) -> io::Res
 }
 
 fn end(why: &str) -> ! {
-    log::warn!("{why}");
+    LogEvent::warn("stopped_early").say(why);
     telemetry::log::flush();
     std::process::exit(0)
 }

@@ -4,6 +4,7 @@
 pub mod escape;
 pub mod event_log;
 mod founding;
+mod lines;
 pub mod log;
 mod log_writer;
 pub mod metrics;

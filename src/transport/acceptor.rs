@@ -3,7 +3,8 @@
 use super::admission::{Admission, Slot};
 use super::handshake::{Verdict, judge};
 use super::identity::{self, Doubt, Way, settle};
-use super::{Inner, session};
+use super::{Inner, refused, session};
+use crate::base::LogEvent;
 use crate::channel::{self, Channel, Handshake, PeerAuth};
 use crate::election::Peer;
 use crate::net::{Service, Step};
@@ -77,7 +78,7 @@ impl Service for Acceptor {
         let progress = match sealed.handshake.feed(received) {
             Ok(progress) => progress,
             Err((error, alert)) => {
-                self.inner.unauthenticated(format_args!("{remote} was refused at the peer port: {error}"));
+                self.inner.unauthenticated(remote, &error);
                 return Step::Last(alert);
             }
         };
@@ -123,7 +124,7 @@ impl Service for Acceptor {
                 Err(doubt) => {
                     inner.counts.refused();
                     if let Doubt::Refused(why, text) = doubt {
-                        inner.warn(format_args!("{text}"));
+                        inner.warn(refused(&peer), format_args!("{text}"));
                         // Best effort: it is refused whether it hears why or not.
                         let _ = channel.send(&wire::encode_refuse(why, &text), || false);
                     }
@@ -137,7 +138,8 @@ impl Service for Acceptor {
         });
         if let Err(saturated) = admitted {
             self.inner.counts.refused();
-            self.inner.warn(format_args!("{remote} was turned away: {saturated}"));
+            let event = LogEvent::warn("connection_given_up").with("address", remote);
+            self.inner.warn(event, format_args!("a connection was turned away: {saturated}"));
         }
     }
 }
@@ -155,7 +157,7 @@ impl Acceptor {
             Some(false) if credentials.mode() == PeerAuth::Permissive => return Ok(Session::Clear),
             Some(false) => {
                 let why = "it speaks in clear, and --peer-auth is required; give it the peer secret";
-                self.inner.unauthenticated(format_args!("{remote} was refused at the peer port: {why}"));
+                self.inner.unauthenticated(remote, &why);
                 return Err(Step::Close);
             }
             Some(true) => {}
@@ -168,7 +170,7 @@ impl Acceptor {
         match Handshake::new(keys) {
             Ok(handshake) => Ok(Session::Sealed(Box::new(Sealed { handshake, _slot: slot }))),
             Err(error) => {
-                self.inner.unauthenticated(format_args!("{remote} was turned away: {error}"));
+                self.inner.unauthenticated(remote, &error);
                 Err(Step::Close)
             }
         }
@@ -181,7 +183,8 @@ impl Acceptor {
             Ok(Some(frame)) => frame,
             Err(error) => {
                 self.inner.counts.refused();
-                self.inner.warn(format_args!("{remote} was refused at the peer port: {error}"));
+                let event = LogEvent::warn("peer_refused").with("address", remote);
+                self.inner.warn(event, format_args!("a connection was refused at the peer port: {error}"));
                 return First::Close;
             }
         };
@@ -203,10 +206,9 @@ impl Acceptor {
             Verdict::Self_ => First::Answer(self.inner.hello(0)),
             Verdict::Refuse(why, text) => {
                 self.inner.counts.refused();
-                self.inner.warn(format_args!(
-                    "{:?} (id {}, election {:?}) at {remote} was refused: {text}",
-                    hello.peer.name, hello.peer.id, hello.cluster
-                ));
+                let event = refused(&Peer { address: remote, ..hello.peer })
+                    .with("other_election", hello.cluster.as_str());
+                self.inner.warn(event, format_args!("a peer was refused: {text}"));
                 First::Answer(wire::encode_refuse(why, &text))
             }
         }

@@ -149,7 +149,7 @@ fn hung_up(error: &io::Error) -> bool {
 /// Tells of a peer that did not prove itself, or to which this process did not.
 fn unproved(inner: &Inner, address: SocketAddr, error: io::Error) -> io::Error {
     if error.kind() == ErrorKind::InvalidData {
-        inner.unauthenticated(format_args!("no link with {address}: {error}"));
+        inner.unauthenticated(address, &error);
     }
     error
 }

@@ -4,8 +4,8 @@ use super::dial::{DialOutcome, dial};
 use super::identity::{Doubt, Way, say_bye, settle};
 use super::link_table::Dialled;
 use super::session::hand_over;
-use super::{Inner, Report};
-use crate::base::boottime;
+use super::{Inner, Report, refused};
+use crate::base::{LogEvent, boottime};
 use crate::channel::Reading;
 use crate::election::{Peer, ProcessId};
 use std::io::ErrorKind;
@@ -60,15 +60,15 @@ pub(super) fn look_at_credentials(inner: &Inner) {
             let fingerprints = keys.fingerprints();
             inner.counts.peer_keys(&keys);
             inner.count_links(&inner.table());
-            log::info!(
-                "the peer credentials have changed: this process sends key {}, and accepts {}",
-                fingerprints.first().map_or("none", String::as_str),
-                fingerprints.join(" ")
-            );
+            LogEvent::info("credentials_changed")
+                .with("sends", fingerprints.first().map_or("none", String::as_str))
+                .with("accepts", fingerprints.join(","))
+                .say("the peer credentials have changed");
         }
         Reading::Failed(error) => {
             inner.counts.peer_keys_unusable();
-            log::error!("{error}; the credentials from before the change still count");
+            LogEvent::error("credentials_unusable")
+                .say(format_args!("{error}; the credentials from before the change still count"));
         }
     }
 }
@@ -94,7 +94,7 @@ pub(super) fn begin(inner: &Arc<Inner>, address: SocketAddr) {
                 Dialled::Hopeless
             }
             Ok(DialOutcome::Refused { why, lasting }) => {
-                job.warn(format_args!("{why}"));
+                job.warn(LogEvent::warn("dial_refused").with("address", address), format_args!("{why}"));
                 if lasting { Dialled::Hopeless } else { Dialled::Failed }
             }
             Err(error) => {
@@ -115,7 +115,7 @@ pub(super) fn begin(inner: &Arc<Inner>, address: SocketAddr) {
 fn doubted(inner: &Arc<Inner>, peer: &Peer, doubt: Doubt) -> Dialled {
     match doubt {
         Doubt::Refused(why, text) => {
-            inner.warn(format_args!("{text}"));
+            inner.warn(refused(peer), format_args!("{text}"));
             if why.is_lasting() { Dialled::Hopeless } else { Dialled::Failed }
         }
         Doubt::LivesAt(_) if !inner.table().links(peer.id).is_empty() => Dialled::Linked(peer.id),

@@ -1,7 +1,7 @@
 //! One link: its own thread reads, any thread writes.
 
-use super::{FRAME_DEADLINE, IDLE_AFTER, Inner, Report};
-use crate::base::{Holder, RateLimit, Share, boottime};
+use super::{FRAME_DEADLINE, IDLE_AFTER, Inner, Report, of_peer};
+use crate::base::{Holder, LogEvent, RateLimit, Share, boottime};
 use crate::channel::{Channel, Got};
 use crate::election::{Body, Entry, Message, Moment, Peer};
 use crate::wire::{self, Frame, Refusal};
@@ -281,11 +281,12 @@ fn frames(
                         inner.report(Report::Received { from: stamp.id, incarnation, message, held });
                     }
                     // Messages may be lost, and this peer sends more than this process can look at.
-                    None => inner.warn(format_args!(
-                        "a {} message of {:?} was dropped: nothing is left of {BUFFERS}",
-                        message.body.name(),
-                        link.peer.name
-                    )),
+                    None => {
+                        let event = of_peer(LogEvent::warn("message_dropped"), &link.peer)
+                            .with("message", message.body.name());
+                        inner
+                            .warn(event, format_args!("a message was dropped: nothing is left of {BUFFERS}"));
+                    }
                 }
             }
             Frame::Bye => {
@@ -294,7 +295,8 @@ fn frames(
             }
             Frame::Unknown { .. } => inner.counts.unknown_frame(),
             Frame::Refuse { why: Refusal::Full, text } => {
-                inner.warn(format_args!("{:?} refuses this process: {text:?}", link.peer.name));
+                let event = of_peer(LogEvent::warn("dial_refused"), &link.peer);
+                inner.warn(event, format_args!("a peer refuses this process: {text:?}"));
                 inner.table().turned_away(link.peer.address, boottime());
                 inner.report(Report::TurnedAway);
                 link.closing.store(true, Ordering::Release);

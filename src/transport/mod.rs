@@ -31,7 +31,7 @@ mod tests;
 
 pub use connections::Connections;
 
-use crate::base::{Budget, Holder, RateLimit, Share};
+use crate::base::{Budget, Holder, LogEvent, RateLimit, Share};
 use crate::channel::{Credentials, Keys};
 use crate::election::{Incarnation, Message, Peer, ProcessId};
 use crate::net::{Limits, Listener, Pool};
@@ -247,9 +247,8 @@ impl Transport {
             Err(error) => {
                 // The machine bounds all that it sends; this would be a bug, and dropping one message is
                 // allowed.
-                return self
-                    .inner
-                    .warn(format_args!("a {} message was not sent: {error}", message.body.name()));
+                let event = LogEvent::warn("message_dropped").with("message", message.body.name());
+                return self.inner.warn(event, format_args!("a message was not sent: {error}"));
             }
         };
         self.inner.counts.sent(message.body.name());
@@ -314,12 +313,10 @@ impl Inner {
 
     /// Logs what others made happen, a few times a minute at most. What they wrote is to stand in it as
     /// `{:?}`: it then cannot pass for more than it is.
-    fn warn(&self, text: std::fmt::Arguments<'_>) {
+    fn warn(&self, event: LogEvent, text: std::fmt::Arguments<'_>) {
         let allowed = self.log.lock().unwrap_or_else(PoisonError::into_inner).allow(crate::base::boottime());
-        match allowed {
-            Some(0) => log::warn!("{text}"),
-            Some(left_out) => log::warn!("{text} ({left_out} such lines were left out)"),
-            None => {}
+        if let Some(held_back) = allowed {
+            event.not_shown(held_back).say(text);
         }
     }
 
@@ -328,7 +325,8 @@ impl Inner {
         let names = self.table().names_of(host);
         let place = self.places.take(host, names);
         if place.is_none() {
-            self.warn(format_args!("a connection with {host} was given up: too many links are open"));
+            let event = LogEvent::warn("connection_given_up").with("address", host);
+            self.warn(event, format_args!("a connection was given up: too many links are open"));
         }
         place
     }
@@ -358,9 +356,10 @@ impl Inner {
     }
 
     /// Counts a failed authentication, and logs it.
-    fn unauthenticated(&self, text: std::fmt::Arguments<'_>) {
+    fn unauthenticated(&self, remote: SocketAddr, why: &dyn std::fmt::Display) {
         self.counts.unauthenticated();
-        self.warn(text);
+        let event = LogEvent::warn("peer_unauthenticated").with("address", remote);
+        self.warn(event, format_args!("no link with a process: {why}"));
     }
 
     /// What this process says first on every connection. `token` names the dial; zero: it answers one.
@@ -385,4 +384,14 @@ impl Inner {
         let links = self.table().links(to);
         links.iter().any(|link| link.write(frame))
     }
+}
+
+/// Adds a peer to a line. What it says of itself is its own word.
+fn of_peer(event: LogEvent, peer: &Peer) -> LogEvent {
+    event.with("name", peer.name.as_str()).with("id", peer.id.to_string()).with("address", peer.address)
+}
+
+/// The line of a peer that this process refuses.
+fn refused(peer: &Peer) -> LogEvent {
+    of_peer(LogEvent::warn("peer_refused"), peer)
 }

@@ -4,7 +4,8 @@ use super::dial::{DialOutcome, dial_through};
 use super::identity::{Claim, Way, say_bye, settle};
 use super::link::{End, LOOK_EVERY, Link, RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES, read};
 use super::link_table::Dialled;
-use super::{Inner, Report};
+use super::{Inner, Report, of_peer};
+use crate::base::LogEvent;
 use crate::channel::Channel;
 use crate::election::Peer;
 use crate::wire;
@@ -29,7 +30,7 @@ pub(super) fn serve(
     claim: Claim,
     dialled: bool,
 ) {
-    let (id, incarnation, address) = (peer.id, peer.incarnation, peer.address);
+    let (id, incarnation) = (peer.id, peer.incarnation);
     if prepare(inner, channel.stream()).is_err() {
         return;
     }
@@ -41,10 +42,8 @@ pub(super) fn serve(
     drop(claim);
     let Some(waiting) = waiting else {
         if !inner.table().closed() {
-            let name = &peer.name;
-            inner.warn(format_args!(
-                "a connection with {name:?} ({id}, {address}) was given up: too many are open"
-            ));
+            let event = of_peer(LogEvent::warn("connection_given_up"), &peer);
+            inner.warn(event, format_args!("a connection was given up: too many are open"));
         }
         return link.say_bye();
     };
@@ -65,10 +64,8 @@ pub(super) fn serve(
     leave(inner, &link);
     let crashed = match end {
         End::Protocol(what) => {
-            inner.warn(format_args!(
-                "the connection with {:?} ({id}, {address}) was closed: {what}",
-                link.peer.name
-            ));
+            let event = of_peer(LogEvent::warn("connection_closed"), &link.peer);
+            inner.warn(event, format_args!("the connection was closed: {what}"));
             false
         }
         _ if deliberate => false,
@@ -138,6 +135,7 @@ pub(super) fn hand_over(
         say_bye(&channel);
         return Dialled::Failed;
     };
+    let event = of_peer(LogEvent::warn("connection_given_up"), &peer);
     let begun = inner.links.run(move || {
         serve(&job, peer, channel, rest, claim, true);
         drop(place);
@@ -145,7 +143,7 @@ pub(super) fn hand_over(
     match begun {
         Ok(()) => Dialled::Linked(id),
         Err(saturated) => {
-            inner.warn(format_args!("a connection was given up: {saturated}"));
+            inner.warn(event, format_args!("a connection was given up: {saturated}"));
             Dialled::Failed
         }
     }

@@ -2,6 +2,7 @@
 
 use super::health::{Conditions, Health};
 use super::history::{Lifetime, Nanos, Observation, Observer};
+use super::log_table::{check, documented};
 use super::network::{Network, Path as Way, Paths, address, enter, own_clocks};
 use super::sampler::{Place, Samplers, TIMEOUT};
 use crate::namespace::must;
@@ -169,7 +170,7 @@ impl Cluster {
             .args(["--listen", own, "--advertise", own, "--http", "127.0.0.1:4040"])
             .arg("--state-dir")
             .arg(&self.nodes[place].disk)
-            .args(["--log", "debug"]);
+            .args(["--log", "debug", "--log-format", "json"]);
         if let Some(priority) = self.plan.priorities.get(place) {
             command.args(["--priority", &priority.to_string()]);
         }
@@ -400,7 +401,12 @@ impl Drop for Cluster {
             Command::new("umount").arg(&node.disk).status().ok();
         }
         if std::thread::panicking() {
-            self.keep_logs();
+            return self.keep_logs();
+        }
+        let table = documented();
+        for node in &self.nodes {
+            // A process that was killed may have written half a line, and its successor goes on in it.
+            check(&fs::read_to_string(&node.log).unwrap_or_default(), &table);
         }
     }
 }

@@ -81,7 +81,7 @@ fn a_leader_resigns_and_does_not_stand_for_a_while() {
         assert!(table.contains(words), "no {words} in {table}");
     }
     let me = format!("uid={}", geteuid().as_raw());
-    real.logged(first.leader, &["an operator asks: resign for=60s", &me, "pid="]);
+    real.logged(first.leader, &["an operator asks: resign", "for_ms=60000.0", &me, "pid="]);
     real.logged(first.leader, &["resign is done", &me]);
     // Of the two that are left, it may not lead.
     real.kill(second.leader);

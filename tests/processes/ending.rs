@@ -93,7 +93,7 @@ fn an_interrupt_at_the_terminal_does_the_same() {
     let (mut real, now) = started(1, &["--stable-margin", "0ms"]);
     real.signal(now.leader, Signal::INT);
     assert_eq!(real.wait(0, FAREWELL_MAX).unwrap().code(), Some(0));
-    real.logged(0, &["SIGINT: stopping"]);
+    real.logged(0, &["stopping:", "signal=SIGINT"]);
 }
 
 #[test]

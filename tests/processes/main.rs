@@ -18,6 +18,9 @@ mod ending;
 mod failover;
 mod harness;
 mod hostile;
+#[path = "../support/log_table.rs"]
+mod log_table;
+mod logs;
 mod majority;
 mod pauses;
 mod resources;

@@ -19,7 +19,7 @@ fn pauses(n: usize, rounds: usize) {
             paused.took, paused.joined, paused.answers
         );
         // Its own account of it.
-        real.logged(woken, &["did not run for a while", "paused="]);
+        real.logged(woken, &["did not run for a while", "paused_ms="]);
         assert_eq!(real.metric(woken, "bellwether_pauses_total"), Some(before + 1.0));
         now = next;
     }

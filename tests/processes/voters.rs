@@ -140,7 +140,7 @@ fn another_lease_changes_nothing_and_is_named_and_shown() {
     restart(&mut real, other, &["--lease", "3s"]);
     real.logged(
         other,
-        &["WARN", "was started with another --lease", "lease=1500ms bound=1500ms given=3000ms"],
+        &["WARN", "was started with another --lease", "lease_ms=1500 bound_ms=1500 given_ms=3000"],
     );
     let name = real.name(other);
     let shown = within(PATIENCE, || {
@@ -176,7 +176,7 @@ fn the_lease_changes_once_a_majority_has_the_other_one() {
         restart(&mut real, other, &["--lease", "3s"]);
     }
     all_have(&real, (epoch, version + 2, 3000, 3000));
-    real.logged(now.leader, &["WARN", "another --lease", "lease=3000ms bound=3000ms given=1500ms"]);
+    real.logged(now.leader, &["WARN", "another --lease", "lease_ms=3000 bound_ms=3000 given_ms=1500"]);
     for other in others {
         restart(&mut real, other, &["--lease", "1500ms"]);
     }
@@ -197,7 +197,7 @@ fn an_hours_lease_of_one_voter_keeps_no_restart_waiting() {
     ready(&real, &[0, 1, 2]);
     let (first, hour) = (now.leader, (now.leader + 1) % 3);
     restart(&mut real, hour, &["--lease", "1h", "--forget-after", "1h", "--priority", "200"]);
-    real.logged(hour, &["WARN", "another --lease", "lease=1500ms bound=1500ms given=3600000ms"]);
+    real.logged(hour, &["WARN", "another --lease", "lease_ms=1500 bound_ms=1500 given_ms=3600000"]);
     restart(&mut real, first, &[]);
     let led = real.agree(now.epoch, PATIENCE).unwrap();
     assert_eq!(led.leader, hour);

@@ -1,0 +1,186 @@
+//! What the log says of each note: the event, its keys and its text (docs/logs.md).
+
+use super::founding::founding_refused;
+use crate::base::LogEvent;
+use crate::election::{
+    Denial, ElectionOutcome, Epoch, MEMBERS_MAX, Notification, Peer, Reason, Stage, VoterConfig,
+};
+use std::time::Duration;
+
+/// The line of a note, without its limit. `lasted` is how long the election, or the time without a leader,
+/// lasted that this note ends.
+pub(super) fn line(note: &Notification, lasted: Option<Duration>) -> (LogEvent, String) {
+    let (event, text) = match note {
+        Notification::Asking { paused, expect } => return asking(*paused, *expect),
+        Notification::ElectionBegins { reason } => {
+            (LogEvent::info("election_begun").with("reason", reason.name()), "an election begins")
+        }
+        Notification::ElectionEnds { outcome } => {
+            (election_ended(*outcome, lasted), "the election has ended")
+        }
+        Notification::NoCandidate => (
+            LogEvent::warn("no_candidate"),
+            "no process can lead: all live members have priority 0; give one another --priority",
+        ),
+        Notification::Leader { peer, epoch, reason, me } => {
+            let event = leader(LogEvent::info("leader_elected"), peer, *epoch, *reason, *me);
+            let text = if *me { "this process leads now" } else { "there is a leader" };
+            (event.with_some("gap_ms", lasted), text)
+        }
+        Notification::Leaderless { former, epoch, reason, me, .. } => {
+            leader_lost(former, *epoch, *reason, *me)
+        }
+        Notification::MemberUp(peer) => {
+            (member(LogEvent::info("member_up"), peer).with("priority", peer.priority.0), "member is up")
+        }
+        Notification::MemberFailed { peer, reason } => {
+            let reason = reason.map_or("told_by_the_leader", Reason::name);
+            (member(LogEvent::warn("member_failed"), peer).with("reason", reason), "member failed")
+        }
+        Notification::MemberGone(peer) => (member(LogEvent::info("member_gone"), peer), "member is gone"),
+        Notification::SameName { known, other } => (same_name(known, other), TWO_OF_ONE_NAME),
+        Notification::LeadsAlone { others } => (
+            LogEvent::warn("leads_alone").with("others", *others),
+            "this process leads alone: no process has answered at the other addresses where peers may be",
+        ),
+        Notification::TooManyMembers(peer) => (
+            member(LogEvent::warn("members_full"), peer).with("most", MEMBERS_MAX),
+            "the election has as many members as it may have, and a peer is not taken in",
+        ),
+        Notification::StandsAside { aside } => stands_aside(*aside),
+        Notification::StandsAgain => (LogEvent::info("candidate_again"), "this process is a candidate again"),
+        Notification::Resigning { successor, reason } => resigning(successor.as_ref(), *reason),
+        Notification::Recovering => (
+            LogEvent::warn("recovering"),
+            "this voter has no vote yet: it asks the other voters what it may have forgotten",
+        ),
+        Notification::Recovered(epoch) => {
+            (LogEvent::info("recovered").with("epoch", epoch.0), "this voter votes from now on")
+        }
+        Notification::FoundingRefused(founding) => {
+            return (LogEvent::error("founding_refused"), founding_refused(*founding));
+        }
+        Notification::RestartGrace(wait) => (
+            LogEvent::info("restart_grace").with("wait_ms", *wait),
+            "this voter was restarted and may have forgotten a promise: it votes for no process before that \
+             is over, or before it hears from a leader",
+        ),
+        Notification::Denied { voter, stage, denial } => (denied(voter, *stage, *denial), "vote denied"),
+        Notification::VotersChanged(config) => (voters_changed(config), "the voters of the election"),
+        Notification::LeaseInUse { lease_ms, bound_ms, given_ms } => {
+            lease_in_use(*lease_ms, *bound_ms, *given_ms)
+        }
+        Notification::VotersDiffer(peer) => (
+            member(LogEvent::warn("voters_differ"), peer),
+            "a peer was started with other --voters; the voters change when a majority of them agrees",
+        ),
+    };
+    (event, text.to_owned())
+}
+
+const TWO_OF_ONE_NAME: &str = "two live processes have one name, and people cannot tell them apart; give one \
+                               of them another --name";
+
+fn asking(paused: Option<Duration>, expect: usize) -> (LogEvent, String) {
+    let (event, text) = match paused {
+        None => {
+            let event = LogEvent::info("asking").with_some("waits_for", (expect > 1).then_some(expect));
+            (event, "asking the peers who leads")
+        }
+        Some(paused) => (
+            LogEvent::warn("paused").with("paused_ms", paused),
+            "this process did not run for a while, and asks the peers who leads before it answers again",
+        ),
+    };
+    (event, text.to_owned())
+}
+
+/// The line of a leader that follows says all of an election that is won.
+fn election_ended(outcome: ElectionOutcome, lasted: Option<Duration>) -> LogEvent {
+    let event = match outcome {
+        ElectionOutcome::Won => LogEvent::debug("election_ended"),
+        _ => LogEvent::info("election_ended"),
+    };
+    event.with("outcome", outcome.name()).with_some("duration_ms", lasted)
+}
+
+fn leader_lost(former: &Peer, epoch: Epoch, reason: Reason, me: bool) -> (LogEvent, &'static str) {
+    let planned = matches!(reason, Reason::Resign | Reason::Transfer | Reason::Superseded | Reason::Start);
+    let event = if planned { LogEvent::info("leader_lost") } else { LogEvent::warn("leader_lost") };
+    let text = match (me, planned) {
+        (true, _) => "this process leads no longer",
+        (false, true) => "the leader has stepped down",
+        (false, false) => "the leader is lost",
+    };
+    (leader(event, former, epoch, reason, me), text)
+}
+
+fn resigning(successor: Option<&Peer>, reason: Reason) -> (LogEvent, &'static str) {
+    let text = match reason {
+        Reason::Transfer => "transferring leadership to another member",
+        _ if successor.is_some() => "told to stop, and handing over",
+        _ => "told to stop, and no member can succeed it",
+    };
+    let event = LogEvent::info("resigning").with("reason", reason.name());
+    (successor.map_or_else(|| event.clone(), |successor| member(event.clone(), successor)), text)
+}
+
+fn stands_aside(aside: Option<Duration>) -> (LogEvent, &'static str) {
+    match aside {
+        None => (
+            LogEvent::warn("cordoned"),
+            "this process is cordoned: it does not lead before `bellwether uncordon`, or its restart",
+        ),
+        Some(aside) => (
+            LogEvent::warn("stands_aside").with("for_ms", aside),
+            "this process has resigned and does not stand for a while, or before its restart",
+        ),
+    }
+}
+
+fn same_name(known: &Peer, other: &Peer) -> LogEvent {
+    member(LogEvent::warn("name_taken"), known)
+        .with("other_id", other.id.to_string())
+        .with("other_address", other.address)
+}
+
+fn denied(voter: &Peer, stage: Stage, denial: Denial) -> LogEvent {
+    member(LogEvent::debug("vote_denied"), voter).with("asked", stage.name()).with("denial", denial.name())
+}
+
+fn voters_changed(config: &VoterConfig) -> LogEvent {
+    let names: Vec<&str> = config.voters.iter().map(String::as_str).collect();
+    LogEvent::info("voters_changed")
+        .with("voters", names.join(","))
+        .with("config_epoch", config.version.epoch.0)
+        .with("config_version", config.version.version)
+}
+
+fn lease_in_use(lease_ms: u32, bound_ms: u32, given_ms: u32) -> (LogEvent, &'static str) {
+    let (event, text) = if lease_ms == given_ms {
+        (LogEvent::info("lease_in_use"), "the voters' lease")
+    } else {
+        (
+            LogEvent::warn("lease_in_use"),
+            "this process was started with another --lease than the voters use; the lease changes when a \
+             majority of them has the same other one",
+        )
+    };
+    (event.with("lease_ms", lease_ms).with("bound_ms", bound_ms).with("given_ms", given_ms), text)
+}
+
+/// Adds a leader.
+fn leader(event: LogEvent, peer: &Peer, epoch: Epoch, reason: Reason, me: bool) -> LogEvent {
+    event
+        .with("leader", peer.name.as_str())
+        .with("id", peer.id.to_string())
+        .with("address", peer.address)
+        .with("me", me)
+        .with("epoch", epoch.0)
+        .with("reason", reason.name())
+}
+
+/// Adds a member.
+fn member(event: LogEvent, peer: &Peer) -> LogEvent {
+    event.with("name", peer.name.as_str()).with("id", peer.id.to_string()).with("address", peer.address)
+}
