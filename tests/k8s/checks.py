@@ -100,10 +100,11 @@ def scenarios(cluster, checks, namespace, crds):
             for values in sorted(glob.glob(os.path.join(ROOT, "helm", chart, "ci", "*-values.yaml"))):
                 checks.check(f"API server takes helm/{chart}/ci/{os.path.basename(values)}",
                              scenario, os.path.join(CHART, "..", chart), values, namespace, with_operator)
-        for path in sorted(glob.glob(os.path.join(ROOT, "deploy", "manifests", "*.yaml"))):
-            with open(path) as file:
-                checks.check(f"API server takes deploy/manifests/{os.path.basename(path)}",
-                             admitted, namespace, file.read())
+        for folder in ("manifests", "patterns"):
+            for path in sorted(glob.glob(os.path.join(ROOT, "deploy", folder, "*.yaml"))):
+                with open(path) as file:
+                    checks.check(f"API server takes deploy/{folder}/{os.path.basename(path)}",
+                                 admitted, namespace, file.read())
         checks.check("API server takes deploy/kustomize/example, but for what its own example lacks", kustomized)
     finally:
         with_operator.forget()
