@@ -3,7 +3,7 @@
 use super::types::validate::{Bounded, LimitError};
 use super::{
     Ballot, ConfigVersion, Entry, Epoch, Flags, Incarnation, MembershipVersion, Peer, Priority, ProcessId,
-    RecoveredState, VoteOutcome, VoterConfig,
+    RecoveredState, Safety, VoteOutcome, VoterConfig,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -195,6 +195,8 @@ macro_rules! declare {
             /// All names that [`Body::name`] gives, so that what counts by name can begin with all of them.
             pub const NAMES: [&'static str; [$($name),*].len()] = [$($name),*];
 
+            const PROTOCOLS: [Protocols; Body::NAMES.len()] = [$(Protocols::$protocol),*];
+
             /// The message's name in logs, metrics and traces.
             pub fn name(&self) -> &'static str {
                 match self {
@@ -238,6 +240,16 @@ pub struct VoteRequest {
 }
 
 impl Body {
+    /// The names of the messages that processes of this safety level send.
+    pub fn names_of(safety: &Safety) -> impl Iterator<Item = &'static str> {
+        let other = match safety {
+            Safety::Classic => Protocols::Majority,
+            Safety::Majority { .. } => Protocols::Classic,
+        };
+        let all = Body::NAMES.into_iter().zip(Body::PROTOCOLS);
+        all.filter(move |(_, of)| *of != other).map(|(name, _)| name)
+    }
+
     /// The highest epoch in what it says.
     pub(super) fn highest_epoch(&self) -> Epoch {
         match self {

@@ -16,7 +16,7 @@ use crate::base::{Budget, Clock, LogEvent, Reading};
 use crate::channel::{Credentials, Keys};
 use crate::config::Config;
 use crate::discovery::{self, Discovery, LookupResult};
-use crate::election::{Incarnation, KnownPeers, Machine, Peer, ProcessId, Record, Safety};
+use crate::election::{Body, Incarnation, KnownPeers, Machine, Peer, ProcessId, Record, Safety};
 use crate::store::{OpenError, PeersError, PeersFile, Store};
 use crate::telemetry::{self, Direction, Metrics};
 use crate::transport::{self, Transport};
@@ -158,6 +158,7 @@ fn sidecar(config: Config) -> Result<(), RunError> {
         .say(format_args!("this process takes part in election {:?}", config.cluster));
 
     let metrics = Metrics::new(&config.cluster);
+    metrics.begin_messages(Body::names_of(&config.settings.safety));
     metrics.begin_requests(&crate::http::routes::PATHS);
     let mut machine =
         Machine::new(config.settings.clone(), config.cluster.clone(), me.clone(), record.as_ref());

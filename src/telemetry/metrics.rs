@@ -7,7 +7,7 @@
 mod channel;
 mod requests;
 
-use crate::election::{Body, ElectionOutcome, Moment, Reason, State, Status};
+use crate::election::{ElectionOutcome, Moment, Reason, State, Status};
 use channel::Channel;
 use prometheus::process_collector::ProcessCollector;
 use prometheus::{
@@ -249,9 +249,6 @@ impl Traffic {
             "Connections refused at the peer port: of another election, with an id or version that cannot \
              be, no proper handshake, or too late with it.",
         )?;
-        for (message, direction) in Body::NAMES.iter().flat_map(|m| Direction::ALL.map(|d| (m, d))) {
-            messages.with_label_values(&[*message, direction.name()]);
-        }
         for result in LOOKUPS {
             lookups.with_label_values(&[result]);
         }
@@ -340,6 +337,13 @@ impl Metrics {
     /// Counts a connection whose peer did not prove itself, or to whose peer this process did not.
     pub fn unauthenticated(&self) {
         self.0.channel.unauthenticated();
+    }
+
+    /// Begins the series of the messages that this process may see.
+    pub fn begin_messages(&self, names: impl Iterator<Item = &'static str>) {
+        for (name, direction) in names.flat_map(|name| Direction::ALL.map(|direction| (name, direction))) {
+            self.0.traffic.messages.with_label_values(&[name, direction.name()]);
+        }
     }
 
     /// Begins the series of the status API's paths.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::election::{
     Ballot, Body, Candidacy, ConfigVersion, Epoch, Flags, Incarnation, Incumbent, MemberStatus,
-    MembershipVersion, Moment, Peer, Priority, ProcessId, RecoveredState, Role, Stage, VoteOutcome,
+    MembershipVersion, Moment, Peer, Priority, ProcessId, RecoveredState, Role, Safety, Stage, VoteOutcome,
     VoteRequest, VoterConfig, Voting,
 };
 use std::io::Write;
@@ -131,10 +131,13 @@ fn every_message_has_its_series() {
     assert!(bodies.iter().all(|body| Body::NAMES.contains(&body.name())));
     assert_eq!(bodies.len(), Body::NAMES.len());
     let metrics = Metrics::new("web");
+    metrics.begin_messages(Body::names_of(&Safety::Classic));
     metrics.message("leader_query", Direction::Received);
     let text = metrics.encode(&status(Role::Asking), at(0), at(0));
     assert_eq!(sample(&text, r#"bellwether_messages_total{direction="received",type="leader_query"}"#), "1");
     assert_eq!(sample(&text, r#"bellwether_messages_total{direction="sent",type="leader_query"}"#), "0");
+    assert_eq!(sample(&text, r#"bellwether_messages_total{direction="sent",type="election"}"#), "0");
+    assert!(!text.contains(r#"type="vote_request""#), "no process of classic sends it");
 }
 
 #[test]
