@@ -9,6 +9,7 @@ import subprocess
 import sys
 from functools import partial
 
+import picture
 import rows
 from checks import Checks, agree, apart, helm_test, injected, refused, scenarios
 from cluster import COMMAND_SECONDS, Cluster, say
@@ -49,6 +50,7 @@ def arguments():
     parser.add_argument("--no-checks", action="store_true", help="leave out what is looked at once")
     parser.add_argument("--keep", action="store_true", help="leave everything as it is at the end")
     parser.add_argument("--out", metavar="FOLDER", help="write table.md and results.json there")
+    parser.add_argument("--picture", metavar="FILE", help="draw a killed leader of each election as SVG there")
     given = parser.parse_args()
     given.images = Images(environment("IMAGE", "local/bellwether:dev"),
                           environment("PEER_IMAGE", "local/bellwether-peer:dev"), [])
@@ -95,6 +97,8 @@ def main():
     if given.only and not lab.rows:
         sys.exit(f"error: no row has one of {given.only} in its name")
     report(given, lab, checks)
+    if given.picture:
+        draw(given.picture, lab.rows)
     bad = [row for row in lab.rows if row.verdict == "FAILED"] + [one for one in checks.found if one[1] == "FAILED"]
     skipped = [row for row in lab.rows if row.skipped] + [one for one in checks.found if one[1] == "SKIPPED"]
     say(f"{len(lab.rows)} rows and {len(checks.found)} checks: {len(bad)} failed, {len(skipped)} SKIPPED")
@@ -109,6 +113,16 @@ def report(given, lab, checks):
         for name, content in (("table.md", text), ("results.json", as_json(lab.rows, checks.found))):
             with open(os.path.join(given.out, name), "w") as file:
                 file.write(content)
+
+
+def draw(path, wanted):
+    """The last round of each row in which a leader was killed."""
+    bands = [picture.band(f"{row.where}", *row.latest) for row in wanted if row.what == rows.KILLED and row.latest]
+    bands = [band for band in bands if band]
+    if not bands:
+        sys.exit(f'error: nothing to draw: no round of the row "{rows.KILLED}" has passed; leave out --only, or name that row')
+    with open(path, "w") as file:
+        file.write(picture.svg(bands))
 
 
 def track(lab, election, *steps):

@@ -12,6 +12,7 @@ from table import Bounds, Row
 
 # A crash that nothing tells of, with the program's defaults: --lease and --answer-timeout.
 CRASH_MS = 1500 + 300
+KILLED = "leader's process killed (SIGKILL)"
 # The kubelet starts a container of a pod again after 0, 10, 20, 40 s. After as many kills all pods are made anew.
 KILLS = 3
 # In an outage: seconds until the first kill, and how many there are. With more of them, pods that are
@@ -63,7 +64,8 @@ def one_round(row, election, act, since=None):
     leader, settled = election.settled()
     expected = act(election, leader)
     _, until = election.settled(**expected)
-    summary = take(row, election, recorded(election, began), since or settled, until)
+    row.latest = (recorded(election, began), since or settled, until)
+    summary = take(row, election, *row.latest)
     path = " > ".join(f"{name.removeprefix(election.name + '-')}" for name, _ in summary.leaders)
     say(f"{row.where}: {row.what} {len(row.leaderless)}: {summary.leaderless * 1000:.1f} ms without a leader, {path}"
         + (f", TWO LEADERS {summary.duals}" if summary.duals else ""))
@@ -189,7 +191,7 @@ def basic(lab, election, gap):
     repeat(lab.row("leader's pod deleted", election, Bounds(median=gap, changes=1)), election, delete_leader(None))
     repeat(lab.row("leader's pod deleted, --force --grace-period=0", election, Bounds(longest=CRASH_MS)),
            election, delete_leader(0))
-    repeat(lab.row("leader's process killed (SIGKILL)", election, Bounds(median=kill_gap(election, gap), changes=1)),
+    repeat(lab.row(KILLED, election, Bounds(median=kill_gap(election, gap), changes=1)),
            election, kill_with(lab.killer), renew=KILLS)
     repeat(lab.row("leader's pod evicted; a second eviction is refused", election, Bounds(median=gap, changes=1)),
            election, evict_leader)
@@ -271,7 +273,7 @@ def scaling(lab, election):
 def gated(lab, election):
     """The leader's Service: how long until its only endpoint is the new leader."""
     for what, act, renew in [("leader's pod deleted", delete_leader(None), 0),
-                             ("leader's process killed (SIGKILL)", kill_with(lab.killer), KILLS)]:
+                             (KILLED, kill_with(lab.killer), KILLS)]:
         row = lab.row(f"{what}; the leader's Service follows", election)
         if row is None:
             continue
@@ -346,7 +348,7 @@ def compared(lab, election):
     """The same for client-go's election."""
     repeat(lab.row("leader's pod deleted", election), election, delete_leader(None))
     repeat(lab.row("leader's pod deleted, --force --grace-period=0", election), election, delete_leader(0))
-    repeat(lab.row("leader's process killed (SIGKILL)", election), election, kill_with(lab.killer), renew=KILLS)
+    repeat(lab.row(KILLED, election), election, kill_with(lab.killer), renew=KILLS)
 
 
 def outage(lab, service, killed, others, seconds, every, gap):

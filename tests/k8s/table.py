@@ -29,6 +29,7 @@ class Row:
     notes: list = field(default_factory=list)
     errors: list = field(default_factory=list)
     skipped: str = ""
+    latest: tuple = None  # records, from when and until when, of the last round
 
     def add(self, summary):
         self.leaderless.append(summary.leaderless * 1000)

@@ -3,9 +3,10 @@
 use crate::harness::{binary, processes};
 use crate::rounds::PATIENCE;
 use crate::wait::within;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 /// A demo under way, with the sidecars that it has named so far.
@@ -102,4 +103,57 @@ fn a_port_that_is_taken_is_named() {
     let error = String::from_utf8(out.stderr).unwrap();
     assert_eq!(out.status.code(), Some(1), "{error}");
     assert!(error.contains(&port.to_string()) && error.contains("--base-port"), "{error}");
+}
+
+/// Ends what a terminal has started, whatever becomes of the test.
+struct Terminal(Child);
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
+        let _ = self.0.wait();
+    }
+}
+
+/// The README's three sidecars by hand, each block pasted into a shell of its own, on ports that are free here.
+#[test]
+fn the_three_terminals_of_the_readme_elect_one_leader() {
+    let real = processes(3, &[]);
+    let readme = include_str!("../../README.md");
+    let blocks: Vec<&str> = readme.split("```").filter(|block| block.trim().starts_with("PEERS=")).collect();
+    assert_eq!(blocks.len(), 3, "the README has three terminals");
+    let here = |text: &str| {
+        let mut text = text.replace("target/release/bellwether", binary().to_str().unwrap());
+        for place in 0..3 {
+            let ports = real.ports(place);
+            for (shown, free) in [(5041 + place, ports.peer), (4041 + place, ports.http)] {
+                text = text.replace(&format!("127.0.0.1:{shown}"), &format!("127.0.0.1:{free}"));
+            }
+        }
+        text
+    };
+    let _terminals: Vec<Terminal> = blocks
+        .iter()
+        .map(|block| {
+            let mut shell = Command::new("bash");
+            shell.args(["-c", &here(block)]).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+            for (variable, _) in std::env::vars_os() {
+                if variable.to_string_lossy().starts_with("BELLWETHER_") {
+                    shell.env_remove(variable);
+                }
+            }
+            Terminal(shell.spawn().unwrap())
+        })
+        .collect();
+    let leader = |place| {
+        let (status, body) = real.answer(place, "/leader");
+        let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+        (status == 200).then(|| body["leader"]["name"].as_str().map(str::to_owned)).flatten()
+    };
+    let agreed = within(PATIENCE, || {
+        let first = leader(0)?;
+        (leader(1).as_ref() == Some(&first) && leader(2).as_ref() == Some(&first)).then_some(first)
+    });
+    let agreed = agreed.expect("the three do not agree");
+    assert!(["one", "two", "three"].contains(&agreed.as_str()), "{agreed} leads");
 }
