@@ -326,7 +326,7 @@ fn an_unusable_record_is_left_as_it_is_and_the_error_says_what_to_do() {
         let text = error.to_string();
         assert!(matches!(error, OpenError::Corrupt { .. }), "{error:?}");
         for part in
-            [expected, record_file(&dir).to_str().unwrap(), "Restore the file", "or remove it to start"]
+            [expected, record_file(&dir).to_str().unwrap(), "Restore the file", "Or remove it to start"]
         {
             assert!(text.contains(part), "{part:?} is not in: {text}");
         }
@@ -365,7 +365,7 @@ fn a_newer_record_is_left_as_it_is_and_the_error_says_what_to_do() {
             let text = error.to_string();
             assert!(matches!(error, OpenError::Newer { found: 3, known: 2, .. }), "{error:?}");
             for part in
-                [record_file(&dir).to_str().unwrap(), "Run the newer bellwether", "or remove the file"]
+                [record_file(&dir).to_str().unwrap(), "Run the newer bellwether", "Or remove the file"]
             {
                 assert!(text.contains(part), "{part:?} is not in: {text}");
             }

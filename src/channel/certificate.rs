@@ -103,7 +103,7 @@ pub enum FilesError {
     },
     /// Other members would not accept the certificate.
     #[error(
-        "members that trust --peer-ca refuse the certificate in {}: {source}; it needs the usages server \
+        "members that trust --peer-ca refuse the certificate in {}: {source}. It needs the usages server \
          auth and client auth, and a chain to one of the authorities",
         path.display()
     )]

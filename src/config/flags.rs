@@ -39,11 +39,11 @@ pub const LONG_ABOUT: &str = "\
 bellwether elects one leader among processes, and tells the application beside each of them which one leads.
 
 It runs as a sidecar: one next to each instance of the application. It finds its peers through the DNS of a \
-headless Service (--service) or a list (--peers), elects a leader among them with the Bully algorithm over \
-TCP (port 4041), and answers on HTTP (port 4040): GET /leader names the leader, GET /is-leader says by its \
-status whether it is this instance. It needs no API server, no permissions and no database.
+headless Service (--service) or a list (--peers). It elects a leader among them with the Bully algorithm \
+over TCP (port 4041), and answers on HTTP (port 4040). GET /leader names the leader. GET /is-leader says by \
+its status whether it is this instance. It needs no API server, no permissions and no database.
 
-Every flag of `run` may also be given as an environment variable, whose name --help shows; a flag wins over \
+Every flag of `run` may also be given as an environment variable, whose name --help shows. A flag wins over \
 its variable, and an empty variable counts as not set. A duration is one whole number and a unit: 250ms, 5s, \
 1m.";
 
@@ -143,8 +143,8 @@ pub enum Command {
 pub struct RunArgs {
     /// Headless Service whose DNS names the peers
     ///
-    /// A name as the pod resolves it (web, or web.default.svc.cluster.local). Its addresses are candidates:
-    /// one that is missing proves nothing, and a look-up that fails removes no member. The Service should
+    /// A name as the pod resolves it (web, or web.default.svc.cluster.local). Its addresses are candidates.
+    /// One that is missing proves nothing, and a look-up that fails removes no member. The Service should
     /// publish not-ready addresses.
     #[arg(
         long, env = "BELLWETHER_SERVICE", value_name = "NAME",

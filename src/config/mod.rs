@@ -261,7 +261,7 @@ impl Config {
         match self.peer_auth {
             PeerAuth::Off if !self.listen.ip().is_loopback() => warnings.push(
                 "members do not prove themselves: any process that reaches the peer port can take part in \
-                 the election; give all members a --peer-secret-file, or certificates by --peer-cert"
+                 the election. Give all members a --peer-secret-file, or certificates by --peer-cert"
                     .to_owned(),
             ),
             PeerAuth::Permissive => warnings.push(

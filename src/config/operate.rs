@@ -39,8 +39,8 @@ pub const TRANSFER_LONG: &str = "\
 Has the leader here resign in favour of the member with this name.
 
 With --safety majority it resigns only once that member would win. The process does not stand again before \
-the failure timeout (--lease) is over, so that a better one does not take leadership back at once; a \
-restart of the sidecar forgets that. The command waits until that member leads, or says why it does not.";
+the failure timeout (--lease) is over. So a better one does not take leadership back at once. A restart of \
+the sidecar forgets that. The command waits until that member leads, or says why it does not.";
 
 pub const TRANSFER_EXAMPLES: &str = "\
 Examples:

@@ -217,7 +217,7 @@ fn a_voter_is_among_the_voters_and_has_a_name_that_stays() {
         ),
         (&["--voters=1", "--name=web-3"], "not among the voters web-0 (--voters 1)"),
         (&["--voters=a,b", "--name=c"], "\"c\" is not among the voters a, b (--voters a,b)"),
-        (&["--voters=3", "--name=web-7d4b9c6f5-x2x7k"], "run it as a StatefulSet"),
+        (&["--voters=3", "--name=web-7d4b9c6f5-x2x7k"], "Run it as a StatefulSet"),
         (&["--voters=3", "--name=web"], "does not end in an ordinal"),
     ] {
         let refusal = voters(flags).unwrap_err().to_string();

@@ -51,13 +51,13 @@ pub enum ConfigError {
     RefreshTooShort(Duration),
     #[error(
         "--lease {} is shorter than {HEARTBEATS_A_LEASE} heartbeats (--heartbeat {}), so that a single late \
-         one would pass for a death; write --lease {} or more, or a shorter --heartbeat",
+         one would pass for a death. Write --lease {} or more, or a shorter --heartbeat",
         show(*.lease), show(*.heartbeat), show(*.heartbeat * HEARTBEATS_A_LEASE)
     )]
     LeaseTooShort { lease: Duration, heartbeat: Duration },
     #[error(
         "--coordinator-timeout {} is not longer than --answer-timeout {}: the process that has answered \
-         first waits for answers itself before it can announce; write a longer --coordinator-timeout, such \
+         first waits for answers itself before it can announce. Write a longer --coordinator-timeout, such \
          as {}, or a shorter --answer-timeout",
         show(*.coordinator), show(*.answer), show(*.answer * 3)
     )]
@@ -76,7 +76,7 @@ pub enum ConfigError {
     StartTooShort { start: Duration, margin: Duration },
     #[error(
         "--preempt {} is shorter than --heartbeat {}: the better process must have been heard once before it \
-         takes over; write --preempt {} or more, or always",
+         takes over. Write --preempt {} or more, or always",
         show(*.delay), show(*.heartbeat), show(*.heartbeat)
     )]
     PreemptTooShort { delay: Duration, heartbeat: Duration },

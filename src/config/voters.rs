@@ -71,38 +71,39 @@ pub enum SafetyError {
     ReleaseInClassic,
     #[error(
         "--safety majority is given without --voters and --state-dir: votes are counted among voters that \
-         all know, and a voter must not forget its votes; write --voters 3 for the ordinals 0 to 2 of a \
+         all know, and a voter must not forget its votes. Write --voters 3 for the ordinals 0 to 2 of a \
          StatefulSet, or their names, and --state-dir with a folder that survives a restart"
     )]
     NoVotersNorStateDir,
     #[error(
         "--safety majority is given without --state-dir: a voter that forgets its votes at a restart could \
-         vote twice, and two could lead; write --state-dir with a folder that survives a restart, such as a \
+         vote twice, and two could lead. Write --state-dir with a folder that survives a restart, such as a \
          volume claim's"
     )]
     NoStateDir,
     #[error(
-        "--safety majority is given without --voters: a majority must be counted among voters that all know; \
-         write --voters 3 for the ordinals 0 to 2 of a StatefulSet, or their names, such as --voters \
+        "--safety majority is given without --voters: a majority must be counted among voters that all know. \
+         Write --voters 3 for the ordinals 0 to 2 of a StatefulSet, or their names, such as --voters \
          web-0,web-1,web-2"
     )]
     NoVoters,
     #[error(
         "--voters {count} means the ordinals 0 to {} of a StatefulSet, but the name {name:?} does not end in \
-         an ordinal, such as web-0; a Deployment gives its pods random names, and a new one at each restart, \
-         which no vote can be kept for: run it as a StatefulSet, give --name, or name the voters one by one",
+         an ordinal, such as web-0. A Deployment gives its pods random names, and new ones at each restart, \
+         so that no vote can be kept for them. Run it as a StatefulSet, give --name, or name the voters one \
+         by one",
         count - 1
     )]
     NoOrdinal { name: String, count: usize },
     #[error(
         "{name:?} is not among the voters {voters} (--voters {given}): with --safety majority each process \
-         votes; correct --name, or give all processes a --voters that includes this one"
+         votes. Correct --name, or give all processes a --voters that includes this one"
     )]
     OtherName { name: String, voters: String, given: Voters },
     #[error(
-        "--lease {} leaves no room: a leader counts on {} of it (clocks may differ by 1 in {DRIFT}), and two \
-         heartbeats (--heartbeat {}) and an answer (--answer-timeout {}) take {}; write --lease {} or more, \
-         or shorter ones of the others",
+        "--lease {} leaves no room. A leader counts on {} of it, since clocks may differ by 1 in {DRIFT}. \
+         Two heartbeats (--heartbeat {}) and an answer (--answer-timeout {}) take {}. Write --lease {} or \
+         more, or shorter ones of the others",
         show(*.lease), shown_counted(*.lease), show(*.heartbeat), show(*.answer),
         show(*.heartbeat * 2 + *.answer),
         show(shortest(*.heartbeat * 2 + *.answer))

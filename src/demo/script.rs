@@ -100,7 +100,7 @@ impl Demo {
         };
         let mut processes = ProcessCluster::new(plan)?;
         say(format_args!(
-            "{} sidecars on this machine, each one a real process; ask any of them who leads:",
+            "{} sidecars on this machine, each one a real process; ask any of them which one leads:",
             args.n
         ));
         let began = Instant::now();

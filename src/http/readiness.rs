@@ -25,7 +25,7 @@ fn what_is_missing(snapshot: &Snapshot) -> String {
     if silent > status.answer_ttl {
         return format!(
             "the driver has not turned for {} ms (at most {} ms): this process was paused or gets no CPU \
-             time, and asks its peers before it answers",
+             time. It asks its peers before it answers",
             silent.as_millis(),
             status.answer_ttl.as_millis(),
         );
@@ -34,13 +34,13 @@ fn what_is_missing(snapshot: &Snapshot) -> String {
         return no_vote_yet(not_ready, snapshot);
     }
     let what = match status.role {
-        Role::Asking => "it is asking its peers who leads, or waiting for them",
+        Role::Asking => "it is asking its peers which one leads, or waiting for them",
         Role::Electing => "an election is under way and no process leads yet",
         Role::Leading if status.voting.is_some() => "no majority of the voters has renewed its lease in time",
         Role::Following if status.voting.is_some() => "it has not heard from the leader for a lease",
         Role::Leading if status.cut_off => {
             "it leads alone: discovery names addresses that refuse no connection, and it is connected with \
-             none of them; compare their secret or certificates, --election, --safety and the network policy"
+             none of them. Compare their secret or certificates, --election, --safety and the network policy"
         }
         Role::Leading | Role::Following | Role::Leaving => "it knows no leader",
     };
@@ -62,7 +62,7 @@ fn no_vote_yet(not_ready: &NotReady, snapshot: &Snapshot) -> String {
                 ),
             };
             format!(
-                "this voter has no record of its votes (a first start, or a lost disk), and asks the other \
+                "this voter has no record of its votes (a first start, or a lost disk). It asks the other \
                  voters what it may have forgotten; it waits for {}{differ}",
                 listed(missing)
             )

@@ -64,7 +64,7 @@ enum Trouble {
     Strict,
     /// What was to be written would not have been read as what was meant.
     #[error(
-        "nothing was written: what would have been does not read as what was meant, which is a fault of \
+        "nothing was written: what would have been does not read as what was meant. That is a fault of \
          bellwether; please report it with the input"
     )]
     Unfaithful,

@@ -220,7 +220,7 @@ impl Planner<'_> {
         let companion_name = format!("{name}{}", sidecar::SUFFIX);
         let at = if namespace.is_empty() { String::new() } else { format!(" -n {namespace}") };
         let note = format!(
-            "{owner}: if its headless Service and its NetworkPolicy are in a cluster, they stay there; once \
+            "{owner}: if its headless Service and its NetworkPolicy are in a cluster, they stay there. Once \
              the pods have been replaced: kubectl delete service,networkpolicy{at} {companion_name} \
              --ignore-not-found"
         );
@@ -243,8 +243,8 @@ impl Planner<'_> {
         let permissive = self.args.run_flags.iter().any(|flag| flag.ends_with("permissive"));
         if self.args.peer_secret.is_some() && !permissive && sidecar::has_no_secret(workload) {
             self.plan.remarks.push(Remark::Note(format!(
-                "{owner}: pods without a secret refuse those that require one; unless all are stopped, \
-                 apply this with -- --peer-auth permissive first, and without it after that rollout"
+                "{owner}: pods without a secret refuse those that require one. Unless all are stopped, apply \
+                 this with -- --peer-auth permissive first, and without it after that rollout"
             )));
         }
         if facts.voters.is_none() {
@@ -253,14 +253,14 @@ impl Planner<'_> {
         if !sidecar::votes(workload) {
             self.plan.remarks.push(Remark::Note(format!(
                 "{owner}: if its pods run already, stop them all before this is applied (kubectl scale \
-                 statefulset {} --replicas=0): in a rolling update the first new pod would wait for a \
+                 statefulset {} --replicas=0). In a rolling update the first new pod would wait for a \
                  majority of new ones, and they for it",
                 facts.name
             )));
         }
         let note = match &self.args.state_claim {
             None => format!(
-                "{owner}: the voters' records are in an emptyDir each, and go with their pods; when all pods \
+                "{owner}: the voters' records are in an emptyDir each, and go with their pods. When all pods \
                  are deleted at once, epochs begin anew (--state-claim keeps them)"
             ),
             Some(claim)
@@ -268,7 +268,7 @@ impl Planner<'_> {
             {
                 format!(
                     "{owner}: its pods have no securityContext.fsGroup, so the volume of {claim} may not be \
-                 writable for the sidecar, which runs as 65532; set fsGroup: 65532, or another group that \
+                 writable for the sidecar, which runs as 65532. Set fsGroup: 65532, or another group that \
                  the application has"
                 )
             }

@@ -21,9 +21,9 @@ pub enum WorkloadError {
     #[error("it has no metadata.name; give it one, since its headless Service is named after it")]
     NoName,
     #[error(
-        "its headless Service would be called {name:?}, which no Service can be: at most {SERVICE_BYTES_MAX} \
-         characters, lower-case letters, digits and hyphens, the first one a letter; rename it, to at most \
-         {} characters",
+        "its headless Service would be called {name:?}, which no Service can be. It may have at most \
+         {SERVICE_BYTES_MAX} lower-case letters, digits and hyphens, the first one a letter. Rename it, to \
+         at most {} characters",
         SERVICE_BYTES_MAX - SUFFIX.len()
     )]
     BadName { name: String },
@@ -42,9 +42,9 @@ pub enum WorkloadError {
     )]
     Expressions,
     #[error(
-        "its pods are in the node's network (hostNetwork), where two of them on one node would want the same \
-         port, and every host reaches the peer port; take hostNetwork out, or add the sidecar by hand with \
-         ports of your choice"
+        "its pods are in the node's network (hostNetwork). Two of them on one node would want the same port, \
+         and every host reaches the peer port. Take hostNetwork out, or add the sidecar by hand with ports \
+         of your choice"
     )]
     HostNetwork,
     #[error(
@@ -54,26 +54,26 @@ pub enum WorkloadError {
     Port { container: String, port: u16 },
     #[error(
         "it has a container that is called bellwether and was not put there by inject (there is no \
-         annotation bellwether/injected); take it out first, or leave it as it is"
+         annotation bellwether/injected). Take it out first, or leave it as it is"
     )]
     Container,
     #[error("it has a volume that is called {0} and was not put there by inject; rename it")]
     Volume(&'static str),
     #[error(
         "--safety majority is for StatefulSets alone: the pods of a Deployment get new names, and no vote \
-         can be kept for them; write --safety classic, or make it a StatefulSet"
+         can be kept for them. Write --safety classic, or make it a StatefulSet"
     )]
     MajorityOfDeployment,
     #[error(
         "--safety majority needs an odd number of replicas, from 3 to {VOTERS_MAX}, which all vote, and \
-         spec.replicas is {0}; set it to 3 (or 5), or write --safety classic"
+         spec.replicas is {0}. Set it to 3 (or 5), or write --safety classic"
     )]
     Replicas(String),
     #[error(
-        "--safety majority needs spec.podManagementPolicy: Parallel: one after another, the first pod would \
-         wait for a majority, and the others for the first to be ready; that field cannot be changed, so \
-         make the StatefulSet anew (kubectl delete statefulset {0}, wait until its pods are gone, then apply \
-         it with Parallel), or write --safety classic"
+        "--safety majority needs spec.podManagementPolicy: Parallel. One after another, the first pod would \
+         wait for a majority, and the others for the first to be ready. That field cannot be changed. Make \
+         the StatefulSet anew (kubectl delete statefulset {0}, wait until its pods are gone, then apply it \
+         with Parallel), or write --safety classic"
     )]
     OrderedReady(String),
     #[error(
@@ -94,11 +94,11 @@ pub enum WorkloadError {
 pub fn never(kind: &str) -> Option<WorkloadError> {
     let why = match kind {
         "CronJob" | "Job" => {
-            "its pods end when their work is done, and an election is among processes that stay; run what \
+            "its pods end when their work is done, and an election is among processes that stay. Run what \
              must be alone as a Deployment or StatefulSet"
         }
         "DaemonSet" => {
-            "it has a pod on every node, which are more members than an election should have; run what must \
+            "it has a pod on every node, which are more members than an election should have. Run what must \
              be alone as a Deployment or StatefulSet beside it"
         }
         "Pod" | "ReplicaSet" | "ReplicationController" => {

@@ -51,7 +51,7 @@ pub(super) enum Input {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DriverError {
     #[error(
-        "the durable record could not be written, so this process stops (fail-stop): {0}; make room in the \
+        "the durable record could not be written, so this process stops (fail-stop): {0}. Make room in the \
          state folder, or make it writable, and start it again"
     )]
     Save(#[from] SaveError),

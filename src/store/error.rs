@@ -33,7 +33,7 @@ pub enum OpenError {
     },
     /// Nothing can be written to it.
     #[error(
-        "the state folder {} cannot be written to: failed to {attempt}: {source}; the record must be durable \
+        "the state folder {} cannot be written to: failed to {attempt}: {source}. The record must be durable \
         before this process may speak, so give it a writable folder with free space", dir.display()
     )]
     NotWritable {
@@ -59,7 +59,7 @@ pub enum OpenError {
     Untrusted(#[from] Untrusted),
     /// The file is no record, or a damaged one.
     #[error(
-        "{} is not a sound record: {why}; it is left as it is. Restore the file as it was last written, or \
+        "{} is not a sound record: {why}; it is left as it is. Restore the file as it was last written. Or \
         remove it to start as a new process, with a new id and without the epoch it knew", file.display()
     )]
     Corrupt {
@@ -71,7 +71,7 @@ pub enum OpenError {
     /// A newer program wrote the record.
     #[error(
         "{} is a record of format {found}, and this bellwether knows formats up to {known}; it is left as it \
-        is. Run the newer bellwether that wrote it, or remove the file to start as a new process, with a new \
+        is. Run the newer bellwether that wrote it. Or remove the file to start as a new process, with a new \
         id and without the epoch it knew", file.display()
     )]
     Newer {
@@ -86,7 +86,7 @@ pub enum OpenError {
     #[error(
         "{} is a record of format {found}, and this bellwether reads format {known} only; it is left as it \
         is. Run the older bellwether that wrote it. Or begin anew: stop all processes of this cluster, \
-        remove {} from every state folder, and start them; epochs then begin again at 1, so reset what a \
+        remove {} from every state folder, and start them. Epochs then begin again at 1, so reset what a \
         resource keeps of them",
         file.display(), super::RECORD_FILE
     )]
@@ -102,9 +102,9 @@ pub enum OpenError {
     #[error(
         "{} holds the epoch {found}, and at most {max} is allowed, so that one more election is possible. \
         The file was changed by hand, hostile messages used the epochs up, or the clock of this machine is \
-        far behind; the file is left as it is. If the other processes have lower epochs, remove the file to \
-        start as a new process, with a new id and without the epoch it knew. Otherwise begin anew: stop all \
-        processes of this cluster, remove {} from every state folder, and start them; epochs then begin \
+        far behind. The file is left as it is. If the other processes have lower epochs, remove the file to \
+        start as a new process. It then has a new id, and not the epoch it knew. Otherwise begin anew: stop \
+        all processes of this cluster, remove {} from every state folder, and start them. Epochs then begin \
         again at 1, so reset what a resource keeps of them",
         file.display(), super::RECORD_FILE
     )]
@@ -118,7 +118,7 @@ pub enum OpenError {
     },
     /// The record is of another election.
     #[error(
-        "{} belongs to the election {found:?}, and this process to the election {expected:?}: correct \
+        "{} belongs to the election {found:?}, and this process to the election {expected:?}. Correct \
         --state-dir or --election, or remove the file to start as a new process", file.display()
     )]
     OtherCluster {
@@ -131,10 +131,10 @@ pub enum OpenError {
     },
     /// The record is another voter's.
     #[error(
-        "{} is the record of the voter {found:?}, and this process is {expected:?}: the folder was copied or \
+        "{} is the record of the voter {found:?}, and this process is {expected:?}. The folder was copied or \
         mounted from another voter, and two processes with one vote could elect two leaders. Correct \
-        --state-dir or --name; if this voter's own folder is lost, give it an empty one, and it recovers \
-        from the other voters", file.display()
+        --state-dir or --name; if this voter's own folder is lost, give it an empty one. It recovers from \
+        the other voters", file.display()
     )]
     OtherVoter {
         /// The file.
@@ -176,7 +176,7 @@ pub struct Untrusted {
 pub enum FileFault {
     /// It is a symbolic link.
     #[error(
-        "is a symbolic link, and a file of the state folder must be a regular file: by a link, another user \
+        "is a symbolic link, and a file of the state folder must be a regular file. By a link, another user \
         could have this process read or change any file. It is left as it is. Put the file itself in the \
         link's place, or remove the link, and let no other user write to the folder"
     )]
@@ -189,7 +189,7 @@ pub enum FileFault {
     NotRegular,
     /// It has more than one name (hard links), perhaps one in another folder.
     #[error(
-        "is a file with more than one name (hard links), and a file of the state folder must have one: by \
+        "is a file with more than one name (hard links), and a file of the state folder must have one. By \
         another name, another user could have this process read or change any file. It is left as it is. \
         Remove the other names, which find -xdev -samefile lists, and let no other user write to the folder"
     )]

@@ -45,8 +45,8 @@ pub(super) fn judge(
     let (ours, theirs) = (inner.settings.safety, hello.safety);
     if ours != theirs {
         let text = format!(
-            "--safety is {ours} here, and {theirs} there; all processes of an election need the same: give \
-             both the same, with all processes stopped in between, or another --election"
+            "--safety is {ours} here, and {theirs} there, and all processes of an election need the same. \
+             Give both the same, with all processes stopped in between, or another --election"
         );
         return Verdict::Refuse(Refusal::Safety, text);
     }
@@ -73,7 +73,7 @@ pub(super) fn judge(
 /// Why the second of two live processes with one name is refused.
 pub(super) fn two_of_one_name(known: &Peer, newcomer: &Peer) -> String {
     format!(
-        "{:?} at {} is refused: a live process at {} has this name too, and a name has one vote; end one of \
+        "{:?} at {} is refused: a live process at {} has this name too, and a name has one vote. End one of \
          the two, or give it another --name",
         newcomer.name, newcomer.address, known.address
     )

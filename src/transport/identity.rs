@@ -149,7 +149,7 @@ fn two_of_one_id(known: &Peer, newcomer: &Peer) -> String {
 
 fn unconfirmed(newcomer: &Peer) -> Doubt {
     let text = format!(
-        "{:?} (id {}) is refused: the process at {} does not confirm this connection; let --advertise name \
+        "{:?} (id {}) is refused: the process at {} does not confirm this connection. Let --advertise name \
          the address at which other members reach this process",
         newcomer.name, newcomer.id, newcomer.address
     );

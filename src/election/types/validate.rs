@@ -85,8 +85,8 @@ impl fmt::Display for LimitError {
             }
             LimitError::Lease { lease_ms, bound_ms } => write!(
                 f,
-                "the configuration has a lease of {lease_ms} ms and a bound of {bound_ms} ms; allowed are a \
-                 lease from 1 ms to the bound, and a bound of at most {LEASE_MS_MAX} ms"
+                "the configuration has a lease of {lease_ms} ms and a bound of {bound_ms} ms; allowed are 1 \
+                 <= lease <= bound <= {LEASE_MS_MAX}"
             ),
         }
     }

@@ -366,7 +366,7 @@ fn a_voter_without_a_vote_says_what_it_waits_for() {
             "an election is under way and no process leads yet; 2 of 3 voters are needed; missing: web-0, \
              web-2",
         ),
-        (voting(Role::Asking, None), "asking its peers who leads, or waiting for them; 2 of 3 voters"),
+        (voting(Role::Asking, None), "asking its peers which one leads, or waiting for them; 2 of 3 voters"),
         (
             later(voting(Role::Leading, None), 900_600),
             "no majority of the voters has renewed its lease in time; 2 of 3",
