@@ -1,8 +1,8 @@
 //! bellwether: a leader election sidecar.
 //!
 //! It finds its peers through a headless Service's DNS, elects one leader with the Bully algorithm over
-//! blocking TCP, and tells the application over local HTTP who leads. ARCHITECTURE.md is the map of this
-//! crate.
+//! blocking TCP, and tells the application over local HTTP which process leads. ARCHITECTURE.md is the map of
+//! this crate.
 
 pub mod base;
 pub mod channel;

@@ -401,7 +401,7 @@ fn rule_5() {
     let status = alone.machine.status();
     assert_eq!((status.role, status.epoch), (Role::Following, Epoch(2)));
     assert_eq!(status.leader.unwrap().peer, peer(4));
-    // But for a stale one, which is told who leads,
+    // But for a stale one, which is told the leader,
     let said = alone.hear(3, 1, Body::Coordinator { elected_at_ms: 7 });
     assert!(
         matches!(&said[..], [(3, Body::LeaderInfo { leader: Some(l), .. }, Epoch(2))] if l.peer == peer(4))

@@ -10,10 +10,10 @@ pub fn founding_refused(founding: Founding) -> String {
         Founding::Auto | Founding::Yes => "its --voters names it alone",
     };
     format!(
-        "this voter has no record in its state folder, and may not found the cluster: {why}. It may be a \
-         first start: then start it once with --found yes (with the chart: helm upgrade with --set \
-         founding=true, then delete its pods, which read that at their start). It may also be a scale-down \
-         or a moved volume that lost the disk: then bring back the volume, or scale up to the former number \
+        "this voter has no record in its state folder, and may not found the election: {why}. It may be a \
+         first start: then start it once with --found yes. (With the chart: helm upgrade with --set \
+         founding=true, then delete its pods, which read that at their start.) It may also be a scale-down \
+         or a moved volume that lost the disk: then bring back the volume. Or scale up to the former number \
          of voters, so that it can recover from their records"
     )
 }
@@ -32,7 +32,7 @@ mod tests {
                 "no record in its state folder",
                 "first start: then start it once with --found yes",
                 "--set founding=true, then delete its pods",
-                "lost the disk: then bring back the volume, or scale up to the former number",
+                "lost the disk: then bring back the volume. Or scale up to the former number",
             ] {
                 assert!(said.contains(words), "no {words:?} in {said}");
             }

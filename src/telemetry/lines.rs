@@ -62,8 +62,8 @@ pub(super) fn line(note: &Notification, lasted: Option<Duration>) -> (LogEvent, 
         }
         Notification::RestartGrace(wait) => (
             LogEvent::info("restart_grace").with("wait_ms", *wait),
-            "this voter was restarted and may have forgotten a promise: it votes for no process before that \
-             is over, or before it hears from a leader",
+            "this voter was restarted and may have forgotten a promise; it votes once that is over, or once it \
+             hears from a leader",
         ),
         Notification::Denied { voter, stage, denial } => (denied(voter, *stage, *denial), "vote denied"),
         Notification::VotersChanged(config) => (voters_changed(config), "the voters of the election"),
@@ -85,11 +85,11 @@ fn asking(paused: Option<Duration>, expect: usize) -> (LogEvent, String) {
     let (event, text) = match paused {
         None => {
             let event = LogEvent::info("asking").with_some("waits_for", (expect > 1).then_some(expect));
-            (event, "asking the peers who leads")
+            (event, "this process asks its peers for the leader")
         }
         Some(paused) => (
             LogEvent::warn("paused").with("paused_ms", paused),
-            "this process did not run for a while, and asks the peers who leads before it answers again",
+            "this process did not run for a while, and asks its peers for the leader before it answers again",
         ),
     };
     (event, text.to_owned())

@@ -20,7 +20,7 @@ fn alone_it_ends_at_once() {
 fn while_it_asks_its_peers_it_ends_at_once() {
     let mut real = processes(3, &["--expect", "3"]);
     real.start(0, &[]).unwrap();
-    real.logged(0, &["asking the peers who leads"]);
+    real.logged(0, &["this process asks its peers for the leader"]);
     real.signal(0, Signal::TERM);
     assert_eq!(real.wait(0, FAREWELL_MAX).unwrap().code(), Some(0));
 }
