@@ -62,8 +62,8 @@ pub(super) fn line(note: &Notification, lasted: Option<Duration>) -> (LogEvent, 
         }
         Notification::RestartGrace(wait) => (
             LogEvent::info("restart_grace").with("wait_ms", *wait),
-            "this voter was restarted and may have forgotten a promise; it votes once that is over, or once it \
-             hears from a leader",
+            "this voter was restarted and may have forgotten a promise; it votes once that is over, or once \
+             it hears from a leader",
         ),
         Notification::Denied { voter, stage, denial } => (denied(voter, *stage, *denial), "vote denied"),
         Notification::VotersChanged(config) => (voters_changed(config), "the voters of the election"),

@@ -115,7 +115,8 @@ impl Drop for Terminal {
     }
 }
 
-/// The README's three sidecars by hand, each block pasted into a shell of its own, on ports that are free here.
+/// The README's three sidecars by hand. Each block is pasted into a shell of its own, with ports that are
+/// free here.
 #[test]
 fn the_three_terminals_of_the_readme_elect_one_leader() {
     let real = processes(3, &[]);
