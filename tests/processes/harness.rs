@@ -12,7 +12,7 @@ use tempfile::TempDir;
 /// Often enough to see what happens, and not so often that two cores have nothing else to do.
 const ASK_EVERY: Duration = Duration::from_millis(5);
 /// How much of a log is shown when a test fails, in bytes from its end.
-const LOG_SHOWN: usize = 6_000;
+const LOG_SHOWN: usize = 1_500;
 
 /// The program.
 pub fn binary() -> PathBuf {
