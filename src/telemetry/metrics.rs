@@ -308,7 +308,7 @@ impl Metrics {
         })))
     }
 
-    /// Counts a message, by the name of its [`Body`].
+    /// Counts a message, by the name of its [`Body`](crate::election::Body).
     pub fn message(&self, body_name: &'static str, direction: Direction) {
         self.0.traffic.messages.with_label_values(&[body_name, direction.name()]).inc();
     }
