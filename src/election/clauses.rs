@@ -1,4 +1,4 @@
-//! The clauses that decide, each by its name and with the number that docs/safety.md gives it.
+//! The clauses that decide, each by its name and with the number that docs/safety/protocol.md has.
 //!
 //! The rules ask [`Clauses`], so that they read as the clauses do. A build for tests can leave out one clause
 //! at a time.

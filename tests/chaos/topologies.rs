@@ -14,8 +14,8 @@ use std::time::Duration;
 const SIZES: [(usize, &[Path]); 2] =
     [(5, &[Path::Drop, Path::Reject, Path::Drop, Path::Drop]), (9, &[Path::Drop, Path::Reject, Path::Drop])];
 /// From the cut until the leader that stays answers yes: the former one is found silent within the failure
-/// timeout. Then docs/safety.md has one bound of the configuration, three answer timeouts and two coordinator
-/// timeouts.
+/// timeout. Then docs/safety/protocol.md has one bound of the configuration, three answer timeouts and two
+/// coordinator timeouts.
 const BOUND: Duration = Duration::from_millis(1_500 + 1_500 + 3 * 300 + 2 * 900);
 /// How long the leader is watched after that.
 const WATCHED: Duration = Duration::from_secs(8);

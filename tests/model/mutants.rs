@@ -1,4 +1,5 @@
-//! What the model is worth: machines that leave out a clause of docs/safety.md, and the searches that see it.
+//! What the model is worth: machines that leave out a clause of docs/safety/protocol.md, and the
+//! searches that see it.
 //! Each search finds nothing in the machine as it is.
 //!
 //! `cargo test --profile checks --locked --features mutations --test model mutants -- --nocapture`

@@ -1,6 +1,6 @@
 //! `--safety majority`: at every instant at most one process answers that it leads.
 //!
-//! The clauses of docs/safety.md, and where they are:
+//! The clauses of docs/safety/protocol.md, and where they are:
 //!
 //! | clauses | what | file |
 //! | --- | --- | --- |
