@@ -75,12 +75,20 @@ fn answer(args: &StatusArgs, base: &str) -> Result<(String, u8), Trouble> {
     let members = json(base, "/members", &[200])?;
     let leader: Record = understood(base, "/leader", &record)?;
     let list: Members = understood(base, "/members", &members)?;
+    let not_ready = not_ready(base)?;
     let code = if leader.leader.is_some() { 0 } else { EXIT_NO_LEADER };
     let text = match args.output {
-        Output::Table => table(&leader, &list),
-        Output::Json => merged(record, members),
+        Output::Table => table(&leader, &list, not_ready.as_deref()),
+        Output::Json => merged(record, members, not_ready),
     };
     Ok((text, code))
+}
+
+/// Why the process is not ready, or knows no leader.
+fn not_ready(base: &str) -> Result<Option<String>, Trouble> {
+    const PATH: &str = "/readyz?leader=known";
+    let reply: Readiness = understood(base, PATH, &json(base, PATH, &[200, 503])?)?;
+    Ok(reply.error.map(|error| error.message))
 }
 
 /// Where to ask: what is given, else where this machine's own process answers by its environment, else the
@@ -167,6 +175,17 @@ struct Leader {
     address: String,
 }
 
+/// What is read of `/readyz`.
+#[derive(Deserialize)]
+struct Readiness {
+    error: Option<Detail>,
+}
+
+#[derive(Deserialize)]
+struct Detail {
+    message: String,
+}
+
 /// What is read of `/members`.
 #[derive(Deserialize)]
 struct Members {
@@ -205,9 +224,10 @@ struct Member {
     voter: Option<bool>,
 }
 
-/// One object: the leader's record with the members, every text in it made harmless.
-fn merged(mut record: Map<String, Value>, members: Map<String, Value>) -> String {
+/// One object: the leader's record with the members and `not_ready`, every text in it made harmless.
+fn merged(mut record: Map<String, Value>, members: Map<String, Value>, not_ready: Option<String>) -> String {
     record.extend(members);
+    record.insert("not_ready".to_owned(), not_ready.into());
     let mut value = Value::Object(record);
     make_harmless(&mut value);
     format!("{value:#}\n")
@@ -232,9 +252,9 @@ fn make_harmless(value: &mut Value) {
     }
 }
 
-/// The first line names the leader; a second one the voters, where votes are counted; the rest are the
-/// members.
-fn table(record: &Record, list: &Members) -> String {
+/// The first line names the leader. Lines for what applies follow: why the process is not ready, the voters,
+/// the peer keys. The rest are the members.
+fn table(record: &Record, list: &Members, not_ready: Option<&str>) -> String {
     let mut text = match &record.leader {
         Some(leader) => {
             let (name, id, address) = (escaped(&leader.name), short(&leader.id), escaped(&leader.address));
@@ -244,6 +264,9 @@ fn table(record: &Record, list: &Members) -> String {
     };
     if let Some(ms) = record.valid_for_ms {
         text += &format!(", for {ms}ms more unless renewed");
+    }
+    if let Some(why) = not_ready {
+        text += &format!("\nnot ready: {}", escaped(why));
     }
     if let Some(Voters { epoch, version, names }) = &list.voters {
         let alive = |name: &String| list.members.iter().any(|m| m.name == *name && m.state == "alive");
@@ -342,7 +365,7 @@ mod tests {
     #[test]
     fn makes_texts_harmless_wherever_they_are() {
         let object = r#"{"a\u009b":["\u202e",{"b":"\u001b[2J"}],"c":7}"#;
-        let merged = merged(serde_json::from_str(object).unwrap(), Map::new());
+        let merged = merged(serde_json::from_str(object).unwrap(), Map::new(), Some("\u{202e}".to_owned()));
         assert!(!merged.chars().any(|c| c == '\u{202e}' || (c.is_control() && c != '\n')), "{merged:?}");
     }
 }

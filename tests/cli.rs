@@ -485,7 +485,11 @@ const MEMBERS: &str = r#"{"members":[
     "address":"10.0.0.1:4041","priority":50,"state":"failed","leader":false,"me":true,"last_heard_ms":null,
     "round_trip_ms":0.42}]}"#;
 
-fn status(replies: Vec<Vec<u8>>, more: &[&str]) -> Output {
+const NOT_READY: &str = r#"{"error":{"status":503,"message":"it waits for web-2\u001b[2J"}}"#;
+
+/// Readiness is asked last.
+fn status(mut replies: Vec<Vec<u8>>, more: &[&str]) -> Output {
+    replies.push(reply("200 OK", r#"{"status":"ready"}"#));
     // A proxy in the environment is not asked.
     bellwether(&["status", "--url", &server(replies)])
         .args(more)
@@ -531,9 +535,18 @@ voters: evil\u{1b}[2J (missing), web-2; configuration 6.2
 
 #[test]
 fn status_without_a_leader_exits_with_3() {
-    let output = status(vec![reply("503 Service Unavailable", NO_LEADER), reply("200 OK", MEMBERS)], &[]);
-    assert!(stdout(&output).starts_with("no leader, epoch 7\n"), "{}{}", stdout(&output), stderr(&output));
+    let replies = || {
+        let unavailable = |body| reply("503 Service Unavailable", body);
+        vec![unavailable(NO_LEADER), reply("200 OK", MEMBERS), unavailable(NOT_READY)]
+    };
+    let output = status(replies(), &[]);
+    let head = "no leader, epoch 7\nnot ready: it waits for web-2\\u{1b}[2J\n";
+    assert!(stdout(&output).starts_with(head), "{}{}", stdout(&output), stderr(&output));
     assert_eq!(output.status.code(), Some(3));
+
+    let output = status(replies(), &["-o", "json"]);
+    let object: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(object["not_ready"], "it waits for web-2\\u{1b}[2J");
 }
 
 #[test]
@@ -545,6 +558,7 @@ fn status_prints_one_json_object() {
         (&"web-2".into(), &7.into(), &"classic".into())
     );
     assert_eq!(object["members"][1]["round_trip_ms"], 0.42);
+    assert_eq!(object["not_ready"], serde_json::Value::Null);
     assert!(!stdout(&output).contains('\u{1b}'));
     assert_eq!(output.status.code(), Some(0));
 }

@@ -35,6 +35,10 @@ fn what_is_missing(snapshot: &Snapshot) -> String {
     }
     let what = match status.role {
         Role::Asking => "it is asking its peers which one leads, or waiting for them",
+        Role::Electing if no_candidate(status) => {
+            "each live member is cordoned or has priority 0, so none may lead: uncordon one, or give one \
+             another --priority"
+        }
         Role::Electing => "an election is under way and no process leads yet",
         Role::Leading if status.voting.is_some() => "no majority of the voters has renewed its lease in time",
         Role::Following if status.voting.is_some() => "it has not heard from the leader for a lease",
@@ -50,6 +54,12 @@ fn what_is_missing(snapshot: &Snapshot) -> String {
     }
 }
 
+/// Whether no live member stands, this process included.
+fn no_candidate(status: &Status) -> bool {
+    let mut alive = status.members.iter().filter(|member| member.state == State::Alive);
+    alive.all(|member| !member.peer.rank().eligible())
+}
+
 /// What a voter waits for before it votes.
 fn no_vote_yet(not_ready: &NotReady, snapshot: &Snapshot) -> String {
     match not_ready {
@@ -61,10 +71,17 @@ fn no_vote_yet(not_ready: &NotReady, snapshot: &Snapshot) -> String {
                     names.join(", ")
                 ),
             };
+            let waits = match missing.as_slice() {
+                [] => {
+                    "all of them have answered. If this lasts for more than a lease, half of the voters or \
+                       more have no record, or --found forbids a first start (event founding_refused)"
+                        .to_owned()
+                }
+                names => format!("it waits for {}", names.join(", ")),
+            };
             format!(
                 "this voter has no record of its votes (a first start, or a lost disk). It asks the other \
-                 voters what it may have forgotten; it waits for {}{differ}",
-                listed(missing)
+                 voters what it may have forgotten; {waits}{differ}"
             )
         }
         NotReady::Founding { missing } => format!(

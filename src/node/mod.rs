@@ -153,7 +153,7 @@ fn sidecar(config: Config) -> Result<(), RunError> {
         .with("name", me.name.as_str())
         .with("id", me.id.to_string())
         .with("priority", me.priority.0)
-        .with("peers", peer_port.local_addr()?)
+        .with("listen", peer_port.local_addr()?)
         .with("http", http_port.local_addr()?)
         .say(format_args!("this process takes part in election {:?}", config.cluster));
 

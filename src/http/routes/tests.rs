@@ -350,12 +350,18 @@ fn a_voter_without_a_vote_says_what_it_waits_for() {
         missing: vec!["web-0".to_owned(), "web-2".to_owned()],
         differ: vec!["web-1".to_owned()],
     };
+    let lost = NotReady::Recovery { missing: Vec::new(), differ: Vec::new() };
+    let mut cordoned = voting(Role::Electing, None);
+    let members = &mut Arc::make_mut(&mut cordoned.0.status).members;
+    members.iter_mut().for_each(|member| member.peer.priority = Priority(0));
     let grace = NotReady::Grace { until: Moment(Duration::from_micros(100_750_900)) };
     let founding = NotReady::Founding { missing: vec!["web-2".to_owned()] };
     for (source, why) in [
         (voting(Role::Asking, Some(recovery.clone())), "no record of its votes"),
         (voting(Role::Asking, Some(recovery.clone())), "it waits for web-0, web-2"),
         (voting(Role::Asking, Some(recovery)), "web-1 was started with another --voters or --lease"),
+        (voting(Role::Asking, Some(lost)), "all of them have answered. If this lasts for more than a lease"),
+        (cordoned, "each live member is cordoned or has priority 0, so none may lead"),
         (voting(Role::Following, Some(grace)), "it votes in 750 ms, or once it hears from a leader"),
         (
             voting(Role::Electing, Some(founding)),
