@@ -11,7 +11,8 @@ headless Service beside each.
 YAML with any number of documents, JSON, and lists as kubectl prints them are read. What needs no change is \
 written byte for byte as it was. What is changed is written anew: comments in that document are lost, and \
 aliases are written out. What an API server adds (status, managedFields, resourceVersion, uid and the like) \
-is left out, so that kubectl apply takes it. A second run changes nothing.
+is left out, so that kubectl apply takes it. A second run with the \
+same flags changes nothing; each run writes the sidecar from its own flags alone.
 
 What cannot be injected is left as it is, and the reason is on stderr. When the input cannot be read, \
 nothing is written on stdout, so that nothing is applied half.";

@@ -157,6 +157,8 @@ impl Planner<'_> {
             (Some(_), _) if self.args.uninject => self.uninject(place, object),
             (Some(kind), _) => self.inject(place, object, kind),
             (None, Some(kind)) if !self.args.uninject => rules::never(kind).map_or(Ok(()), Err),
+            // A document of comments alone is empty.
+            _ if !matches!(object, Node::Map(_)) && !object.is_absent(&[]) => Err(WorkloadError::NoObject),
             _ => Ok(()),
         }
     }
@@ -288,7 +290,10 @@ impl Planner<'_> {
         let line = self.documents.get(document).map_or(0, |document| document.line);
         let item = item.map_or(String::new(), |item| format!(", item {}", item + 1));
         let (_, name) = key(object);
-        let kind = object.text_at(&["kind"]).unwrap_or_default();
-        format!("document {} (from line {line}){item}, {kind}/{name}", document + 1)
+        let place = format!("document {} (from line {line}){item}", document + 1);
+        match object.text_at(&["kind"]) {
+            Some(kind) => format!("{place}, {kind}/{name}"),
+            None => place,
+        }
     }
 }

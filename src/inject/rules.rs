@@ -86,6 +86,8 @@ pub enum WorkloadError {
          rename one of them"
     )]
     Taken { kind: &'static str, name: String },
+    #[error("it is no object; expected a Kubernetes object, with kind and metadata.name")]
+    NoObject,
     #[error("its document has {0}, which cannot be written anew faithfully; write the document without it")]
     Unwritable(&'static str),
 }

@@ -274,6 +274,8 @@ fn what_is_refused_stays_and_is_named() {
         assert_ne!(text, WEB);
         refused(&text, &args(), words);
     }
+    refused("nonsense\n", &args(), "document 1 (from line 1): left as it is: it is no object");
+    assert!(!done("# Of comments alone.\n---\n", &args()).refused);
     let name = "w".repeat(52);
     assert!(!done(&WEB.replacen("name: web", &format!("name: {name}"), 1), &args()).refused, "just fits");
 }
@@ -626,7 +628,8 @@ proptest! {
         };
         let mut web = roots(WEB).remove(0);
         web.change(&["spec", "template", "spec", "more"], |place| *place = more);
-        let mut objects: Vec<Node> = others.into_iter().filter(|node| !node.is_absent(&[])).collect();
+        let other = |node| Node::map([("kind", Node::string("Other")), ("data", node)]);
+        let mut objects: Vec<Node> = others.into_iter().map(other).collect();
         objects.insert(objects.len() / 2, web);
         if as_list {
             objects = vec![Node::map([("kind", Node::string("List")), ("items", Node::List(objects))])];
