@@ -102,6 +102,10 @@ fn base_url(given: Option<&str>) -> Result<String, Trouble> {
     let uri: Uri = given.parse().map_err(|_| bad())?;
     let plain = matches!(uri.path(), "" | "/") && uri.query().is_none();
     let authority = uri.authority().filter(|a| plain && !a.host().is_empty()).ok_or_else(bad)?;
+    // A port that is no number of 16 bits is none.
+    if authority.port().is_none() && authority.as_str() != authority.host() {
+        return Err(bad());
+    }
     match (uri.scheme_str(), authority.port()) {
         (Some("http"), _) | (None, Some(_)) => Ok(format!("http://{authority}")),
         (None, None) => Ok(format!("http://{authority}:{PORT_DEFAULT}")),
@@ -337,6 +341,8 @@ mod tests {
             ("[::1]", Some("http://[::1]:4040")),
             ("::1", None),
             ("web-0/leader", None),
+            ("web-0:99999", None),
+            ("http://web-0:99999", None),
             ("/leader", None),
             ("user@", None),
             ("http://web-0/leader", None),

@@ -73,7 +73,7 @@ fn stderr(output: &Output) -> String {
 }
 
 /// Runs what is to be refused: exit code 2, nothing on stdout, and these words in the error.
-fn refused(command: &mut Command, words: &[&str]) {
+fn refused(command: &mut Command, words: &[&str]) -> String {
     let output = command.output().unwrap();
     let error = stderr(&output);
     assert_eq!(output.status.code(), Some(2), "{command:?}\n{error}");
@@ -82,6 +82,7 @@ fn refused(command: &mut Command, words: &[&str]) {
     for word in words {
         assert!(error.contains(word), "{command:?}: no {word:?} in\n{error}");
     }
+    error
 }
 
 #[test]
@@ -374,7 +375,12 @@ fn a_safety_level_is_refused_without_what_it_needs_and_the_error_says_what_that_
 #[test]
 fn variables_are_settings_and_flags_win_over_them() {
     refused(bellwether(&[]).env("BELLWETHER_LEASE", "999ms"), &["--lease 999ms"]);
-    refused(bellwether(&["run"]).env("BELLWETHER_LEASE", "5"), &["'5'", "--lease", "write 5s"]);
+    refused(
+        bellwether(&["run"]).env("BELLWETHER_LEASE", "5"),
+        &["'5'", "--lease", "write 5s", "the variable BELLWETHER_LEASE"],
+    );
+    let flag = refused(bellwether(&["--lease=4"]).env("BELLWETHER_LEASE", "5"), &["'4'", "--lease"]);
+    assert!(!flag.contains("variable"), "{flag}");
     refused(bellwether(&["--lease=998ms"]).env("BELLWETHER_LEASE", "999ms"), &["--lease 998ms"]);
     refused(bellwether(&[]).env("BELLWETHER_PEERS", "a:1,b"), &["'b'", "write b:4041"]);
     refused(bellwether(&[]).env("POD_IP", "localhost"), &["POD_IP \"localhost\"", "status.podIP"]);

@@ -3,7 +3,9 @@
 use crate::telemetry::escape::{escaped, shortened};
 use clap::Command;
 use clap::builder::{OsStr, Resettable};
+use clap::error::{ContextKind, ContextValue};
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 
 /// What every variable of ours begins with.
 pub const PREFIX: &str = "BELLWETHER_";
@@ -32,6 +34,24 @@ pub fn without_empty(command: Command) -> Command {
             _ => arg,
         })
         .mut_subcommands(without_empty)
+}
+
+/// The error, with the variable's name beside the flag's where the value comes from the environment.
+pub fn named(mut error: clap::Error, command: &Command, args: &[OsString]) -> clap::Error {
+    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return error };
+    let long = flag.split(' ').next().unwrap_or_default().to_owned();
+    let given = args.iter().filter_map(|arg| arg.to_str()).any(|arg| arg.split('=').next() == Some(&long));
+    let subcommand = args.get(1).and_then(|name| command.find_subcommand(name));
+    let arg = subcommand
+        .unwrap_or(command)
+        .get_arguments()
+        .find(|arg| arg.get_long().is_some_and(|name| long.strip_prefix("--") == Some(name)));
+    let variable = arg.and_then(|arg| arg.get_env()).filter(|name| std::env::var_os(name).is_some());
+    if let Some(name) = variable.filter(|_| !given) {
+        let both = format!("{flag} (the variable {})", name.to_string_lossy());
+        error.insert(ContextKind::InvalidArg, ContextValue::String(both));
+    }
+    error
 }
 
 /// The names of all variables that some flag reads.

@@ -166,11 +166,12 @@ fn parse(mut args: Vec<OsString>) -> Result<flags::Command, clap::Error> {
         Some(_) => {}
         None => args = vec!["bellwether".into(), "run".into()],
     }
-    let parsed = environment::without_empty(Cli::command()).try_get_matches_from(&args);
+    let command = environment::without_empty(Cli::command());
+    let parsed = command.clone().try_get_matches_from(&args);
     match parsed {
         Ok(matches) => Ok(Cli::from_arg_matches(&matches)?.command),
         Err(error) if error.kind() == clap::error::ErrorKind::DisplayHelp => Err(help(args, error)),
-        Err(error) => Err(error),
+        Err(error) => Err(environment::named(error, &command, &args)),
     }
 }
 
