@@ -75,6 +75,12 @@ pub(super) struct IsLeaderBody {
     pub(super) is_leader: bool,
 }
 
+/// `/is-follower`.
+#[derive(Serialize)]
+pub(super) struct IsFollowerBody {
+    pub(super) is_follower: bool,
+}
+
 /// `/`, as the classic leader-elector sidecar answered: an empty name says that there is no leader.
 #[derive(Serialize)]
 pub(super) struct NameBody<'a> {
@@ -206,6 +212,11 @@ pub(super) fn leader(snapshot: &Snapshot) -> Option<&Incumbent> {
 /// Whether this process leads at the moment of asking. All answers go by this.
 pub(super) fn leads(snapshot: &Snapshot) -> bool {
     snapshot.status.leads(snapshot.now, snapshot.turned)
+}
+
+/// Whether another member is known to lead at the moment of asking.
+pub(super) fn follows(snapshot: &Snapshot) -> bool {
+    leader(snapshot).is_some_and(|leader| leader.peer.id != snapshot.status.me.id)
 }
 
 /// What is left of the lease that the answer goes by: this process's own where it leads, else what it

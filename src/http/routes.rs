@@ -5,8 +5,8 @@
 
 use super::Source;
 use super::json::{
-    EpochBody, ErrorBody, ErrorDetail, IsLeaderBody, LeaderBody, MembersBody, NameBody, StatusBody, leader,
-    leads,
+    EpochBody, ErrorBody, ErrorDetail, IsFollowerBody, IsLeaderBody, LeaderBody, MembersBody, NameBody,
+    StatusBody, follows, leader, leads,
 };
 use super::readiness::why_not_ready;
 use super::request::Request;
@@ -25,10 +25,11 @@ const ALLOW: &str = "GET, HEAD, OPTIONS";
 type Handler = fn(&Request<'_>, &dyn Source) -> Response;
 
 /// All paths.
-const ROUTES: [(&str, Handler); 8] = [
+const ROUTES: [(&str, Handler); 9] = [
     ("/", get_name),
     ("/leader", get_leader),
     ("/is-leader", get_is_leader),
+    ("/is-follower", get_is_follower),
     ("/epoch", get_epoch),
     ("/members", get_members),
     ("/healthz", get_health),
@@ -37,8 +38,8 @@ const ROUTES: [(&str, Handler); 8] = [
 ];
 
 /// The paths that have answers.
-pub const PATHS: [&str; 8] = {
-    let mut paths = [""; 8];
+pub const PATHS: [&str; ROUTES.len()] = {
+    let mut paths = [""; ROUTES.len()];
     let mut at = 0;
     while at < paths.len() {
         paths[at] = ROUTES[at].0;
@@ -99,16 +100,26 @@ fn get_leader(_: &Request<'_>, source: &dyn Source) -> Response {
 }
 
 fn get_is_leader(request: &Request<'_>, source: &dyn Source) -> Response {
+    let is_leader = leads(&source.snapshot());
+    yes_or_no(request, is_leader, &IsLeaderBody { is_leader })
+}
+
+fn get_is_follower(request: &Request<'_>, source: &dyn Source) -> Response {
+    let is_follower = follows(&source.snapshot());
+    yes_or_no(request, is_follower, &IsFollowerBody { is_follower })
+}
+
+/// 200 for a yes; for a no 503, or what `standby=` says.
+fn yes_or_no(request: &Request<'_>, yes: bool, body: &impl Serialize) -> Response {
     let standby = match standby_status(request.query.unwrap_or_default()) {
         Ok(status) => status,
         Err(message) => return error(400, message),
     };
-    let is_leader = leads(&source.snapshot());
-    let status = if is_leader { 200 } else { standby };
+    let status = if yes { 200 } else { standby };
     match status {
         // These have no body.
         204 | 205 | 304 => response(status, JSON, Vec::new()),
-        _ => json(status, &IsLeaderBody { is_leader }),
+        _ => json(status, body),
     }
 }
 
@@ -144,7 +155,7 @@ fn get_metrics(_: &Request<'_>, source: &dyn Source) -> Response {
     response(200, PROMETHEUS_TEXT, source.metrics().into_bytes())
 }
 
-/// The status of `/is-leader` where this process does not lead: 503, or what `standby=` says.
+/// The status for a no: 503, or what `standby=` says.
 fn standby_status(query: &str) -> Result<u16, &'static str> {
     const EXPECTED: &str = "standby is not a status; expected one number of 200 to 599, such as ?standby=200";
     let Some(value) = parameter(query, "standby").map_err(|Malformed| EXPECTED)? else { return Ok(503) };

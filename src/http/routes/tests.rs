@@ -153,6 +153,9 @@ fn the_leader_is_computed_when_asked() {
 
         assert_eq!(get("/epoch", &source), (200, json!({"epoch": 7, "leader_id": id})), "{state}");
         assert_eq!(get("/is-leader", &source), (is_leader_status, json!({"is_leader": leads})), "{state}");
+        let follows = id.is_some() && !leads;
+        let is_follower = (if follows { 200 } else { 503 }, json!({"is_follower": follows}));
+        assert_eq!(get("/is-follower", &source), is_follower, "{state}");
         assert_eq!(get("/readyz", &source).0, ready_status, "{state}");
         assert_eq!(get("/", &source), (name_status, json!({"name": name})), "{state}");
         for member in get("/members", &source).1["members"].as_array().unwrap() {
@@ -254,6 +257,7 @@ fn a_standby_answers_as_its_prober_asks() {
         assert_eq!(got, status, "{query}");
         assert_eq!(body.get("error").is_some(), status == 400, "{query}: {body}");
         let leading = get(&format!("/is-leader{query}"), &source(Role::Leading)).0;
+        assert_eq!(get(&format!("/is-follower{query}"), &source(Role::Leading)).0, status, "{query}");
         assert_eq!(leading, if status == 400 { 400 } else { 200 }, "{query}");
     }
     for status in [204, 205, 304] {
@@ -433,7 +437,7 @@ fn methods_and_paths() {
     let source = source(Role::Leading);
     for path in ROUTES.map(|(path, _)| path) {
         let get = ask(Method::Get, path, &source);
-        assert_eq!(get.0, 200, "{path}");
+        assert_eq!(get.0, if path == "/is-follower" { 503 } else { 200 }, "{path}");
         // The body of a HEAD is left out when it is encoded, so that its headers are those of a GET.
         assert_eq!(ask(Method::Head, path, &source), get, "{path}");
         let allow = ("Allow".to_owned(), ALLOW.to_owned());
@@ -468,7 +472,7 @@ fn names_cannot_break_out_of_a_body_nor_reach_a_header() {
     status.leader.as_mut().unwrap().peer.name = evil.to_owned();
     status.members[0].peer.name = evil.to_owned();
     source.0.status = Arc::new(status);
-    for path in ["/", "/leader", "/members", "/epoch", "/is-leader", "/readyz", "/healthz"] {
+    for path in ["/", "/leader", "/members", "/epoch", "/is-leader", "/is-follower", "/readyz", "/healthz"] {
         let (_, headers, body) = ask(Method::Get, path, &source);
         let body = body.strip_suffix('\n').unwrap_or(&body);
         assert!(!body.contains(['\r', '\n', '\0']), "{path}");
