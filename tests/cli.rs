@@ -183,7 +183,7 @@ fn inject_is_in_the_help_and_refuses_what_makes_no_sense() {
         (&["--uninject", "--network-policy"], &["--uninject", "cannot be used with", "--network-policy"]),
         (&["--uninject", "--", "--lease=3s"], &["--uninject", "cannot be used with"]),
         (&["--", "--lesae", "3s"], &["after --", "'--lesae'", "'--lease'"]),
-        (&["--", "--listen", "[::]:1"], &["--listen is set by inject itself"]),
+        (&["--", "--listen", "[::]:1"], &["--listen is for inject itself to set"]),
         (&["--", "--lease", "1s", "--heartbeat", "400ms"], &["would not start", "--lease 1s"]),
     ] {
         refused(bellwether(&["inject"]).args(flags), words);

@@ -110,7 +110,10 @@ fn closest<'a>(name: &str, known: &'a BTreeSet<String>) -> Option<&'a String> {
     known
         .iter()
         .map(|candidate| (differences(name.as_bytes(), candidate.as_bytes()), candidate))
-        .filter(|(differences, _)| *differences <= DIFFERENCES_MAX)
+        // Of a short name most letters have to be right.
+        .filter(|(differences, candidate)| {
+            *differences <= DIFFERENCES_MAX.min((candidate.len() - PREFIX.len().min(candidate.len())) / 3)
+        })
         .min()
         .map(|(_, candidate)| candidate)
 }

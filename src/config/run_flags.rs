@@ -9,8 +9,12 @@ use clap::builder::{OsStr, Resettable};
 use clap::parser::ValueSource;
 use clap::{Args, FromArgMatches};
 
-/// What `inject` sets itself, in the sidecar's arguments, its variables or the Service, and the mend.
-const OWN: [(&str, &str); 11] = [
+/// The mend for certificates.
+const CERTIFICATES: &str = "it mounts no certificates: write --peer-secret NAME before --, or take the chart";
+
+/// What `inject` sets itself, in the sidecar's arguments, its variables or the Service, or has no volume for, and the
+/// mend.
+const OWN: [(&str, &str); 14] = [
     ("service", "leave it out: inject makes the Service"),
     ("safety", "write it before --"),
     ("voters", "leave it out: the replicas vote"),
@@ -22,6 +26,9 @@ const OWN: [(&str, &str); 11] = [
     ("advertise", "leave it out: it is the pod's address"),
     ("name", "leave it out: it is the pod's name"),
     ("revision", "leave it out: it is the pod's"),
+    ("peer_cert", CERTIFICATES),
+    ("peer_key", CERTIFICATES),
+    ("peer_ca", CERTIFICATES),
 ];
 
 /// Why the flags after `--` are refused.
@@ -31,7 +38,7 @@ pub enum RunFlagsError {
     #[error("after --: {0}")]
     Unknown(String),
     /// One that is set already.
-    #[error("after --: {flag} is set by inject itself; {mend}")]
+    #[error("after --: {flag} is for inject itself to set; {mend}")]
     Own {
         /// With its hyphens.
         flag: String,
@@ -107,6 +114,10 @@ mod tests {
     #[test]
     fn what_the_sidecar_would_refuse_is_refused() {
         for (line, words) in [
+            (
+                "-- --peer-ca /ca.crt",
+                &["--peer-ca is for inject itself to set; it mounts no certificates"][..],
+            ),
             ("-- --lesae 3s", &["unexpected argument '--lesae'", "'--lease'"][..]),
             ("-- --priority", &["a value is required", "--priority <N>"]),
             ("-- --priority 1001", &["'1001'", "--priority"]),

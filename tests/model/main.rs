@@ -111,8 +111,8 @@ const ALL_EPOCHS: Bounds = Bounds { epochs: 8, ..BOUNDS };
 /// fail, and a request for votes is granted.
 const CALM: u64 = 25;
 
-/// Only a search that hangs meets it.
-const LIMIT: Duration = Duration::from_secs(600);
+/// Only a search that hangs meets it, also on a machine that does other things besides.
+const LIMIT: Duration = Duration::from_secs(1_500);
 const NONE: Faults =
     Faults { crashes: 0, wipes: 0, losses: 0, delays: 0, cuts: 0, pauses: 0, stops: 0, relets: 0, shorts: 0 };
 const CRASH: Faults = Faults { crashes: 1, ..NONE };

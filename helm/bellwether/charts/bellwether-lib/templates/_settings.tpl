@@ -29,6 +29,7 @@ all of it at once.
 {{- $_ := set $settings.peerSecret "enabled" (or (not $settings.peerCertificate.enabled) (ne $settings.peerSecret.existingSecret "")) -}}
 {{- end -}}
 {{- if not $settings.peerCertificate.san -}}
+{{- $_ := set $settings.peerCertificate "namesPods" true -}}
 {{- /* The DNS name of a StatefulSet's pod, without the cluster's domain, which is not known here. */ -}}
 {{- $_ := set $settings.peerCertificate "san" (printf "{name}.%s.%s.svc" $name .Release.Namespace) -}}
 {{- end -}}
@@ -93,6 +94,9 @@ all of it at once.
 {{- end -}}
 {{- if and $s.peerCertificate.enabled (not $s.peerCertificate.volume) -}}
 {{- $faults = append $faults (printf "peerCertificate.volume is empty, and nothing holds the files %s, %s and %s: set it to the source of a volume, such as secret: {secretName: NAME}" $s.peerCertificate.cert $s.peerCertificate.key $s.peerCertificate.ca) -}}
+{{- end -}}
+{{- if and $s.peerCertificate.enabled $s.peerCertificate.namesPods (eq $s.kind "Deployment") (hasKey (default dict $s.peerCertificate.volume) "secret") -}}
+{{- $faults = append $faults "peerCertificate.san is empty, and no certificate in a Secret can name the pods of a Deployment: give it one name for all, and set peerCertificate.san to that" -}}
 {{- end -}}
 {{- /* --set makes other numbers than a file does. */ -}}
 {{- if eq (int $s.ports.status) (int $s.ports.peer) -}}
