@@ -26,6 +26,7 @@ class Band:
     title: str
     lanes: tuple  # (a pod's name, ((from, until) while it led)), by name
     gap: float  # without a proven leader
+    end: float  # of what was watched
 
 
 def band(title, runs, since, until):
@@ -43,7 +44,7 @@ def band(title, runs, since, until):
     zero, began = max(end for _, end in former), min(start for start, _ in latter)
     lanes = tuple((name, tuple(sorted((start - zero, end - zero) for start, end in of_pod)))
                   for name, of_pod in sorted(spans.items()))
-    return Band(title, lanes, began - zero)
+    return Band(title, lanes, began - zero, max(run.last_received for run in runs) - zero)
 
 
 def shown(seconds):
@@ -71,7 +72,7 @@ def svg(bands):
         parts.append(text(LEFT, top - 8, one.title, "title"))
         for number, (name, spans) in enumerate(one.lanes):
             lane = top + number * LANE
-            parts.append(bar((-BEFORE_SECONDS, after), lane + 2, LANE - 4, "lane"))
+            parts.append(bar((-BEFORE_SECONDS, one.end), lane + 2, LANE - 4, "lane"))
             parts.append(text(LEFT - 8, lane + LANE - 6, name, "small", "end"))
             visible = [span for span in spans if span[1] > -BEFORE_SECONDS and span[0] < after]
             parts += [bar(span, lane + 2, LANE - 4, "leads") for span in visible]

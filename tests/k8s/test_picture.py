@@ -20,7 +20,7 @@ class Picture(unittest.TestCase):
     def test_a_band_has_the_gap_and_a_lane_for_each_pod(self):
         found = picture.band("majority", failover(1.5), 90, 130)
         self.assertEqual([name for name, _ in found.lanes], ["web-0", "web-1", "web-2"])
-        self.assertEqual(found.gap, 1.5)
+        self.assertEqual((found.gap, found.end), (1.5, 30))
 
     def test_without_a_change_of_leader_there_is_no_band(self):
         self.assertIsNone(picture.band("majority", failover(1.5), 101, 130))
