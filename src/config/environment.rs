@@ -110,9 +110,9 @@ fn closest<'a>(name: &str, known: &'a BTreeSet<String>) -> Option<&'a String> {
     known
         .iter()
         .map(|candidate| (differences(name.as_bytes(), candidate.as_bytes()), candidate))
-        // Of a short name most letters have to be right.
+        // Of a short name half of the letters have to be right.
         .filter(|(differences, candidate)| {
-            *differences <= DIFFERENCES_MAX.min((candidate.len() - PREFIX.len().min(candidate.len())) / 3)
+            *differences <= DIFFERENCES_MAX.min((candidate.len() - PREFIX.len().min(candidate.len())) / 2)
         })
         .min()
         .map(|(_, candidate)| candidate)

@@ -127,8 +127,8 @@ mod tests {
             ("-- --lease 1s --heartbeat 400ms", &["would not start", "--lease 1s", "--heartbeat 400ms"]),
             ("-- --crash-evidence release", &["--crash-evidence release", "--safety classic"]),
             ("-- --peer-auth required", &["--peer-auth required needs a proof"]),
-            ("-- --peer-secret-file a", &["--peer-secret-file is set by inject", "--peer-secret NAME"]),
-            ("-- --safety majority", &["--safety is set by inject", "before --"]),
+            ("-- --peer-secret-file a", &["--peer-secret-file is for inject", "--peer-secret NAME"]),
+            ("-- --safety majority", &["--safety is for inject", "before --"]),
         ] {
             let error = checked(line).unwrap_err();
             for words in words {
