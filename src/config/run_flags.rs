@@ -12,8 +12,8 @@ use clap::{Args, FromArgMatches};
 /// The mend for certificates.
 const CERTIFICATES: &str = "it mounts no certificates: write --peer-secret NAME before --, or take the chart";
 
-/// What `inject` sets itself, in the sidecar's arguments, its variables or the Service, or has no volume for, and the
-/// mend.
+/// What `inject` sets itself, in the sidecar's arguments, its variables or the Service, or has no volume for,
+/// and the mend.
 const OWN: [(&str, &str); 14] = [
     ("service", "leave it out: inject makes the Service"),
     ("safety", "write it before --"),
