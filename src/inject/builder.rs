@@ -33,14 +33,27 @@ pub enum Fault {
     Circle,
 }
 
+/// What a part of a document is to the part that it is in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Awaited {
+    /// It is all of the document.
+    Root,
+    /// An item of a list.
+    Item,
+    /// A key of a mapping.
+    Key,
+    /// The value of a key.
+    Value,
+}
+
 /// Takes in the parts of documents, one after the other. An anchor is a number from 1 that an alias of the
 /// same document names; 0 is none.
 pub trait Sink {
     /// What a document is made into.
     type Document;
 
-    /// Whether a scalar that comes next is a key.
-    fn awaits_key(&self) -> bool;
+    /// What comes next.
+    fn awaits(&self) -> Awaited;
     fn scalar(&mut self, scalar: Scalar, anchor: usize) -> Result<(), Fault>;
     fn alias(&mut self, anchor: usize) -> Result<(), Fault>;
     /// A list begins.
@@ -153,8 +166,13 @@ impl Builder {
 impl Sink for Builder {
     type Document = Node;
 
-    fn awaits_key(&self) -> bool {
-        matches!(self.open.last(), Some((Open::Map(Entries { key: None, .. }), _)))
+    fn awaits(&self) -> Awaited {
+        match self.open.last() {
+            None => Awaited::Root,
+            Some((Open::List(_), _)) => Awaited::Item,
+            Some((Open::Map(Entries { key: None, .. }), _)) => Awaited::Key,
+            Some((Open::Map(_), _)) => Awaited::Value,
+        }
     }
 
     fn scalar(&mut self, scalar: Scalar, anchor: usize) -> Result<(), Fault> {

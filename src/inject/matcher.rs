@@ -1,6 +1,6 @@
 //! Compares a document with a tree while it is read, without a second tree.
 
-use super::builder::{Fault, Sink};
+use super::builder::{Awaited, Fault, Sink};
 use super::tree::{Node, Scalar};
 use std::slice::Iter;
 
@@ -63,8 +63,13 @@ impl<'a> Matcher<'a> {
 impl Sink for Matcher<'_> {
     type Document = Matched;
 
-    fn awaits_key(&self) -> bool {
-        matches!(self.open.last(), Some(Wanted::Entries(_, None)))
+    fn awaits(&self) -> Awaited {
+        match self.open.last() {
+            None => Awaited::Root,
+            Some(Wanted::Items(_)) => Awaited::Item,
+            Some(Wanted::Entries(_, None)) => Awaited::Key,
+            Some(Wanted::Entries(_, Some(_))) => Awaited::Value,
+        }
     }
 
     fn scalar(&mut self, scalar: Scalar, _anchor: usize) -> Result<(), Fault> {

@@ -1,10 +1,10 @@
 //! Reads the documents of a stream, each as a tree with its place in the text.
 
-use super::builder::{Builder, Fault, Sink, WEIGHT_MAX};
+use super::builder::{Awaited, Builder, Fault, Sink, WEIGHT_MAX};
 use super::json;
 use super::sections::{BYTE_ORDER_MARK, Section, line_end, sections};
 use super::tree::{Node, Scalar};
-use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
+use saphyr_parser::{Event, Parser, ScalarStyle, Span, Tag};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -74,6 +74,8 @@ struct Draft {
     start: Option<(usize, usize)>,
     /// How many characters into the section its content ends, for all that was read.
     end: usize,
+    /// The line of that, in the section.
+    end_line: usize,
     unwritable: Option<&'static str>,
 }
 
@@ -151,9 +153,12 @@ impl<S: Sink> Reader<S> {
             if draft.start.is_none() {
                 draft.start = Some((offset(section.text, span.start.index()), line));
             }
+            if matches!(&event, Event::Scalar(text, ScalarStyle::Plain, ..) if text.is_empty()) {
+                self.empty(&span, &mut draft);
+            }
             // A block list or mapping ends, without a character of its own, where the next thing begins.
             if !span.is_empty() {
-                draft.end = draft.end.max(span.end.index());
+                (draft.end, draft.end_line) = (draft.end.max(span.end.index()), span.end.line());
             }
             self.part(event, &mut draft).map_err(|why| self.unreadable(why, line, span.start.col() + 1))?;
         }
@@ -167,7 +172,7 @@ impl<S: Sink> Reader<S> {
         draft: Draft,
         here: (usize, usize),
     ) -> Document<S::Document> {
-        let Draft { marker, start, end, unwritable } = draft;
+        let Draft { marker, start, end, unwritable, .. } = draft;
         let (from, line) = start.unwrap_or(here);
         let until = last_line_end(section.text, from, offset(section.text, end));
         Document {
@@ -202,15 +207,26 @@ impl<S: Sink> Reader<S> {
         }
     }
 
+    /// A scalar without a character: where the content of a document ends with it, nothing else may say.
+    fn empty(&self, span: &Span, draft: &mut Draft) {
+        match self.sink.awaits() {
+            // Behind its dash.
+            Awaited::Item => draft.end = draft.end.max(span.end.index()),
+            Awaited::Key => draft.unwritable = Some("an empty key (?)"),
+            // Behind a colon on a line of its own; without one, where the next thing begins.
+            Awaited::Value if span.is_empty() && span.start.line() > draft.end_line => {
+                draft.unwritable.get_or_insert("an explicit key (?) without a value");
+            }
+            Awaited::Value | Awaited::Root => {}
+        }
+    }
+
     fn scalar(&self, text: Cow<'_, str>, style: ScalarStyle, draft: &mut Draft) -> Scalar {
         if style != ScalarStyle::Plain {
             return Scalar::Text(text.into_owned().into());
         }
-        match &*text {
-            "<<" => draft.unwritable = Some("a merge key (<<)"),
-            // It ends the content of a document without a character that says so.
-            "" if self.sink.awaits_key() => draft.unwritable = Some("an empty key (?)"),
-            _ => {}
+        if text == "<<" {
+            draft.unwritable = Some("a merge key (<<)");
         }
         Scalar::unquoted(&text)
     }

@@ -269,6 +269,8 @@ fn what_is_refused_stays_and_is_named() {
         ("name: app", "name: !!str app", "a tag (!)"),
         ("  template:", "  <<: {a: b}\n  template:", "a merge key (<<)"),
         ("      name: data\n", "      name: data\n? ", "an empty key (?)"),
+        ("      name: data\n", "      name: data\n? a\n: ", "an explicit key (?) without a value"),
+        ("      name: data\n", "      name: data\n      ? a\n# b", "an explicit key (?) without a value"),
     ] {
         let text = WEB.replacen(from, to, 1);
         assert_ne!(text, WEB);
@@ -278,6 +280,18 @@ fn what_is_refused_stays_and_is_named() {
     assert!(!done("# Of comments alone.\n---\n", &args()).refused);
     let name = "w".repeat(52);
     assert!(!done(&WEB.replacen("name: web", &format!("name: {name}"), 1), &args()).refused, "just fits");
+}
+
+#[test]
+fn what_is_empty_at_the_end_of_a_document_is_a_part_of_it() {
+    for end in
+        ["items:\n- ", "items:\n- \n", "items:\n- a\n-\n", "items:\n-  # nothing\n", "a:", "a:\n", "a:\n# b"]
+    {
+        let text = format!("{WEB}{end}");
+        let injected = done(&text, &args());
+        assert!(!injected.refused, "{end:?}: {:?}", injected.remarks);
+        assert_eq!(roots(&done(&injected.text, &uninjecting()).text), roots(&text), "{end:?}");
+    }
 }
 
 #[test]
