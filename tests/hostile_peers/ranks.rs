@@ -24,6 +24,9 @@ fn a_stranger_of_the_highest_priority_leads_at_most_while_it_is_there() {
     in_each(BOTH, |level, n| {
         for preempt in ["always", "200ms"] {
             let mut siege = Siege::begin(level, n, &["--preempt", preempt]);
+            if preempt == "always" {
+                siege.led_by_the_best();
+            }
             let (claim, epoch) = (best(siege.stranger(1)), siege.before.epoch);
             let attackers = (0..n).map(|place| {
                 let (claim, to) = (claim.clone(), siege.address(place));

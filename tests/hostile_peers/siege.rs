@@ -164,6 +164,16 @@ impl Siege {
         self.victims = (0..self.real.n()).map(|place| self.scout(place)).collect();
     }
 
+    /// Waits until the process of the highest rank leads, as `--preempt always` wants it. A first start may
+    /// elect another one, and a transfer to a voter in its restart grace is tried again only later.
+    pub fn led_by_the_best(&mut self) {
+        // All have the same priority, and then the greatest id ranks highest.
+        let best = (0..self.real.n()).max_by_key(|place| self.victims[*place].id);
+        let led = within(PATIENCE, || (Some(self.agreed().leader) == best).then_some(()));
+        assert!(led.is_some(), "the process of the highest rank does not lead");
+        self.settled();
+    }
+
     /// What a process says of itself to any stranger. With a secret it says nothing, and strangers have what
     /// its status port says.
     fn scout(&self, place: usize) -> Peer {
