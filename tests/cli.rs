@@ -10,7 +10,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 /// The flags of `run` with their defaults; a contract.
-const FLAGS: [(&str, Option<&str>); 39] = [
+const FLAGS: [(&str, Option<&str>); 40] = [
     ("service", None),
     ("peers", None),
     ("peer-port", Some("4041")),
@@ -25,6 +25,7 @@ const FLAGS: [(&str, Option<&str>); 39] = [
     ("advertise", None),
     ("listen", Some("[::]:4041")),
     ("http", Some("[::]:4040")),
+    ("watchers-max", Some("256")),
     ("control-socket", None),
     ("name", None),
     ("election", None),

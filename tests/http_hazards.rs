@@ -7,11 +7,11 @@
 // A test says what went wrong by panicking, and so do its helpers.
 #![allow(clippy::unwrap_used)]
 
-use bellwether::base::Budget;
+use bellwether::base::{Budget, Reading};
 use bellwether::election::{
     Candidacy, Epoch, Incarnation, Incumbent, MemberStatus, Peer, Priority, ProcessId, Role, State, Status,
 };
-use bellwether::http::{self, HEAD_BYTES_MAX, LIMITS, Server, Snapshot, Source};
+use bellwether::http::{self, Feed, HEAD_BYTES_MAX, LIMITS, Room, Server, Snapshot, Source};
 use bellwether::net::{self, Limits};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -35,6 +35,17 @@ const EVIL_NAME: &str = "web-0\r\nSet-Cookie: a=b\r\n\r\n";
 /// A process that leads.
 struct Leads {
     metrics_bytes: usize,
+    feed: Feed,
+}
+
+impl Leads {
+    fn with_metrics(metrics_bytes: usize) -> Leads {
+        Leads { metrics_bytes, feed: Feed::new(Incarnation(1)) }
+    }
+}
+
+fn room(budget: Budget) -> Room {
+    Room { budget, watchers_max: 4 }
 }
 
 impl Source for Leads {
@@ -61,7 +72,12 @@ impl Source for Leads {
             candidacy: Candidacy::default(),
             answer_ttl: Duration::from_millis(1500),
         };
-        Snapshot { status: Arc::new(status), now, turned: now, health: Ok(()), took_part: false }
+        let reading = Reading::take();
+        Snapshot { status: Arc::new(status), now, reading, turned: now, health: Ok(()), took_part: false }
+    }
+
+    fn feed(&self) -> &Feed {
+        &self.feed
     }
 
     fn metrics(&self) -> String {
@@ -71,7 +87,8 @@ impl Source for Leads {
 
 fn serve(limits: Limits, metrics_bytes: usize) -> Server {
     let listener = net::listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
-    http::start_with(listener, Leads { metrics_bytes }, limits, Budget::new(64 << 20)).unwrap()
+    http::start_with(listener, Leads::with_metrics(metrics_bytes), limits, room(Budget::new(64 << 20)))
+        .unwrap()
 }
 
 fn connect(address: SocketAddr) -> TcpStream {
@@ -448,7 +465,7 @@ fn timeouts_of_the_listening_socket_do_not_end_it() {
     let socket = socket2::SockRef::from(&listener);
     socket.set_read_timeout(Some(timeout)).unwrap();
     socket.set_write_timeout(Some(timeout)).unwrap();
-    let server = http::start(listener, Leads { metrics_bytes: 0 }, Budget::new(8 << 20)).unwrap();
+    let server = http::start(listener, Leads::with_metrics(0), room(Budget::new(8 << 20))).unwrap();
     let stream = connect(server.local_address());
     stream.set_read_timeout(Some(timeout * 3)).unwrap();
     // Nothing happens to an idle connection, nor to the port, when the timeout passes.
@@ -616,8 +633,8 @@ fn long_replies_that_are_not_taken_are_bounded() {
     let (reply_bytes, replies) = (200_000, 5);
     let listener = net::listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
     let budget = Budget::new(4 * (reply_bytes + 1_000) * replies);
-    let leads = Leads { metrics_bytes: reply_bytes };
-    let server = http::start_with(listener, leads, LIMITS, budget).unwrap();
+    let leads = Leads::with_metrics(reply_bytes);
+    let server = http::start_with(listener, leads, LIMITS, room(budget)).unwrap();
     let scrape = "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n";
     let mut slow: Vec<_> =
         (0..replies).map(|_| BufReader::with_capacity(1, connect(server.local_address()))).collect();

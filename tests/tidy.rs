@@ -48,7 +48,7 @@ const MAY_USE: [(&str, &[&str]); 18] = [
     ("channel", &[]),
     ("transport", &["base", "channel", "election", "net", "wire"]),
     ("http", &["base", "election", "net", "telemetry"]),
-    ("config", &["channel", "election", "telemetry"]),
+    ("config", &["base", "channel", "election", "telemetry"]),
     ("control", &["base", "config", "election", "net", "telemetry"]),
     (
         "node",

@@ -1,8 +1,9 @@
-//! What every part may use: the clocks, a budget of bytes, log lines, and a limit on how often one is
-//! written.
+//! What every part may use: the clocks, durations as text, a budget of bytes, log lines, and a limit on how
+//! often one is written.
 
 mod budget;
 mod clock;
+pub mod duration;
 mod log_event;
 mod rate_limit;
 

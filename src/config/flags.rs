@@ -1,7 +1,6 @@
 //! The command line's flags. Their doc comments are what `--help` prints: its first paragraph with `-h`, all
 //! of it with `--help`. The values are checked one by one here, and against each other in `check`.
 
-use super::duration::{parse, parse_positive};
 use super::host_port::{HostPort, host_name};
 #[cfg(feature = "inject")]
 use super::inject::{INJECT_EXAMPLES, INJECT_LONG, InjectArgs};
@@ -16,6 +15,7 @@ use super::values::{
     Output, crash_evidence, founding, mebibytes, peer_auth, peer_port, preempt, socket_address, whole,
 };
 use super::voters::{Voters, voters};
+use crate::base::duration::{parse, parse_positive};
 use crate::channel::{PeerAuth, SanPattern};
 use crate::election::{CrashEvidence, Founding, MEMBERS_MAX, Preempt, Priority, Variant};
 use crate::telemetry::log::LogFormat;
@@ -30,6 +30,9 @@ const PROCESS: &str = "This process";
 const ELECTION: &str = "Election";
 const TIMING: &str = "Timing";
 const LOGGING: &str = "Logging";
+
+/// What `--watchers-max` may be at most.
+const WATCHERS_MOST: u64 = 4096;
 
 /// The introduction in a line, for `-h`.
 pub const ABOUT: &str = "Elects one leader among processes, and tells the application beside each of them";
@@ -204,6 +207,15 @@ pub struct RunArgs {
         default_value = "[::]:4040", value_parser = socket_address
     )]
     pub http: SocketAddr,
+
+    /// How many clients may watch at a time (/watch, /sse); 32 more may from this host
+    ///
+    /// One more is refused with status 503. Each takes a descriptor and about 2 KiB.
+    #[arg(
+        long, env = "BELLWETHER_WATCHERS_MAX", value_name = "N", help_heading = PROCESS,
+        default_value = "256", value_parser = |text: &str| whole::<usize>(text, 0..=WATCHERS_MOST)
+    )]
+    pub watchers_max: usize,
 
     /// Control path: where operators ask, a path, @NAME or `none` (default: @bellwether-PORT, of --http)
     ///

@@ -3,7 +3,6 @@
 //! `flags` is the contract with scripts and manifests and what `--help` prints. `check` holds the relations
 //! between settings. The rest of the program need not check the resulting [`Config`] again.
 
-mod duration;
 mod environment;
 mod flags;
 mod host_port;
@@ -22,8 +21,8 @@ mod validate;
 mod values;
 mod voters;
 
+pub use crate::base::duration::{LONGEST as DURATION_MAX, show};
 pub use crate::telemetry::log::LogFormat;
-pub use duration::{LONGEST as DURATION_MAX, show};
 pub use flags::{DemoArgs, StatusArgs};
 pub use host_port::{HostError, HostPort};
 #[cfg(feature = "inject")]
@@ -92,6 +91,8 @@ pub struct Config {
     pub peer_auth: PeerAuth,
     /// How many bytes all buffers may hold that peers and clients fill.
     pub buffers_max: usize,
+    /// How many clients may wait for changes at a time; this host has a few places more.
+    pub watchers_max: usize,
     /// How long opening a connection to a peer may take.
     pub dial_timeout: Duration,
     /// Between two DNS look-ups.

@@ -1,8 +1,8 @@
 //! The flags of `bellwether resign`, `transfer`, `cordon` and `uncordon`, and `--control-socket`, which they
 //! share with `run`.
 
-use super::duration::parse_positive;
 use super::values::Output;
+use crate::base::duration::parse_positive;
 use crate::election::{NAME_BYTES_MAX, Operation};
 use core::net::SocketAddr;
 use std::fmt;

@@ -1,11 +1,11 @@
 //! What single flags cannot know: relations between settings, and defaults that come from the surroundings.
 
 use super::Config;
-use super::duration::show;
 use super::flags::RunArgs;
 use super::host_port::HostPort;
 use super::safety::safety;
 use super::voters;
+use crate::base::duration::show;
 use crate::channel::{CertificateFiles, PeerAuth, ProofFiles};
 use crate::election::{
     CLUSTER_BYTES_MAX, MEMBERS_MAX, NAME_BYTES_MAX, Preempt, Priority, REVISION_BYTES_MAX, Settings,
@@ -186,6 +186,7 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Config
         peer_proof,
         peer_auth,
         buffers_max: args.buffers_max,
+        watchers_max: args.watchers_max,
         dial_timeout: args.dial_timeout,
         refresh: args.refresh,
         log: args.log,

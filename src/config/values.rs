@@ -1,6 +1,6 @@
 //! How single values of flags are read.
 
-use super::duration::parse_positive;
+use crate::base::duration::parse_positive;
 use crate::channel::PeerAuth;
 use crate::election::{CrashEvidence, Founding, Preempt};
 use clap::builder::{PossibleValuesParser, TypedValueParser};

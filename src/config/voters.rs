@@ -1,6 +1,6 @@
 //! `--voters`: the voters, and which settings they require.
 
-use super::duration::show;
+use crate::base::duration::show;
 use crate::election::{DRIFT, Founding, NAME_BYTES_MAX, Safety, VOTERS_MAX, check_text, counted};
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,7 +1,9 @@
 //! The bodies of answers: what each path's JSON is made of.
 
 use super::Snapshot;
-use crate::election::{Incumbent, MemberStatus, Peer, ProcessId, State, VoterConfig};
+use super::feed::{Change, Observed};
+use crate::base::Reading;
+use crate::election::{MemberStatus, Peer, ProcessId, State, VoterConfig};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::time::{Duration, UNIX_EPOCH};
@@ -9,7 +11,7 @@ use std::time::{Duration, UNIX_EPOCH};
 /// The first millisecond of the year 10000, which RFC 3339 cannot write.
 const WALL_MS_END: u64 = 253_402_300_800_000;
 
-/// `/leader`.
+/// `/leader` and `/watch`.
 #[derive(Serialize)]
 pub(super) struct LeaderBody<'a> {
     leader: Option<ProcessJson<'a>>,
@@ -18,6 +20,33 @@ pub(super) struct LeaderBody<'a> {
     valid_for_ms: Option<u64>,
     elected_at: Option<String>,
     safety: &'static str,
+    version: &'a str,
+    as_of: AsOf,
+    /// Another change has followed already.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    past: bool,
+    /// There may have been changes between the version that the client named and this one.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    missed: bool,
+}
+
+/// The pod's clocks when the validity was computed, in milliseconds, rounded down.
+#[derive(Serialize)]
+struct AsOf {
+    monotonic_ms: u64,
+    boottime_ms: u64,
+    raw_ms: u64,
+}
+
+impl AsOf {
+    fn of(reading: &Reading) -> AsOf {
+        AsOf {
+            // Not the earlier one: a suspend must not hide in the difference to CLOCK_BOOTTIME.
+            monotonic_ms: whole_ms(reading.mono_after),
+            boottime_ms: whole_ms(reading.boot),
+            raw_ms: whole_ms(reading.raw),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -40,15 +69,23 @@ impl<'a> ProcessJson<'a> {
 }
 
 impl<'a> LeaderBody<'a> {
-    pub(super) fn new(snapshot: &'a Snapshot) -> LeaderBody<'a> {
-        let leader = leader(snapshot);
+    /// The state that a change has led to. Where another one has followed, it holds no longer.
+    pub(super) fn of(change: &'a Change, latest: &'a Observed, missed: bool) -> LeaderBody<'a> {
+        let snapshot = &latest.snapshot;
+        let past = change.number != latest.change.number;
+        let state = &change.state;
+        let leader = if past { state.leader.as_ref() } else { snapshot.leader() };
         LeaderBody {
             leader: leader.map(|leader| ProcessJson::new(&leader.peer)),
-            is_leader: leads(snapshot),
-            epoch: snapshot.status.epoch.0,
-            valid_for_ms: leader.and(valid_for_ms(snapshot)),
+            is_leader: state.is_leader,
+            epoch: state.epoch.0,
+            valid_for_ms: if past { Some(0) } else { leader.and(valid_for_ms(snapshot)) },
             elected_at: leader.and_then(|leader| wall_time(leader.elected_at_ms)),
             safety: if snapshot.status.voting.is_some() { "majority" } else { "classic" },
+            version: &change.version,
+            as_of: AsOf::of(&snapshot.reading),
+            past,
+            missed,
         }
     }
 }
@@ -64,7 +101,7 @@ impl EpochBody {
     pub(super) fn new(snapshot: &Snapshot) -> EpochBody {
         EpochBody {
             epoch: snapshot.status.epoch.0,
-            leader_id: leader(snapshot).map(|leader| leader.peer.id.to_string()),
+            leader_id: snapshot.leader().map(|leader| leader.peer.id.to_string()),
         }
     }
 }
@@ -81,10 +118,22 @@ pub(super) struct IsFollowerBody {
     pub(super) is_follower: bool,
 }
 
-/// `/`, as the classic leader-elector sidecar answered: an empty name says that there is no leader.
+/// `/` and `/sse`, as leader-elector and nais/elector answered: an empty name says that there is no leader.
 #[derive(Serialize)]
 pub(super) struct NameBody<'a> {
-    pub(super) name: &'a str,
+    name: &'a str,
+    /// When this process saw that change, by its wall clock.
+    last_update: Option<String>,
+}
+
+impl<'a> NameBody<'a> {
+    pub(super) fn of(change: &'a Change) -> NameBody<'a> {
+        let leader = change.state.leader.as_ref();
+        NameBody {
+            name: leader.map_or("", |leader| &leader.peer.name),
+            last_update: wall_time(change.wall_ms),
+        }
+    }
 }
 
 /// `/healthz` and `/readyz`, when all is well.
@@ -186,7 +235,7 @@ struct ConfigBody<'a> {
 impl<'a> MembersBody<'a> {
     /// `peer_keys`: those that this process accepts, by their fingerprints; it sends the first.
     pub(super) fn new(snapshot: &'a Snapshot, peer_keys: &'a [String]) -> MembersBody<'a> {
-        let leader = leader(snapshot).map(|leader| leader.peer.id);
+        let leader = snapshot.leader().map(|leader| leader.peer.id);
         let body = |member| MemberBody::new(member, snapshot, leader);
         let voters = |config: &'a VoterConfig| ConfigBody {
             epoch: config.version.epoch.0,
@@ -202,21 +251,6 @@ impl<'a> MembersBody<'a> {
             peer_keys: peer_keys.first().map(|sent| PeerKeysBody { sent, accepted: peer_keys }),
         }
     }
-}
-
-/// The process that this one holds to be the leader at the moment of asking. All answers go by this.
-pub(super) fn leader(snapshot: &Snapshot) -> Option<&Incumbent> {
-    snapshot.status.leader(snapshot.now, snapshot.turned)
-}
-
-/// Whether this process leads at the moment of asking. All answers go by this.
-pub(super) fn leads(snapshot: &Snapshot) -> bool {
-    snapshot.status.leads(snapshot.now, snapshot.turned)
-}
-
-/// Whether another member is known to lead at the moment of asking.
-pub(super) fn follows(snapshot: &Snapshot) -> bool {
-    leader(snapshot).is_some_and(|leader| leader.peer.id != snapshot.status.me.id)
 }
 
 /// What is left of the lease that the answer goes by: this process's own where it leads, else what it

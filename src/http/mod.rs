@@ -4,23 +4,32 @@
 //! httparse. [`routes`] turns a request and a [`Source`] into a response; `response` has tiny_http encode it.
 //! tiny_http never sees a connection: its own listener can be brought down by one request. No request here
 //! has a body or changes anything.
+//!
+//! `feed` has the last changes of the state. The clients of `/watch` that wait for the next one leave the
+//! listener, and `watchers` serves them.
 
+mod feed;
 mod json;
+mod query;
 mod readiness;
 pub mod request;
 mod response;
 pub mod routes;
+mod watch;
+mod watchers;
 
-use crate::base::{Budget, Holder};
-use crate::election::{Moment, Status};
+use crate::base::{Budget, Holder, Reading};
+use crate::election::{Incumbent, Moment, Status};
 use crate::net::{Limits, Listener, Service, Step};
-use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use watchers::Watchers;
 
+pub use feed::{CHANGES_MAX, Feed, Observed};
 pub use request::{HEAD_BYTES_MAX, HEADERS_MAX, Request};
+pub use watchers::LOOPBACK_WATCHERS;
 
 /// A reply of so many bytes needs no share of the budget.
 const SMALL_REPLY_BYTES: usize = 4 * 1024;
@@ -37,10 +46,17 @@ pub const LIMITS: Limits = Limits {
     write_deadline: Duration::from_secs(5),
 };
 
-/// Where answers come from. Both are called on the status port's one thread and must not block.
-pub trait Source: Send + 'static {
+/// Where answers come from. All of it is called on the status port's thread and on the watchers' thread, and
+/// must not block.
+pub trait Source: Send + Sync + 'static {
     /// The state of the process at this moment.
     fn snapshot(&self) -> Snapshot;
+    /// The last changes of the state.
+    fn feed(&self) -> &Feed;
+    /// The state at this moment, with the change that has led to it.
+    fn observe(&self) -> Observed {
+        self.feed().observe(|| self.snapshot())
+    }
     /// All metrics, as Prometheus text.
     fn metrics(&self) -> String;
     /// The fingerprints of the keys that this process accepts from other members; it sends the first. Empty:
@@ -51,6 +67,10 @@ pub trait Source: Send + 'static {
     /// Takes down that a request was answered with this status, so long after its head was there. `path` is
     /// one of [`routes::PATHS`], or `other`.
     fn answered(&self, _path: &'static str, _status: u16, _took: Duration) {}
+    /// So many more watch now, or fewer.
+    fn watchers(&self, _more: i64) {}
+    /// A watcher was cut off, since it did not take what it was told.
+    fn watcher_cut(&self) {}
 }
 
 /// The state of the process when a question is asked.
@@ -60,6 +80,8 @@ pub struct Snapshot {
     pub status: Arc<Status>,
     /// The moment of asking.
     pub now: Moment,
+    /// The kernel's clocks at that moment.
+    pub reading: Reading,
     /// When the driver last turned; long ago, if the host was suspended since.
     pub turned: Moment,
     /// Whether the process is healthy, else what is wrong, for `/healthz`.
@@ -68,15 +90,42 @@ pub struct Snapshot {
     pub took_part: bool,
 }
 
+impl Snapshot {
+    /// The process that this one holds to be the leader at the moment of asking. All answers go by this.
+    fn leader(&self) -> Option<&Incumbent> {
+        self.status.leader(self.now, self.turned)
+    }
+
+    /// Whether this process leads at the moment of asking. All answers go by this.
+    fn leads(&self) -> bool {
+        self.status.leads(self.now, self.turned)
+    }
+
+    /// Whether another member is known to lead at the moment of asking.
+    fn follows(&self) -> bool {
+        self.leader().is_some_and(|leader| leader.peer.id != self.status.me.id)
+    }
+}
+
 /// The status port. When it is dropped the port is closed and its thread has ended.
 pub struct Server {
     listener: Listener,
 }
 
-/// Answers on `listener` from now on, on one thread, within [`LIMITS`]. Long replies that clients have not
-/// taken yet count against `budget`.
-pub fn start(listener: TcpListener, source: impl Source, budget: Budget) -> io::Result<Server> {
-    start_with(listener, source, LIMITS, budget)
+/// What the status port allows beside [`Limits`].
+#[derive(Clone)]
+pub struct Room {
+    /// What long replies count against that clients have not taken yet.
+    pub budget: Budget,
+    /// How many clients watch at a time (`--watchers-max`). There are [`LOOPBACK_WATCHERS`] places more for
+    /// those of this host.
+    pub watchers_max: usize,
+}
+
+/// Answers on `listener` from now on, on one thread, within [`LIMITS`]. With the first client that watches
+/// comes another thread.
+pub fn start(listener: TcpListener, source: impl Source, room: Room) -> io::Result<Server> {
+    start_with(listener, source, LIMITS, room)
 }
 
 /// As [`start`], within other limits.
@@ -84,10 +133,12 @@ pub fn start_with(
     listener: TcpListener,
     source: impl Source,
     limits: Limits,
-    budget: Budget,
+    room: Room,
 ) -> io::Result<Server> {
-    let listener = Listener::spawn("http", listener, limits, Api { source, budget })?;
-    Ok(Server { listener })
+    let source = Arc::new(source);
+    let watchers = Watchers::new(Arc::clone(&source), room.watchers_max);
+    let api = Api { source, budget: room.budget, watchers };
+    Ok(Server { listener: Listener::spawn("http", listener, limits, api)? })
 }
 
 impl Server {
@@ -107,37 +158,56 @@ impl Server {
     }
 }
 
-struct Api<S> {
-    source: S,
+struct Api<S: Source> {
+    source: Arc<S>,
     budget: Budget,
+    watchers: Watchers<S>,
 }
 
 /// The last reply of a connection.
-fn last(status: u16, message: &str) -> Step<Infallible> {
-    Step::Last(response::encode_last(routes::error(status, message)))
+fn last<A>(status: u16, message: &str) -> Step<A> {
+    Step::Last(response::encode_last(response::error(status, message)))
 }
 
+impl<S: Source> Api<S> {
+    /// Answers a request, or has its client wait.
+    fn answer(&mut self, request: &Request<'_>, consumed: usize, remote: SocketAddr) -> Step<Admitted<S>> {
+        let begun = Instant::now();
+        let answered = |status| {
+            self.source.answered(routes::known_path(request.path), status, begun.elapsed());
+        };
+        let waiting = watch::waits(request, &*self.source);
+        let place = waiting.and_then(|_| self.watchers.place(remote.ip()));
+        let response = match (waiting, place) {
+            (Some(waiting), Some(place)) => {
+                answered(200);
+                return Step::Detach((waiting, place));
+            }
+            (Some(_), None) => response::too_many_watchers(),
+            (None, _) => routes::route(request, &*self.source),
+        };
+        answered(response.status_code().0);
+        let bytes = response::encode(response, request);
+        let long = bytes.len() > SMALL_REPLY_BYTES;
+        let held = if long { self.budget.take(Holder::Client, bytes.len()) } else { None };
+        if long && held.is_none() {
+            return last(503, "too many clients are slow to take long replies; ask again");
+        }
+        Step::Reply { bytes, consumed, close: !request.keep_alive, held }
+    }
+}
+
+/// A client that waits, and its place.
+type Admitted<S> = (watch::Waiting, watchers::Place<S>);
+
 impl<S: Source> Service for Api<S> {
-    /// No connection is taken over.
-    type Admitted = Infallible;
+    type Admitted = Admitted<S>;
     type Session = ();
 
-    fn received(&mut self, _: &mut (), received: &[u8], _: SocketAddr) -> Step<Infallible> {
+    fn received(&mut self, _: &mut (), received: &[u8], remote: SocketAddr) -> Step<Admitted<S>> {
         match request::parse(received) {
             Ok(None) => Step::Wait,
-            Ok(Some((request, consumed))) => {
-                let begun = Instant::now();
-                let response = routes::route(&request, &self.source);
-                let status = response.status_code().0;
-                let bytes = response::encode(response, &request);
-                self.source.answered(routes::known_path(request.path), status, begun.elapsed());
-                let long = bytes.len() > SMALL_REPLY_BYTES;
-                let held = if long { self.budget.take(Holder::Client, bytes.len()) } else { None };
-                if long && held.is_none() {
-                    return last(503, "too many clients are slow to take long replies; ask again");
-                }
-                Step::Reply { bytes, consumed, close: !request.keep_alive, held }
-            }
+            Ok(Some((request, consumed))) => self.answer(&request, consumed, remote),
             Err(refusal) => last(refusal.status, &refusal.message),
         }
     }
@@ -147,16 +217,19 @@ impl<S: Source> Service for Api<S> {
         let begun = received.iter().any(|byte| !matches!(byte, b'\r' | b'\n'));
         begun.then(|| {
             let message = "the request did not arrive in time; send its head at once, ended by an empty line";
-            response::encode_last(routes::error(408, message))
+            response::encode_last(response::error(408, message))
         })
     }
 
     fn overflow(&mut self, received: &[u8], _: SocketAddr) -> Option<Vec<u8>> {
         let refusal = request::too_large(received);
-        Some(response::encode_last(routes::error(refusal.status, &refusal.message)))
+        Some(response::encode_last(response::error(refusal.status, &refusal.message)))
     }
 
-    fn detached(&mut self, _: TcpStream, _: SocketAddr, _: Vec<u8>, admitted: Infallible) {
-        match admitted {}
+    /// A client that waits sends nothing more that counts.
+    fn detached(&mut self, stream: TcpStream, remote: SocketAddr, _: Vec<u8>, admitted: Admitted<S>) {
+        let (waiting, place) = admitted;
+        // Without a thread or a descriptor for it the connection is closed, and its client asks again.
+        let _ = self.watchers.add(stream, remote, waiting, place);
     }
 }

@@ -20,6 +20,10 @@ pub struct Request<'a> {
     pub version_1_0: bool,
     /// Whether the connection goes on after the reply.
     pub keep_alive: bool,
+    /// Whether it accepts Server-Sent Events.
+    pub events: bool,
+    /// The version of the last event that it has seen.
+    pub last_event_id: Option<&'a [u8]>,
 }
 
 /// Why a request is refused before it is looked at. The connection ends with it: where the next request would
@@ -49,7 +53,7 @@ pub fn parse(received: &[u8]) -> Result<Option<(Request<'_>, usize)>, BadRequest
     let (Some(method), Some(target), Some(minor)) = (head.method, head.path, head.version) else {
         return refusal(400, "the request line is incomplete; expected \"GET /leader HTTP/1.1\"");
     };
-    let connection = read_headers(head.headers, minor)?;
+    let read = read_headers(head.headers, minor)?;
     let method = match method.parse() {
         Ok(Method::NonStandard(_)) | Err(()) => {
             return refusal(501, "unknown method; this port answers GET, HEAD and OPTIONS");
@@ -60,21 +64,24 @@ pub fn parse(received: &[u8]) -> Result<Option<(Request<'_>, usize)>, BadRequest
         return refusal(400, "the request's target is not a path; expected one such as /leader");
     };
     let version_1_0 = minor == 0;
-    let keep_alive = !connection.close && (!version_1_0 || connection.keep_alive);
-    let request = Request { method, path, query, version_1_0, keep_alive };
+    let keep_alive = !read.close && (!version_1_0 || read.keep_alive);
+    let (events, last_event_id) = (read.events, read.last_event_id);
+    let request = Request { method, path, query, version_1_0, keep_alive, events, last_event_id };
     Ok(Some((request, consumed)))
 }
 
-/// What the Connection headers ask for.
+/// What the headers say that matter. The first two are of Connection.
 #[derive(Default)]
-struct Connection {
+struct Headers<'a> {
     close: bool,
     keep_alive: bool,
+    events: bool,
+    last_event_id: Option<&'a [u8]>,
 }
 
 /// Checks the headers that matter.
-fn read_headers(headers: &[httparse::Header<'_>], minor: u8) -> Result<Connection, BadRequest> {
-    let mut connection = Connection::default();
+fn read_headers<'a>(headers: &[httparse::Header<'a>], minor: u8) -> Result<Headers<'a>, BadRequest> {
+    let mut read = Headers::default();
     let mut hosts = 0;
     for header in headers {
         let is = |name: &str| header.name.eq_ignore_ascii_case(name);
@@ -83,9 +90,17 @@ fn read_headers(headers: &[httparse::Header<'_>], minor: u8) -> Result<Connectio
         } else if is("Connection") {
             for option in header.value.split(|byte| *byte == b',') {
                 let option = option.trim_ascii();
-                connection.close |= option.eq_ignore_ascii_case(b"close");
-                connection.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+                read.close |= option.eq_ignore_ascii_case(b"close");
+                read.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
             }
+        } else if is("Accept") {
+            let mut types = header.value.split(|byte| *byte == b',');
+            read.events |= types.any(|accepted| {
+                let name = accepted.split(|byte| *byte == b';').next().unwrap_or_default();
+                name.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
+            });
+        } else if is("Last-Event-ID") {
+            read.last_event_id = Some(header.value.trim_ascii());
         } else if is("Transfer-Encoding") {
             return refusal(400, "no request to this port has a body; leave Transfer-Encoding out");
         } else if is("Content-Length") {
@@ -101,7 +116,7 @@ fn read_headers(headers: &[httparse::Header<'_>], minor: u8) -> Result<Connectio
     if hosts > 1 || (minor > 0 && hosts == 0) {
         return refusal(400, "a request of HTTP/1.1 has exactly one Host header");
     }
-    Ok(connection)
+    Ok(read)
 }
 
 /// Path and query of a target: `/path?query`, the same behind `http://host`, or the `*` of OPTIONS. A CONNECT

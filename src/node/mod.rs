@@ -115,11 +115,11 @@ fn abort_on_panic() {
 }
 
 /// Takes as many file descriptors as this program's limits may need, where the system's soft limit is lower.
-fn allow_descriptors() {
+fn allow_descriptors(watchers_max: usize) {
+    let clients = http::LIMITS.connections_max + watchers_max + http::LOOPBACK_WATCHERS;
     let peers = transport::LINKS_MAX + transport::STRANGERS_MAX;
     let dials = transport::DIALS_MAX + transport::DIALS_WITH_STRANGERS_MAX;
-    let wanted =
-        u64::try_from(peers + dials + http::LIMITS.connections_max + DESCRIPTORS_BESIDES).unwrap_or(u64::MAX);
+    let wanted = u64::try_from(peers + dials + clients + DESCRIPTORS_BESIDES).unwrap_or(u64::MAX);
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|current| current < wanted) {
         let granted = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
@@ -140,7 +140,7 @@ fn sidecar(config: Config) -> Result<(), RunError> {
     // First of all: see `signals`. It also ends a start that hangs.
     let stop = Arc::new(AtomicBool::new(false));
     signals::watch(sender.clone(), Arc::clone(&stop))?;
-    allow_descriptors();
+    allow_descriptors(config.watchers_max);
     let credentials =
         Arc::new(Credentials::open(config.peer_auth, config.peer_proof.clone(), &config.cluster)?);
     let (state, Kept { record, known }) = open(&config)?;
@@ -172,7 +172,8 @@ fn sidecar(config: Config) -> Result<(), RunError> {
     let trust = Trust { credentials: Arc::clone(&credentials), budget: budget.clone() };
     let transport = start_transport(&config, me, peer_port, sender.clone(), metrics.clone(), trust)?;
     let answers = published_state::Answers { state: Arc::clone(&published_state), credentials };
-    let server = http::start(http_port, answers, budget)?;
+    let room = http::Room { budget, watchers_max: config.watchers_max };
+    let server = http::start(http_port, answers, room)?;
     let operators = operators::operators(sender.clone());
     // Its file goes when this function ends.
     let _socket = operators_port.map(|bound| control::serve(bound, operators)).transpose()?;

@@ -3,7 +3,7 @@
 use crate::base::{Clock, Reading};
 use crate::channel::Credentials;
 use crate::election::{Moment, Status};
-use crate::http::{Snapshot, Source};
+use crate::http::{Feed, Snapshot, Source};
 use crate::telemetry::Metrics;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,6 +25,8 @@ pub(super) struct PublishedState {
     listening: AtomicBool,
     /// Whether this process has taken part since it started. Once it has, a lost quorum changes nothing.
     took_part: AtomicBool,
+    /// The last changes of what is published.
+    feed: Feed,
     metrics: Metrics,
 }
 
@@ -38,10 +40,12 @@ struct Turn {
 
 impl PublishedState {
     pub(super) fn new(status: Status, begun: Clock, metrics: Metrics) -> PublishedState {
+        let feed = Feed::new(status.me.incarnation);
         PublishedState {
             turn: Mutex::new(Turn { status: Arc::new(status), begun }),
             listening: AtomicBool::new(true),
             took_part: AtomicBool::new(false),
+            feed,
             metrics,
         }
     }
@@ -66,6 +70,10 @@ impl PublishedState {
         }
         // The lock is free again before the former status is.
         drop(turn);
+        if status.is_some() {
+            // A change is in the feed before a client can ask for it.
+            self.feed.observe(|| self.snapshot());
+        }
     }
 
     fn health(&self, now: Moment, turned: Moment) -> Result<(), String> {
@@ -98,7 +106,7 @@ impl PublishedState {
         // until the driver has turned.
         let turned = if begun.suspended(&reading) { Moment::default() } else { begun.fast() };
         let took_part = self.took_part.load(Ordering::Relaxed);
-        Snapshot { status, now, turned, health, took_part }
+        Snapshot { status, now, reading, turned, health, took_part }
     }
 }
 
@@ -113,6 +121,10 @@ impl Source for Answers {
         self.state.snapshot()
     }
 
+    fn feed(&self) -> &Feed {
+        &self.state.feed
+    }
+
     fn metrics(&self) -> String {
         let snapshot = self.state.snapshot();
         self.state.metrics.encode(&snapshot.status, snapshot.now, snapshot.turned)
@@ -120,6 +132,14 @@ impl Source for Answers {
 
     fn answered(&self, path: &'static str, status: u16, took: Duration) {
         self.state.metrics.answered(path, status, took);
+    }
+
+    fn watchers(&self, more: i64) {
+        self.state.metrics.watchers(more);
+    }
+
+    fn watcher_cut(&self) {
+        self.state.metrics.watcher_cut();
     }
 
     fn peer_keys(&self) -> Vec<String> {

@@ -356,6 +356,16 @@ impl Metrics {
         self.0.requests.answered(path, status, took);
     }
 
+    /// So many more clients watch now, or fewer.
+    pub fn watchers(&self, more: i64) {
+        self.0.requests.watchers(more);
+    }
+
+    /// Counts a client that was cut off, since it did not take what it was told.
+    pub fn watcher_cut(&self) {
+        self.0.requests.watcher_cut();
+    }
+
     /// Shows the credentials that count now, by their fingerprints; the first is sent. `expires`: when the
     /// certificate ends, since the Unix epoch.
     pub fn peer_keys(&self, fingerprints: &[String], expires: Option<Duration>) {

@@ -32,3 +32,6 @@ mod usage;
 mod voters;
 #[path = "../support/wait.rs"]
 mod wait;
+mod watch;
+#[path = "../support/watch_client.rs"]
+mod watch_client;

@@ -1,7 +1,8 @@
 //! Tables: a state of the process, a request, and what is answered.
 
-use super::super::Snapshot;
+use super::super::{CHANGES_MAX, Feed, Snapshot};
 use super::*;
+use crate::base::Reading;
 use crate::election::{
     Candidacy, ConfigVersion, Epoch, Incarnation, Incumbent, MemberStatus, Moment, NotReady, Peer, Priority,
     ProcessId, Role, State, Status, VoterConfig, Voting,
@@ -14,11 +15,14 @@ use uuid::Uuid;
 
 const STANDS_FOR: Duration = Duration::from_millis(1500);
 
-struct Fixed(Snapshot);
+struct Fixed(Snapshot, Feed);
 
 impl Source for Fixed {
     fn snapshot(&self) -> Snapshot {
         self.0.clone()
+    }
+    fn feed(&self) -> &Feed {
+        &self.1
     }
     fn metrics(&self) -> String {
         "# TYPE x gauge\nx 1\n".to_owned()
@@ -66,7 +70,19 @@ fn source(role: Role) -> Fixed {
         candidacy: Candidacy::default(),
         answer_ttl: STANDS_FOR,
     };
-    Fixed(Snapshot { status: Arc::new(status), now, turned: now, health: Ok(()), took_part: false })
+    let reading = Reading { boot: now.0, raw: now.0, mono_before: now.0, mono_after: now.0 };
+    let status = Arc::new(status);
+    let snapshot = Snapshot { status, now, reading, turned: now, health: Ok(()), took_part: false };
+    Fixed(snapshot, Feed::new(Incarnation(0xb)))
+}
+
+impl Fixed {
+    /// The same in another epoch.
+    fn in_epoch(&self, epoch: u64) -> Fixed {
+        let mut other = source(self.0.status.role);
+        other.0.status = Arc::new(Status { epoch: Epoch(epoch), ..Status::clone(&self.0.status) });
+        other
+    }
 }
 
 fn paused(role: Role) -> Fixed {
@@ -106,7 +122,15 @@ fn ask(method: Method, target: &str, source: &Fixed) -> (u16, Vec<(String, Strin
         Some((path, query)) => (path, Some(query)),
         None => (target, None),
     };
-    let request = Request { method, path, query, version_1_0: false, keep_alive: true };
+    let request = Request {
+        method,
+        path,
+        query,
+        version_1_0: false,
+        keep_alive: true,
+        events: false,
+        last_event_id: None,
+    };
     let response = route(&request, source);
     let headers = response
         .headers()
@@ -132,15 +156,15 @@ fn the_leader_is_computed_when_asked() {
     #[rustfmt::skip]
     let table = [
         // state, /leader, /epoch's leader_id, /is-leader, /readyz, /
-        (source(Role::Leading), 200, Some(1), 200, 200, 200, "web-1"),
-        (source(Role::Following), 200, Some(2), 503, 200, 200, "web-2"),
-        (source(Role::Leaving), 200, Some(2), 503, 503, 200, "web-2"),
-        (source(Role::Asking), 503, None, 503, 503, 503, ""),
-        (source(Role::Electing), 503, None, 503, 503, 503, ""),
-        (paused(Role::Leading), 503, None, 503, 503, 503, ""),
-        (paused(Role::Following), 503, None, 503, 503, 503, ""),
+        (source(Role::Leading), 200, Some(1), 200, 200, "web-1"),
+        (source(Role::Following), 200, Some(2), 503, 200, "web-2"),
+        (source(Role::Leaving), 200, Some(2), 503, 503, "web-2"),
+        (source(Role::Asking), 503, None, 503, 503, ""),
+        (source(Role::Electing), 503, None, 503, 503, ""),
+        (paused(Role::Leading), 503, None, 503, 503, ""),
+        (paused(Role::Following), 503, None, 503, 503, ""),
     ];
-    for (source, leader_status, leader_id, is_leader_status, ready_status, name_status, name) in table {
+    for (source, leader_status, leader_id, is_leader_status, ready_status, name) in table {
         let state = format!("{:?}", source.0);
         let id = leader_id.map(|number| Uuid::from_u128(number).to_string());
         let leads = is_leader_status == 200;
@@ -157,7 +181,9 @@ fn the_leader_is_computed_when_asked() {
         let is_follower = (if follows { 200 } else { 503 }, json!({"is_follower": follows}));
         assert_eq!(get("/is-follower", &source), is_follower, "{state}");
         assert_eq!(get("/readyz", &source).0, ready_status, "{state}");
-        assert_eq!(get("/", &source), (name_status, json!({"name": name})), "{state}");
+        let (status, body) = get("/", &source);
+        assert_eq!((status, &body["name"]), (200, &json!(name)), "{state}");
+        assert!(body["last_update"].as_str().unwrap().ends_with('Z'), "{state}");
         for member in get("/members", &source).1["members"].as_array().unwrap() {
             assert_eq!(member["leader"], json!(id.as_deref() == member["id"].as_str()), "{state}");
             assert_eq!(member["me"], json!(member["name"] == "web-1"), "{state}");
@@ -181,6 +207,8 @@ fn the_leader_record_is_exactly_this() {
             "valid_for_ms": null,
             "elected_at": "2025-11-01T12:26:40.123Z",
             "safety": "classic",
+            "version": "000000000000000b-1",
+            "as_of": {"monotonic_ms": 100_000, "boottime_ms": 100_000, "raw_ms": 100_000},
         })
     );
     assert_eq!(
@@ -192,8 +220,106 @@ fn the_leader_record_is_exactly_this() {
             "valid_for_ms": null,
             "elected_at": null,
             "safety": "classic",
+            "version": "000000000000000b-1",
+            "as_of": {"monotonic_ms": 100_000, "boottime_ms": 100_000, "raw_ms": 100_000},
         })
     );
+}
+
+/// What a process shows one after the other: it follows, sees an election, leads, and loses its lease.
+fn changes() -> (Fixed, Vec<String>) {
+    let mut shown = voting(Role::Following, None);
+    let mut versions = Vec::new();
+    for next in [voting(Role::Electing, None), voting(Role::Leading, None), shown_later()] {
+        versions.push(version(&shown));
+        shown.0 = next.0;
+    }
+    versions.push(version(&shown));
+    (shown, versions)
+}
+
+/// It leads, and its lease is over.
+fn shown_later() -> Fixed {
+    later(voting(Role::Leading, None), 900_600)
+}
+
+fn version(source: &Fixed) -> String {
+    get("/leader", source).1["version"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_version_is_that_of_the_state() {
+    let (source, versions) = changes();
+    assert_eq!(versions, [1, 2, 3, 4].map(|number| format!("000000000000000b-{number}")));
+    // The times are no part of the state.
+    let mut again = later(source, 1000);
+    again.0.status = Arc::new(Status { valid_until: None, ..Status::clone(&again.0.status) });
+    assert_eq!(version(&again), versions[3]);
+    let (_, headers, _) = ask(Method::Get, "/leader", &again);
+    let etag = headers.iter().find(|(name, _)| name == "ETag").map(|(_, value)| value.as_str());
+    assert_eq!(etag, Some("\"000000000000000b-4\""));
+}
+
+#[test]
+fn a_watcher_is_told_what_followed_on_the_version_that_it_knows() {
+    let (source, versions) = changes();
+    let told = |target: &str| {
+        let (status, body) = get(target, &source);
+        assert_eq!(status, 200, "{target}: {body}");
+        body
+    };
+    let next = |known: usize| told(&format!("/watch?after={}", versions[known]));
+    // The last is no leader's: 200 all the same.
+    let last = told("/watch");
+    assert_eq!((&last["version"], &last["leader"]), (&json!(versions[3]), &Value::Null));
+    assert_eq!((&last["past"], &last["missed"]), (&Value::Null, &Value::Null));
+    let second = next(0);
+    assert_eq!((&second["version"], &second["leader"]), (&json!(versions[1]), &Value::Null));
+    let third = next(1);
+    assert_eq!((&third["version"], &third["is_leader"]), (&json!(versions[2]), &json!(true)));
+    assert_eq!((&third["leader"]["name"], &third["epoch"]), (&json!("web-1"), &json!(7)));
+    for past in [second, third] {
+        assert_eq!((&past["past"], &past["valid_for_ms"]), (&json!(true), &json!(0)));
+    }
+    assert_eq!(next(2), last);
+    // It knows the latest, and does not want to wait.
+    assert_eq!(told(&format!("/watch?after={}&timeout=0s", versions[3])), last);
+    for unknown in ["000000000000000b-5", "000000000000000c-1", "b-1", "x", "A.z-9", &"9".repeat(64)] {
+        let body = told(&format!("/watch?after={unknown}"));
+        assert_eq!((&body["version"], &body["missed"]), (&json!(versions[3]), &json!(true)), "{unknown}");
+    }
+}
+
+#[test]
+fn changes_that_are_not_kept_are_missed() {
+    let mut source = source(Role::Leading);
+    let first = version(&source);
+    for number in 2..=CHANGES_MAX as u64 + 1 {
+        source.0 = source.in_epoch(number).0;
+        version(&source);
+    }
+    assert_eq!(get(&format!("/watch?after={first}"), &source).1["missed"], json!(true));
+    let second = get("/watch?after=000000000000000b-2", &source).1;
+    assert_eq!((&second["version"], &second["missed"]), (&json!("000000000000000b-3"), &Value::Null));
+}
+
+#[test]
+fn a_malformed_watch_says_what_is_expected() {
+    let source = source(Role::Leading);
+    let long = format!("after={}", "9".repeat(65));
+    #[rustfmt::skip]
+    let table = [
+        ("after=", "after is no version"), ("after=a%0Ab", "after is no version"), (&*long, "65 characters"),
+        ("after=1&after=2", "after is there twice"), ("after=%F", "badly encoded"),
+        ("timeout=61s", "0s to 60s"), ("timeout=5", "write 5s"), ("timeout=", "0s to 60s"),
+        ("timeout=1s&timeout=1s", "twice"),
+        ("every=1s", "every is for events only"), ("every=49ms", "50ms to 60s"), ("every=61s", "50ms to 60s"),
+    ];
+    for (query, words) in table {
+        let (status, body) = get(&format!("/watch?{query}"), &source);
+        let message = body["error"]["message"].as_str().unwrap();
+        assert!(status == 400 && message.contains(words), "{query}: {status} {message}");
+    }
 }
 
 #[test]
@@ -299,7 +425,7 @@ fn a_process_that_has_taken_part_stays_ready() {
     let mut status = Status::clone(&cut_off.0.status);
     status.cut_off = true;
     cut_off.0.status = Arc::new(status);
-    let mut cut_off_later = Fixed(cut_off.0.clone());
+    let mut cut_off_later = Fixed(cut_off.0.clone(), Feed::new(Incarnation(0xb)));
     cut_off_later.0.took_part = true;
     #[rustfmt::skip]
     let table = [

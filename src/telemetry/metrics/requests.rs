@@ -1,7 +1,7 @@
 //! What the status API was asked: by path and status, and how long an answer took to make.
 
 use super::counters;
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Registry};
+use prometheus::{HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Registry};
 use std::time::Duration;
 
 /// What is counted by its number. `?standby=` lets a client choose any status: the others are one series.
@@ -21,6 +21,8 @@ const ANSWER_SECONDS: [f64; 8] = [0.000_01, 0.000_05, 0.000_1, 0.000_5, 0.001, 0
 pub(super) struct Requests {
     answered: IntCounterVec,
     duration: HistogramVec,
+    watchers: IntGauge,
+    watchers_cut: IntCounter,
 }
 
 impl Requests {
@@ -38,9 +40,19 @@ impl Requests {
             .buckets(ANSWER_SECONDS.to_vec()),
             &["path"],
         )?;
+        let watchers = IntGauge::new(
+            "bellwether_watchers",
+            "Clients that wait for changes at /watch or /sse, at the time of the scrape.",
+        )?;
+        let watchers_cut = IntCounter::new(
+            "bellwether_watchers_cut_total",
+            "Clients of /watch or /sse that were cut off, since they did not take what they were told.",
+        )?;
         registry.register(Box::new(answered.clone()))?;
         registry.register(Box::new(duration.clone()))?;
-        Ok(Requests { answered, duration })
+        registry.register(Box::new(watchers.clone()))?;
+        registry.register(Box::new(watchers_cut.clone()))?;
+        Ok(Requests { answered, duration, watchers, watchers_cut })
     }
 
     /// Begins the series of these paths, so that their first request can be seen.
@@ -49,6 +61,14 @@ impl Requests {
             self.answered.with_label_values(&[path, "200"]);
             self.duration.with_label_values(&[path]);
         }
+    }
+
+    pub(super) fn watchers(&self, more: i64) {
+        self.watchers.add(more);
+    }
+
+    pub(super) fn watcher_cut(&self) {
+        self.watchers_cut.inc();
     }
 
     pub(super) fn answered(&self, path: &'static str, status: u16, took: Duration) {

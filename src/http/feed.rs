@@ -1,0 +1,152 @@
+//! The feed: the last changes of what `/leader` answers, each with a version.
+//!
+//! The driver has each status that it publishes looked at, and each answer with a version looks again. So a
+//! change is there before any client can see it, also one that only the time has made: the end of a lease.
+
+use super::Snapshot;
+use crate::election::{Epoch, Incarnation, Incumbent};
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// How many changes are kept for clients that come late.
+pub const CHANGES_MAX: usize = 64;
+/// The longest version that a client may name, in characters.
+pub const VERSION_CHARS_MAX: usize = 64;
+
+/// What `/leader` answers without its times. The time of the leader's election is one of those.
+#[derive(Clone, Debug)]
+pub(super) struct State {
+    pub(super) leader: Option<Incumbent>,
+    pub(super) is_leader: bool,
+    pub(super) epoch: Epoch,
+}
+
+impl State {
+    fn of(snapshot: &Snapshot) -> State {
+        State {
+            leader: snapshot.leader().cloned(),
+            is_leader: snapshot.leads(),
+            epoch: snapshot.status.epoch,
+        }
+    }
+
+    /// Whether a client would see a difference.
+    fn differs(&self, other: &State) -> bool {
+        let peer = |state: &State| state.leader.as_ref().map(|leader| leader.peer.clone());
+        (self.is_leader, self.epoch) != (other.is_leader, other.epoch) || peer(self) != peer(other)
+    }
+}
+
+/// One change: the state that it has led to.
+#[derive(Debug)]
+pub struct Change {
+    /// Its number among those of this incarnation, from 1 on.
+    pub(super) number: u64,
+    /// Its name for clients, which compare names for equality only.
+    pub(super) version: String,
+    pub(super) state: State,
+    /// The wall clock's time, in milliseconds since 1970. Shown to people only.
+    pub(super) wall_ms: u64,
+}
+
+/// The state at one moment, and the change that has led to it.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// The state.
+    pub snapshot: Snapshot,
+    /// The latest change.
+    pub change: Arc<Change>,
+}
+
+/// Where a client that names a version stands.
+#[derive(Debug)]
+pub(super) enum Position {
+    /// It knows the latest change.
+    Latest,
+    /// It knows an earlier one; this one followed.
+    Before(Arc<Change>),
+    /// The version is of another incarnation, or is not kept any more, or does not exist yet.
+    Unknown,
+}
+
+/// The last [`CHANGES_MAX`] changes. All of it may be called from any thread.
+pub struct Feed {
+    incarnation: Incarnation,
+    recent: Mutex<Recent>,
+}
+
+#[derive(Default)]
+struct Recent {
+    /// In order, without gaps; at most [`CHANGES_MAX`].
+    changes: VecDeque<Arc<Change>>,
+    /// A pipe that takes a byte at each change, while there are watchers.
+    wake: Option<Arc<OwnedFd>>,
+}
+
+impl Feed {
+    /// The feed of this incarnation, so far without a change.
+    pub fn new(incarnation: Incarnation) -> Feed {
+        Feed { incarnation, recent: Mutex::default() }
+    }
+
+    /// Looks at the state now. `read` is called within the feed's lock, so that no later look has an earlier
+    /// state.
+    pub fn observe(&self, read: impl FnOnce() -> Snapshot) -> Observed {
+        let mut recent = self.lock();
+        let snapshot = read();
+        let state = State::of(&snapshot);
+        if let Some(latest) = recent.changes.back().filter(|latest| !latest.state.differs(&state)) {
+            return Observed { change: Arc::clone(latest), snapshot };
+        }
+        let number = recent.changes.back().map_or(1, |latest| latest.number + 1);
+        let version = self.version(number);
+        let change = Arc::new(Change { number, version, state, wall_ms: wall_ms() });
+        if recent.changes.len() >= CHANGES_MAX {
+            recent.changes.pop_front();
+        }
+        recent.changes.push_back(Arc::clone(&change));
+        let wake = recent.wake.clone();
+        drop(recent);
+        if let Some(wake) = wake {
+            // A full pipe wakes just as well, and one without a reader has no watchers to wake.
+            let _ = rustix::io::write(&*wake, &[0]);
+        }
+        Observed { snapshot, change }
+    }
+
+    /// Where a client stands that knows the change of this version.
+    pub(super) fn position(&self, version: &str) -> Position {
+        let recent = self.lock();
+        let known = recent.changes.iter().position(|change| change.version == version);
+        match known.map(|at| recent.changes.get(at + 1)) {
+            None => Position::Unknown,
+            Some(None) => Position::Latest,
+            Some(Some(next)) => Position::Before(Arc::clone(next)),
+        }
+    }
+
+    /// The change of this number, if it is kept.
+    pub(super) fn change(&self, number: u64) -> Option<Arc<Change>> {
+        self.lock().changes.iter().find(|change| change.number == number).cloned()
+    }
+
+    /// Writes a byte to this pipe at each change from now on.
+    pub(super) fn wake(&self, wake: Arc<OwnedFd>) {
+        self.lock().wake = Some(wake);
+    }
+
+    fn version(&self, number: u64) -> String {
+        format!("{:016x}-{number}", self.incarnation.0)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Recent> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn wall_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,323 @@
+//! `/watch` and `/sse` over real sockets: what clients are told, in which order, and what they cannot do.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "support/watch_client.rs"]
+mod watch_client;
+
+use bellwether::base::{Budget, Reading, boottime};
+use bellwether::election::{
+    Candidacy, Epoch, Incarnation, Incumbent, Moment, Peer, Priority, ProcessId, Role, Status, Voting,
+};
+use bellwether::http::{self, Feed, LIMITS, LOOPBACK_WATCHERS, Room, Server, Snapshot, Source};
+use bellwether::net::{self, Limits};
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use uuid::Uuid;
+use watch_client::Client;
+
+/// No test waits longer for anything.
+const PATIENCE: Duration = Duration::from_secs(10);
+const WATCHERS_MAX: usize = 2;
+/// All that clients of this host get.
+const PLACES: usize = WATCHERS_MAX + LOOPBACK_WATCHERS;
+
+/// What a process shows: the state, as the driver last published it.
+struct Shown {
+    status: Mutex<Status>,
+    feed: Feed,
+    watchers: AtomicI64,
+    cut: AtomicI64,
+}
+
+impl Shown {
+    fn snapshot(&self) -> Snapshot {
+        let status = Arc::new(self.status.lock().unwrap().clone());
+        let (now, reading) = (boottime(), Reading::take());
+        Snapshot { status, now, reading, turned: now, health: Ok(()), took_part: true }
+    }
+
+    /// Publishes another state, as the driver does.
+    fn publish(&self, change: impl FnOnce(&mut Status)) {
+        change(&mut self.status.lock().unwrap());
+        self.feed.observe(|| self.snapshot());
+    }
+
+    fn elects(&self, epoch: u64) {
+        self.publish(|status| status.epoch = Epoch(epoch));
+    }
+
+    /// Waits until so many watch.
+    fn watched_by(&self, watchers: usize) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.watchers.load(Ordering::Relaxed) != watchers as i64 {
+            assert!(Instant::now() < deadline, "{} watch", self.watchers.load(Ordering::Relaxed));
+            std::thread::yield_now();
+        }
+    }
+}
+
+struct Shows(Arc<Shown>);
+
+impl Source for Shows {
+    fn snapshot(&self) -> Snapshot {
+        self.0.snapshot()
+    }
+    fn feed(&self) -> &Feed {
+        &self.0.feed
+    }
+    fn metrics(&self) -> String {
+        String::new()
+    }
+    fn watchers(&self, more: i64) {
+        self.0.watchers.fetch_add(more, Ordering::Relaxed);
+    }
+    fn watcher_cut(&self) {
+        self.0.cut.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A process that leads in epoch 1, and the status port.
+fn serve(limits: Limits) -> (Server, Arc<Shown>) {
+    let me = Peer {
+        id: ProcessId(Uuid::from_u128(1)),
+        incarnation: Incarnation(7),
+        name: "web-0".to_owned(),
+        address: (Ipv4Addr::LOCALHOST, 4041).into(),
+        priority: Priority::DEFAULT,
+        revision: String::new(),
+    };
+    let status = Status {
+        cluster: "test".to_owned(),
+        me: me.clone(),
+        role: Role::Leading,
+        epoch: Epoch(1),
+        leader: Some(Incumbent { peer: me, elected_at_ms: 0 }),
+        members: Vec::new(),
+        valid_until: None,
+        voting: None,
+        cut_off: false,
+        candidacy: Candidacy::default(),
+        answer_ttl: Duration::from_secs(3600),
+    };
+    let shown = Arc::new(Shown {
+        status: Mutex::new(status),
+        feed: Feed::new(Incarnation(7)),
+        watchers: AtomicI64::new(0),
+        cut: AtomicI64::new(0),
+    });
+    let listener = net::listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    let room = Room { budget: Budget::new(8 << 20), watchers_max: WATCHERS_MAX };
+    let server = http::start_with(listener, Shows(Arc::clone(&shown)), limits, room).unwrap();
+    (server, shown)
+}
+
+fn served() -> (Server, Arc<Shown>) {
+    serve(LIMITS)
+}
+
+/// Requests that are no stream.
+trait Asks {
+    fn answer(&mut self) -> (String, Value);
+}
+
+impl Asks for Client {
+    /// The answer to a request that is no stream: its head and what it says.
+    fn answer(&mut self) -> (String, Value) {
+        let head = self.head();
+        let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).unwrap();
+        let mut body = vec![0; length.parse().unwrap()];
+        self.0.read_exact(&mut body).unwrap();
+        (head, serde_json::from_slice(&body).unwrap())
+    }
+}
+
+fn version(number: u64) -> String {
+    format!("0000000000000007-{number}")
+}
+
+#[test]
+fn a_reader_that_keeps_up_sees_every_change_in_order() {
+    let (server, shown) = served();
+    let mut clients: Vec<Client> =
+        (0..8).map(|_| Client::follows(server.local_address(), "/watch", "")).collect();
+    for client in &mut clients {
+        let (id, state) = client.event();
+        assert_eq!((id, &state["epoch"], &state["version"]), (version(1), &json!(1), &json!(version(1))));
+    }
+    for epoch in 2..=300 {
+        shown.elects(epoch);
+        if epoch % 30 == 0 {
+            for client in &mut clients {
+                for seen in epoch - 29.min(epoch - 2)..=epoch {
+                    let (id, state) = client.event();
+                    assert_eq!((id, &state["epoch"]), (version(seen), &json!(seen)));
+                }
+            }
+        }
+    }
+    assert_eq!(shown.cut.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn a_stream_goes_on_after_the_event_that_its_reader_has_seen() {
+    let (server, shown) = served();
+    drop(Client::follows(server.local_address(), "/watch", "").event());
+    (2..=5).for_each(|epoch| shown.elects(epoch));
+    let mut client =
+        Client::follows(server.local_address(), "/watch", &format!("Last-Event-ID: {}\r\n", version(2)));
+    for seen in 3..=5 {
+        let (id, state) = client.event();
+        assert_eq!((id, state["past"] == json!(true)), (version(seen), seen < 5));
+    }
+    // The parameter counts before the header, and a version of another incarnation was missed.
+    let header = format!("Last-Event-ID: {}\r\n", version(2));
+    let mut client = Client::follows(server.local_address(), "/watch?after=0000000000000001-2", &header);
+    let (id, state) = client.event();
+    assert_eq!((id, &state["missed"]), (version(5), &json!(true)));
+    shown.elects(6);
+    assert_eq!(client.event().1["missed"], Value::Null);
+}
+
+#[test]
+fn a_long_poll_waits_for_a_change() {
+    let (server, shown) = served();
+    let (_, state) = Client::asks(server.local_address(), "/watch", "").answer();
+    let target = format!("/watch?after={}", state["version"].as_str().unwrap());
+    let mut client = Client::asks(server.local_address(), &target, "");
+    shown.watched_by(1);
+    shown.elects(2);
+    let (head, next) = client.answer();
+    assert!(head.contains("Connection: close\r\n"), "{head}");
+    assert!(head.contains(&format!("ETag: \"{}\"\r\n", version(2))), "{head}");
+    assert_eq!((&next["epoch"], &next["past"]), (&json!(2), &Value::Null));
+    assert!(client.ended());
+    shown.watched_by(0);
+    // Without a change it is told the same version.
+    let (_, same) =
+        Client::asks(server.local_address(), &format!("/watch?after={}&timeout=50ms", version(2)), "")
+            .answer();
+    assert_eq!((&same["version"], &same["missed"]), (&json!(version(2)), &Value::Null));
+}
+
+#[test]
+fn the_end_of_a_lease_is_told_without_a_turn_of_the_driver() {
+    let (server, shown) = served();
+    shown.publish(|status| {
+        status.voting = Some(Voting { config: None, not_ready: None, leases_ms: [].into() });
+        status.valid_until = Some(boottime().plus(Duration::from_millis(200)));
+    });
+    let mut client = Client::follows(server.local_address(), "/watch", "");
+    let (_, state) = client.event();
+    assert_eq!(state["is_leader"], json!(true));
+    let left = Duration::from_millis(state["valid_for_ms"].as_u64().unwrap());
+    let as_of = Moment(Duration::from_millis(state["as_of"]["boottime_ms"].as_u64().unwrap()));
+    let (_, state) = client.event();
+    assert_eq!((&state["is_leader"], &state["leader"]), (&json!(false), &Value::Null));
+    assert!(boottime() >= as_of.plus(left), "it was told early");
+}
+
+#[test]
+fn a_stream_repeats_the_state_where_its_reader_wants_that() {
+    let (server, shown) = served();
+    let mut client = Client::follows(server.local_address(), "/watch?every=50ms", "");
+    let first = client.event();
+    let (id, again) = client.event();
+    assert_eq!((&id, &again["version"]), (&first.0, &first.1["version"]));
+    let ms = |state: &Value| state["as_of"]["raw_ms"].as_u64().unwrap();
+    assert!(ms(&again) > ms(&first.1), "{again}");
+    shown.elects(2);
+    let changed = std::iter::repeat_with(|| client.event()).take(3).any(|(id, _)| id == version(2));
+    assert!(changed);
+}
+
+#[test]
+fn clients_of_other_sidecars_are_told_the_name() {
+    let (server, shown) = served();
+    let (head, state) = Client::asks(server.local_address(), "/", "").answer();
+    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    assert_eq!(state["name"], json!("web-0"));
+    let mut client = Client::follows(server.local_address(), "/sse", "");
+    let (_, state) = client.event();
+    assert_eq!((&state["name"], state.as_object().unwrap().len()), (&json!("web-0"), 2));
+    assert!(state["last_update"].as_str().unwrap().ends_with('Z'));
+    shown.publish(|status| (status.role, status.leader) = (Role::Electing, None));
+    assert_eq!(client.event().1["name"], json!(""));
+    assert!(Client::asks(server.local_address(), "/", "").answer().0.starts_with("HTTP/1.1 200 "));
+}
+
+/// The listener has room for four connections: those that wait take none of it.
+#[test]
+fn watchers_have_places_of_their_own_and_no_more() {
+    let (server, shown) = serve(Limits { connections_max: 4, ..LIMITS });
+    let mut clients: Vec<Client> =
+        (0..PLACES).map(|_| Client::follows(server.local_address(), "/watch", "")).collect();
+    shown.watched_by(PLACES);
+    for target in ["/watch?timeout=1s&after=0000000000000007-1", "/sse"] {
+        let (head, error) = Client::asks(server.local_address(), target, "").answer();
+        assert!(head.starts_with("HTTP/1.1 503 ") && head.contains("Retry-After: 1\r\n"), "{head}");
+        assert!(error["error"]["message"].as_str().unwrap().contains("--watchers-max"));
+    }
+    // What is answered at once takes no place.
+    assert_eq!(Client::asks(server.local_address(), "/watch", "").answer().1["epoch"], json!(1));
+    assert!(Client::asks(server.local_address(), "/healthz", "").answer().0.starts_with("HTTP/1.1 200 "));
+    clients.truncate(1);
+    shown.watched_by(1);
+    Client::follows(server.local_address(), "/watch", "").event();
+    // Those that have stayed are told on.
+    clients[0].event();
+    shown.elects(2);
+    assert_eq!(clients[0].event().0, version(2));
+}
+
+#[test]
+fn a_reader_that_stops_reading_is_cut_off_and_delays_no_other() {
+    let (server, shown) = served();
+    let slow = Client::follows(server.local_address(), "/watch", "");
+    let mut quick = Client::follows(server.local_address(), "/watch", "");
+    assert_eq!(quick.event().0, version(1));
+    let deadline = Instant::now() + PATIENCE;
+    let mut epoch = 1;
+    while shown.cut.load(Ordering::Relaxed) == 0 {
+        assert!(Instant::now() < deadline, "after {epoch} changes it is not cut off");
+        epoch += 1;
+        shown.elects(epoch);
+        assert_eq!(quick.event().0, version(epoch));
+    }
+    shown.watched_by(1);
+    drop(slow);
+    shown.elects(epoch + 1);
+    assert_eq!(quick.event().0, version(epoch + 1));
+    assert_eq!(shown.cut.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_client_that_goes_on_talking_is_left() {
+    let (server, shown) = served();
+    let mut client = Client::follows(server.local_address(), "/watch", "");
+    shown.watched_by(1);
+    // It may be reset while it still writes.
+    let _ = client.0.get_mut().write_all(&[b'x'; 64 * 1024]);
+    shown.watched_by(0);
+    assert!(client.ended());
+}
+
+#[test]
+fn a_sidecar_that_ends_tells_its_watchers_first() {
+    let (server, shown) = served();
+    Client::asks(server.local_address(), "/leader", "").answer();
+    let target = format!("/watch?after={}&timeout=60s", version(1));
+    let mut polling = Client::asks(server.local_address(), &target, "");
+    let mut following = Client::follows(server.local_address(), "/watch", "");
+    assert_eq!(following.event().0, version(1));
+    shown.watched_by(2);
+    shown.publish(|status| status.role = Role::Leaving);
+    server.stop();
+    assert_eq!(polling.answer().1["is_leader"], json!(false));
+    assert_eq!(following.event().1["is_leader"], json!(false));
+    assert!(polling.ended() && following.ended());
+}

@@ -1,0 +1,64 @@
+//! A client of `/watch` and `/sse`, as an application would write one.
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// No client waits longer for anything.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A client after its request.
+pub struct Client(pub BufReader<TcpStream>);
+
+impl Client {
+    pub fn asks(server: SocketAddr, target: &str, headers: &str) -> Client {
+        let mut stream = TcpStream::connect(server).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        write!(stream, "GET {target} HTTP/1.1\r\nHost: a\r\n{headers}\r\n").unwrap();
+        Client(BufReader::new(stream))
+    }
+
+    pub fn follows(server: SocketAddr, target: &str, headers: &str) -> Client {
+        let mut client = Client::asks(server, target, &format!("Accept: text/event-stream\r\n{headers}"));
+        let head = client.head();
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+        assert!(head.contains("Content-Type: text/event-stream\r\n"), "{head}");
+        assert!(head.contains("Cache-Control: no-store\r\n") && !head.contains("Content-Length"), "{head}");
+        assert_eq!((client.line(), client.line()), ("retry: 1000".to_owned(), String::new()));
+        client
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.0.read_line(&mut line).unwrap();
+        assert!(!line.is_empty(), "the stream has ended");
+        line.trim_end_matches(['\r', '\n']).to_owned()
+    }
+
+    /// The head of an answer.
+    pub fn head(&mut self) -> String {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert!(self.0.read_line(&mut head).unwrap() > 0, "the connection has ended");
+        }
+        head
+    }
+
+    /// The next event: its id, and what it says.
+    pub fn event(&mut self) -> (String, Value) {
+        let id = self.line().strip_prefix("id: ").unwrap().to_owned();
+        let data = serde_json::from_str(self.line().strip_prefix("data: ").unwrap()).unwrap();
+        assert_eq!(self.line(), "");
+        (id, data)
+    }
+
+    /// Whether the other side has closed.
+    pub fn ended(&mut self) -> bool {
+        match self.0.read_to_end(&mut Vec::new()) {
+            Ok(_) => true,
+            Err(error) => error.kind() == ErrorKind::ConnectionReset,
+        }
+    }
+}
