@@ -13,8 +13,8 @@ use bellwether::http::{self, Feed, LIMITS, LOOPBACK_WATCHERS, Room, Server, Snap
 use bellwether::net::{self, Limits};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
-use std::net::Ipv4Addr;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::net::{Ipv4Addr, TcpStream};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use uuid::Uuid;
@@ -32,12 +32,17 @@ struct Shown {
     feed: Feed,
     watchers: AtomicI64,
     cut: AtomicI64,
+    /// For how long the watchers' thread stands still after its next look at the state.
+    held_up_ms: AtomicU64,
 }
 
 impl Shown {
     fn snapshot(&self) -> Snapshot {
         let status = Arc::new(self.status.lock().unwrap().clone());
         let (now, reading) = (boottime(), Reading::take());
+        if std::thread::current().name() == Some("watch") {
+            std::thread::sleep(Duration::from_millis(self.held_up_ms.swap(0, Ordering::Relaxed)));
+        }
         Snapshot { status, now, reading, turned: now, health: Ok(()), took_part: true }
     }
 
@@ -109,6 +114,7 @@ fn serve(limits: Limits) -> (Server, Arc<Shown>) {
         feed: Feed::new(Incarnation(7)),
         watchers: AtomicI64::new(0),
         cut: AtomicI64::new(0),
+        held_up_ms: AtomicU64::new(0),
     });
     let listener = net::listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
     let room = Room { budget: Budget::new(8 << 20), watchers_max: WATCHERS_MAX };
@@ -221,6 +227,21 @@ fn the_end_of_a_lease_is_told_without_a_turn_of_the_driver() {
     assert!(boottime() >= as_of.plus(left), "it was told early");
 }
 
+/// What was true when it was looked at may be false when it is sent: the thread was held up in between.
+#[test]
+fn a_state_that_has_grown_old_is_not_told_as_that_of_now() {
+    let (server, shown) = served();
+    shown.publish(|status| {
+        status.voting = Some(Voting { config: None, not_ready: None, leases_ms: [].into() });
+        status.valid_until = Some(boottime().plus(Duration::from_millis(300)));
+    });
+    shown.held_up_ms.store(400, Ordering::Relaxed);
+    let mut client = Client::follows(server.local_address(), "/watch", "");
+    let (_, state) = client.event();
+    assert_eq!((&state["is_leader"], &state["past"]), (&json!(true), &json!(true)), "{state}");
+    assert_eq!(client.event().1["is_leader"], json!(false));
+}
+
 #[test]
 fn a_stream_repeats_the_state_where_its_reader_wants_that() {
     let (server, shown) = served();
@@ -293,6 +314,35 @@ fn a_reader_that_stops_reading_is_cut_off_and_delays_no_other() {
     shown.elects(epoch + 1);
     assert_eq!(quick.event().0, version(epoch + 1));
     assert_eq!(shown.cut.load(Ordering::Relaxed), 1);
+}
+
+/// Few bytes wait for it, and the kernel keeps all of them.
+#[test]
+fn a_reader_that_takes_nothing_is_cut_off_though_it_owes_little() {
+    let (server, shown) = served();
+    let stream = TcpStream::connect(server.local_address()).unwrap();
+    socket2::SockRef::from(&stream).set_recv_buffer_size(1).unwrap();
+    let slow = Client::over(stream, "GET /watch?every=50ms", "Accept: text/event-stream\r\n");
+    shown.watched_by(1);
+    let began = Instant::now();
+    while shown.cut.load(Ordering::Relaxed) == 0 {
+        assert!(began.elapsed() < 3 * PATIENCE, "it is not cut off");
+        std::thread::yield_now();
+    }
+    shown.watched_by(0);
+    drop(slow);
+}
+
+#[test]
+fn a_head_is_that_of_what_a_client_would_get() {
+    let (server, _) = served();
+    for (headers, kind) in [("", "application/json"), ("Accept: text/event-stream\r\n", "text/event-stream")]
+    {
+        let stream = TcpStream::connect(server.local_address()).unwrap();
+        let mut client = Client::over(stream, "HEAD /watch", headers);
+        let head = client.head();
+        assert!(head.starts_with("HTTP/1.1 200 ") && head.contains(kind), "{head}");
+    }
 }
 
 #[test]

@@ -8,6 +8,6 @@ mod log_event;
 mod rate_limit;
 
 pub use budget::{Budget, Holder, Share};
-pub use clock::{Clock, Reading, boottime};
+pub use clock::{Clock, Reading, boottime, wall_ms};
 pub use log_event::LogEvent;
 pub use rate_limit::RateLimit;

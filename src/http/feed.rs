@@ -4,11 +4,11 @@
 //! change is there before any client can see it, also one that only the time has made: the end of a lease.
 
 use super::Snapshot;
+use crate::base::wall_ms;
 use crate::election::{Epoch, Incarnation, Incumbent};
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// How many changes are kept for clients that come late.
 pub const CHANGES_MAX: usize = 64;
@@ -32,10 +32,13 @@ impl State {
         }
     }
 
-    /// Whether a client would see a difference.
-    fn differs(&self, other: &State) -> bool {
-        let peer = |state: &State| state.leader.as_ref().map(|leader| leader.peer.clone());
-        (self.is_leader, self.epoch) != (other.is_leader, other.epoch) || peer(self) != peer(other)
+    /// Whether this is the state of a snapshot. Another incarnation of the leader is another state.
+    fn is_of(&self, snapshot: &Snapshot) -> bool {
+        let same_leader = match (&self.leader, snapshot.leader()) {
+            (Some(own), Some(other)) => own.peer == other.peer,
+            (own, other) => own.is_none() && other.is_none(),
+        };
+        same_leader && self.is_leader == snapshot.leads() && self.epoch == snapshot.status.epoch
     }
 }
 
@@ -81,8 +84,31 @@ pub struct Feed {
 struct Recent {
     /// In order, without gaps; at most [`CHANGES_MAX`].
     changes: VecDeque<Arc<Change>>,
-    /// A pipe that takes a byte at each change, while there are watchers.
+    /// A pipe that takes a byte at each change, once there has been a watcher.
     wake: Option<Arc<OwnedFd>>,
+}
+
+impl Recent {
+    /// Adds the change that leads to this state.
+    fn add(&mut self, incarnation: Incarnation, state: State) -> Arc<Change> {
+        let number = self.changes.back().map_or(1, |latest| latest.number + 1);
+        let version = format!("{:016x}-{number}", incarnation.0);
+        let change = Arc::new(Change { number, version, state, wall_ms: wall_ms() });
+        if self.changes.len() >= CHANGES_MAX {
+            self.changes.pop_front();
+        }
+        self.changes.push_back(Arc::clone(&change));
+        change
+    }
+
+    fn position(&self, version: &str) -> Position {
+        let known = self.changes.iter().position(|change| change.version == version);
+        match known.map(|at| self.changes.get(at + 1)) {
+            None => Position::Unknown,
+            Some(None) => Position::Latest,
+            Some(Some(next)) => Position::Before(Arc::clone(next)),
+        }
+    }
 }
 
 impl Feed {
@@ -94,37 +120,28 @@ impl Feed {
     /// Looks at the state now. `read` is called within the feed's lock, so that no later look has an earlier
     /// state.
     pub fn observe(&self, read: impl FnOnce() -> Snapshot) -> Observed {
+        self.look(None, read).0
+    }
+
+    /// Looks at the state now, and where a client stands that knows the change of this version. Both are of
+    /// one instant.
+    pub(super) fn look(
+        &self,
+        version: Option<&str>,
+        read: impl FnOnce() -> Snapshot,
+    ) -> (Observed, Option<Position>) {
         let mut recent = self.lock();
         let snapshot = read();
-        let state = State::of(&snapshot);
-        if let Some(latest) = recent.changes.back().filter(|latest| !latest.state.differs(&state)) {
-            return Observed { change: Arc::clone(latest), snapshot };
-        }
-        let number = recent.changes.back().map_or(1, |latest| latest.number + 1);
-        let version = self.version(number);
-        let change = Arc::new(Change { number, version, state, wall_ms: wall_ms() });
-        if recent.changes.len() >= CHANGES_MAX {
-            recent.changes.pop_front();
-        }
-        recent.changes.push_back(Arc::clone(&change));
-        let wake = recent.wake.clone();
+        let same = recent.changes.back().filter(|latest| latest.state.is_of(&snapshot)).cloned();
+        let wake = if same.is_none() { recent.wake.clone() } else { None };
+        let change = same.unwrap_or_else(|| recent.add(self.incarnation, State::of(&snapshot)));
+        let position = version.map(|version| recent.position(version));
         drop(recent);
         if let Some(wake) = wake {
             // A full pipe wakes just as well, and one without a reader has no watchers to wake.
             let _ = rustix::io::write(&*wake, &[0]);
         }
-        Observed { snapshot, change }
-    }
-
-    /// Where a client stands that knows the change of this version.
-    pub(super) fn position(&self, version: &str) -> Position {
-        let recent = self.lock();
-        let known = recent.changes.iter().position(|change| change.version == version);
-        match known.map(|at| recent.changes.get(at + 1)) {
-            None => Position::Unknown,
-            Some(None) => Position::Latest,
-            Some(Some(next)) => Position::Before(Arc::clone(next)),
-        }
+        (Observed { snapshot, change }, position)
     }
 
     /// The change of this number, if it is kept.
@@ -137,16 +154,7 @@ impl Feed {
         self.lock().wake = Some(wake);
     }
 
-    fn version(&self, number: u64) -> String {
-        format!("{:016x}-{number}", self.incarnation.0)
-    }
-
     fn lock(&self) -> MutexGuard<'_, Recent> {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn wall_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

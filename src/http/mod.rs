@@ -18,13 +18,15 @@ pub mod routes;
 mod watch;
 mod watchers;
 
-use crate::base::{Budget, Holder, Reading};
+use crate::base::{Budget, Holder, LogEvent, RateLimit, Reading, boottime};
 use crate::election::{Incumbent, Moment, Status};
-use crate::net::{Limits, Listener, Service, Step};
+use crate::net::{Detached, Limits, Listener, Service, Step};
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tiny_http::Method;
+use watch::Look;
 use watchers::Watchers;
 
 pub use feed::{CHANGES_MAX, Feed, Observed};
@@ -33,6 +35,10 @@ pub use watchers::LOOPBACK_WATCHERS;
 
 /// A reply of so many bytes needs no share of the budget.
 const SMALL_REPLY_BYTES: usize = 4 * 1024;
+
+/// Clients that cannot wait are logged, but not one by one.
+const LOG_LINES: u32 = 2;
+const LOG_LINE_EVERY: Duration = Duration::from_secs(30);
 
 /// What the status port allows: 256 connections, 192 of one address, and heads of [`HEAD_BYTES_MAX`] that
 /// arrive within 5 s. A client has to take a reply within 5 s. Two requests may be 75 s apart (scrapers come
@@ -137,7 +143,7 @@ pub fn start_with(
 ) -> io::Result<Server> {
     let source = Arc::new(source);
     let watchers = Watchers::new(Arc::clone(&source), room.watchers_max);
-    let api = Api { source, budget: room.budget, watchers };
+    let api = Api { source, budget: room.budget, watchers, log: RateLimit::new(LOG_LINES, LOG_LINE_EVERY) };
     Ok(Server { listener: Listener::spawn("http", listener, limits, api)? })
 }
 
@@ -162,6 +168,7 @@ struct Api<S: Source> {
     source: Arc<S>,
     budget: Budget,
     watchers: Watchers<S>,
+    log: RateLimit,
 }
 
 /// The last reply of a connection.
@@ -176,15 +183,18 @@ impl<S: Source> Api<S> {
         let answered = |status| {
             self.source.answered(routes::known_path(request.path), status, begun.elapsed());
         };
-        let waiting = watch::waits(request, &*self.source);
-        let place = waiting.and_then(|_| self.watchers.place(remote.ip()));
-        let response = match (waiting, place) {
-            (Some(waiting), Some(place)) => {
-                answered(200);
-                return Step::Detach((waiting, place));
-            }
-            (Some(_), None) => response::too_many_watchers(),
-            (None, _) => routes::route(request, &*self.source),
+        let watches = request.method == Method::Get && watch::PATHS.contains(&request.path);
+        let look = watches.then(|| watch::look(request, &*self.source));
+        let response = match look {
+            Some(Look::Waits(waiting)) => match self.watchers.place(remote.ip()) {
+                Some(place) => {
+                    answered(200);
+                    return Step::Detach((waiting, place));
+                }
+                None => response::too_many_watchers(),
+            },
+            Some(Look::Answered(response)) => response,
+            None => routes::route(request, &*self.source),
         };
         answered(response.status_code().0);
         let bytes = response::encode(response, request);
@@ -227,9 +237,14 @@ impl<S: Source> Service for Api<S> {
     }
 
     /// A client that waits sends nothing more that counts.
-    fn detached(&mut self, stream: TcpStream, remote: SocketAddr, _: Vec<u8>, admitted: Admitted<S>) {
-        let (waiting, place) = admitted;
-        // Without a thread or a descriptor for it the connection is closed, and its client asks again.
-        let _ = self.watchers.add(stream, remote, waiting, place);
+    fn detached(&mut self, detached: Detached<Admitted<S>>) {
+        let remote = detached.remote;
+        if let Err(error) = self.watchers.add(detached)
+            && let Some(held_back) = self.log.allow(boottime())
+        {
+            LogEvent::warn("watcher_refused").with("address", remote).not_shown(held_back).say(format_args!(
+                "the system refuses what a client that waits takes: {error}; raise its limits"
+            ));
+        }
     }
 }

@@ -22,7 +22,7 @@ pub struct Request<'a> {
     pub keep_alive: bool,
     /// Whether it accepts Server-Sent Events.
     pub events: bool,
-    /// The version of the last event that it has seen.
+    /// The version of the last event that it has seen, as it says.
     pub last_event_id: Option<&'a [u8]>,
 }
 
@@ -94,11 +94,7 @@ fn read_headers<'a>(headers: &[httparse::Header<'a>], minor: u8) -> Result<Heade
                 read.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
             }
         } else if is("Accept") {
-            let mut types = header.value.split(|byte| *byte == b',');
-            read.events |= types.any(|accepted| {
-                let name = accepted.split(|byte| *byte == b';').next().unwrap_or_default();
-                name.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
-            });
+            read.events |= header.value.split(|byte| *byte == b',').any(accepts_events);
         } else if is("Last-Event-ID") {
             read.last_event_id = Some(header.value.trim_ascii());
         } else if is("Transfer-Encoding") {
@@ -117,6 +113,17 @@ fn read_headers<'a>(headers: &[httparse::Header<'a>], minor: u8) -> Result<Heade
         return refusal(400, "a request of HTTP/1.1 has exactly one Host header");
     }
     Ok(read)
+}
+
+/// Whether one part of an Accept header names Server-Sent Events, and not with a weight of zero.
+fn accepts_events(accepted: &[u8]) -> bool {
+    let mut parts = accepted.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
+    let named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case(b"text/event-stream"));
+    let zero = |part: &[u8]| {
+        let weight = part.strip_prefix(b"q=").or(part.strip_prefix(b"Q="));
+        weight.is_some_and(|weight| weight.iter().all(|byte| matches!(byte, b'0' | b'.')))
+    };
+    named && !parts.any(zero)
 }
 
 /// Path and query of a target: `/path?query`, the same behind `http://host`, or the `*` of OPTIONS. A CONNECT
@@ -216,6 +223,22 @@ mod tests {
             for length in 0..consumed {
                 assert_eq!(parse(&text.as_bytes()[..length]), Ok(None), "{:?}", &text[..length]);
             }
+        }
+    }
+
+    #[test]
+    fn sees_which_clients_take_events() {
+        let table = [
+            ("", false, None),
+            ("Accept: */*\r\n", false, None),
+            ("accept: text/html, Text/Event-Stream;q=0.5\r\n", true, None),
+            ("Accept: text/event-stream;q=0.000, */*\r\n", false, None),
+            ("Accept: text/event-stream\r\nLast-Event-ID:  a-1 \r\n", true, Some(&b"a-1"[..])),
+        ];
+        for (headers, events, id) in table {
+            let text = format!("GET /watch HTTP/1.1\r\nHost: a\r\n{headers}\r\n");
+            let (request, _) = request(&text);
+            assert_eq!((request.events, request.last_event_id), (events, id), "{headers:?}");
         }
     }
 

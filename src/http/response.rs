@@ -45,7 +45,7 @@ pub(super) fn response(status: u16, content_type: &'static str, body: Vec<u8>) -
     Response::new(StatusCode(status), headers, Cursor::new(body), Some(length), None)
 }
 
-/// The version of a change, for caches and conditional requests.
+/// The version of a change, as a header.
 pub(super) fn etag(change: &Change) -> Header {
     // A version is hexadecimal digits, a hyphen and digits.
     #[allow(clippy::expect_used)]

@@ -6,14 +6,15 @@ use super::feed::{Change, Observed, Position, VERSION_CHARS_MAX};
 use super::json::{LeaderBody, NameBody};
 use super::query::parameter;
 use super::request::Request;
-use super::response::{Response, error, etag, json};
+use super::response::{Response, error, etag, events, json};
 use crate::base::duration;
 use serde::Serialize;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
-use tiny_http::Method;
 
+/// Where clients watch.
+pub(super) const PATHS: [&str; 2] = ["/watch", "/sse"];
 /// How long a long poll waits for a change that does not say for how long.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 /// What `timeout=` may be.
@@ -77,10 +78,6 @@ impl Watch {
         };
         let (after, timeout, every) = (value("after")?, value("timeout")?, value("every")?);
         let events = request.events || form == Form::Name;
-        let after = match (after, request.last_event_id) {
-            (None, Some(id)) if events => Some(String::from_utf8_lossy(id).into_owned()),
-            (after, _) => after,
-        };
         if let Some(version) = after.as_deref().filter(|version| !is_version(version)) {
             return Err(refused(format!(
                 "after is no version (it has {} characters); expected the \"version\" of an answer: 1 to \
@@ -98,50 +95,55 @@ impl Watch {
                 return Err(refused(message.to_owned()));
             }
         };
+        // An id of another server's is one that this process does not know: a browser asks no more once it is
+        // refused.
+        let last_seen = request.last_event_id.filter(|_| events);
+        let after = after.or(last_seen.map(|id| String::from_utf8_lossy(id).into_owned()));
         Ok(Watch { form, mode, after })
     }
-
-    /// The first change to tell of, and how. None: a long poll waits, since the client knows the latest.
-    fn first(&self, source: &dyn Source, latest: &Observed) -> Option<(Arc<Change>, Telling)> {
-        let position = self.after.as_deref().map(|version| source.feed().position(version));
-        let missed = matches!(position, Some(Position::Unknown));
-        let change = match position {
-            Some(Position::Latest) if matches!(self.mode, Mode::LongPoll { .. }) => return None,
-            Some(Position::Before(next)) => next,
-            _ => Arc::clone(&latest.change),
-        };
-        Some((change, Telling { form: self.form, missed }))
-    }
 }
 
-/// What the client of this request waits for. None: it is answered at once, and [`answer`] says what.
-pub(super) fn waits(request: &Request<'_>, source: &dyn Source) -> Option<Waiting> {
-    if request.method != Method::Get || !matches!(request.path, "/watch" | "/sse") {
-        return None;
-    }
-    let watch = Watch::read(request).ok()?;
-    let latest = source.observe();
-    let first = watch.first(source, &latest);
-    let (next, telling) = match (watch.mode, first) {
-        (Mode::Events { .. }, Some((change, telling))) => (change.number, telling),
-        (Mode::LongPoll { timeout }, None) if !timeout.is_zero() => {
-            (latest.change.number + 1, Telling { form: watch.form, missed: false })
-        }
-        _ => return None,
-    };
-    Some(Waiting { mode: watch.mode, next, telling })
+/// What becomes of a request to watch.
+pub(super) enum Look {
+    /// Its client waits, or is told more than once.
+    Waits(Waiting),
+    /// It is answered at once.
+    Answered(Response),
 }
 
-/// What is answered to a request that does not wait.
-pub(super) fn answer(request: &Request<'_>, source: &dyn Source) -> Response {
+/// Looks at a request and the state once, so that what is told is of one instant.
+pub(super) fn look(request: &Request<'_>, source: &dyn Source) -> Look {
     let watch = match Watch::read(request) {
         Ok(watch) => watch,
-        Err(refused) => return refused,
+        Err(refused) => return Look::Answered(refused),
     };
-    let latest = source.observe();
-    let same = || (Arc::clone(&latest.change), Telling { form: watch.form, missed: false });
-    let (change, telling) = watch.first(source, &latest).unwrap_or_else(same);
-    told(&change, &latest, telling)
+    let (latest, position) = source.feed().look(watch.after.as_deref(), || source.snapshot());
+    let missed = matches!(position, Some(Position::Unknown));
+    let telling = Telling { form: watch.form, missed };
+    let change = match (position, watch.mode) {
+        (Some(Position::Before(next)), _) => next,
+        (Some(Position::Latest), Mode::LongPoll { timeout }) if !timeout.is_zero() => {
+            let next = latest.change.number + 1;
+            return Look::Waits(Waiting { mode: watch.mode, next, telling });
+        }
+        _ => Arc::clone(&latest.change),
+    };
+    match watch.mode {
+        Mode::Events { .. } => Look::Waits(Waiting { mode: watch.mode, next: change.number, telling }),
+        Mode::LongPoll { .. } => Look::Answered(told(&change, &latest, telling)),
+    }
+}
+
+/// What is answered to a client that cannot wait: one of HEAD.
+pub(super) fn answer(request: &Request<'_>, source: &dyn Source) -> Response {
+    match look(request, source) {
+        Look::Answered(response) => response,
+        Look::Waits(Waiting { mode: Mode::Events { .. }, .. }) => events(),
+        Look::Waits(Waiting { telling, .. }) => {
+            let latest = source.observe();
+            told(&latest.change, &latest, telling)
+        }
+    }
 }
 
 /// One answer of a long poll: 200 also without a leader.

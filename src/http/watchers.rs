@@ -7,15 +7,18 @@
 use super::response::{encode_head, encode_last, events};
 use super::watch::{Mode, Telling, Waiting, event, told};
 use super::{Observed, Source};
-use crate::base::{LogEvent, RateLimit, boottime};
+use crate::base::{LogEvent, RateLimit, Share, boottime};
 use crate::election::Moment;
+use crate::net::{ANSWER_AGE_MAX, ANSWER_ATTEMPTS_MAX, Detached};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
+use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -46,16 +49,41 @@ pub(super) struct Watchers<S: Source> {
 struct Places<S: Source> {
     source: Arc<S>,
     most: usize,
-    taken: AtomicUsize,
+    /// How many each host has; none has zero.
+    taken: Mutex<BTreeMap<IpAddr, usize>>,
 }
 
 /// A place of one watcher, which is free again when this is dropped.
-pub(super) struct Place<S: Source>(Arc<Places<S>>);
+pub(super) struct Place<S: Source> {
+    places: Arc<Places<S>>,
+    host: IpAddr,
+}
+
+impl<S: Source> Places<S> {
+    fn taken(&self) -> MutexGuard<'_, BTreeMap<IpAddr, usize>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a client of this host may have one more.
+    fn is_free(&self, taken: &BTreeMap<IpAddr, usize>, host: IpAddr) -> bool {
+        let (all, own) = (taken.values().sum::<usize>(), taken.get(&host).copied().unwrap_or(0));
+        if host.is_loopback() {
+            return all < self.most + LOOPBACK_WATCHERS;
+        }
+        // No host has all that there are, as at the status port itself.
+        all < self.most && own < (self.most * 3 / 4).max(1)
+    }
+}
 
 impl<S: Source> Drop for Place<S> {
     fn drop(&mut self) {
-        self.0.taken.fetch_sub(1, Ordering::AcqRel);
-        self.0.source.watchers(-1);
+        let mut taken = self.places.taken();
+        match taken.get_mut(&self.host) {
+            Some(more) if *more > 1 => *more -= 1,
+            _ => drop(taken.remove(&self.host)),
+        }
+        drop(taken);
+        self.places.source.watchers(-1);
     }
 }
 
@@ -75,32 +103,31 @@ struct Shared<S: Source> {
 impl<S: Source> Watchers<S> {
     /// At most so many, and [`LOOPBACK_WATCHERS`] more of this host.
     pub(super) fn new(source: Arc<S>, most: usize) -> Watchers<S> {
-        Watchers { places: Arc::new(Places { source, most, taken: AtomicUsize::new(0) }), room: None }
+        Watchers { places: Arc::new(Places { source, most, taken: Mutex::default() }), room: None }
     }
 
     /// A place for a client of this host, if one is free.
     pub(super) fn place(&self, host: IpAddr) -> Option<Place<S>> {
         let places = &self.places;
-        let most = places.most + if host.is_loopback() { LOOPBACK_WATCHERS } else { 0 };
-        let one_more = |taken| (taken < most).then_some(taken + 1);
-        places.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more).ok()?;
+        let mut taken = places.taken();
+        if !places.is_free(&taken, host) {
+            return None;
+        }
+        *taken.entry(host).or_default() += 1;
+        drop(taken);
         places.source.watchers(1);
-        Some(Place(Arc::clone(places)))
+        Some(Place { places: Arc::clone(places), host })
     }
 
     /// Serves this client from now on.
     ///
     /// # Errors
-    /// The operating system refuses a thread, a pipe or the socket: the connection is closed.
-    pub(super) fn add(
-        &mut self,
-        stream: TcpStream,
-        remote: SocketAddr,
-        waiting: Waiting,
-        place: Place<S>,
-    ) -> io::Result<()> {
-        stream.set_nonblocking(true)?;
-        let watcher = Watcher::new(stream, remote, waiting, place, boottime());
+    /// The operating system refuses a thread, a pipe or an option of the socket: the connection is closed.
+    pub(super) fn add(&mut self, detached: Detached<(Waiting, Place<S>)>) -> io::Result<()> {
+        detached.stream.set_nonblocking(true)?;
+        // Also for bytes that only the kernel still keeps.
+        socket2::SockRef::from(&detached.stream).set_tcp_user_timeout(Some(STALL_MAX))?;
+        let watcher = Watcher::new(detached, boottime());
         let room = match &mut self.room {
             Some(room) => room,
             none => none.insert(Room::open(&self.places)?),
@@ -161,45 +188,72 @@ struct Loop<S: Source> {
     log: RateLimit,
 }
 
+/// What the watchers of one turn are told.
+struct Turn {
+    /// The state.
+    latest: Observed,
+    /// A moment before it was looked at.
+    at: Moment,
+    /// Whether this turn is the last.
+    stopping: bool,
+}
+
+impl Turn {
+    /// Whether the state is too old to be told as that of now: this thread was held up since.
+    fn is_old(&self) -> bool {
+        boottime().since(self.at) > ANSWER_AGE_MAX
+    }
+}
+
 impl<S: Source> Loop<S> {
     fn run(mut self) {
-        let mut expires = None;
+        let (mut expires, mut held_up) = (None, 0);
         loop {
-            self.wait(expires);
+            if held_up == 0 {
+                self.wait(expires);
+            }
             // Before the state is looked at: what it is to be told last is there by then.
             let stopping = self.shared.stopping.load(Ordering::Acquire);
             let arrived = &self.shared.arrived;
             self.watchers.append(&mut arrived.lock().unwrap_or_else(PoisonError::into_inner));
             self.reported.resize(self.watchers.len(), PollFlags::empty());
-            let latest = self.source.observe();
-            let now = boottime();
-            for index in (0..self.watchers.len()).rev() {
-                let watcher = &mut self.watchers[index];
-                let reported = self.reported[index];
-                if let Some(end) = watcher.turn(&*self.source, reported, now, &latest, stopping) {
-                    self.reported.swap_remove(index);
-                    let watcher = self.watchers.swap_remove(index);
-                    self.end(watcher, end, now);
-                }
-            }
-            if stopping {
+            let at = boottime();
+            let turn = Turn { latest: self.source.observe(), at, stopping };
+            held_up = if self.turn(&turn) { 0 } else { held_up + 1 };
+            if stopping && (held_up == 0 || held_up >= ANSWER_ATTEMPTS_MAX) {
                 return;
             }
-            expires = expiry(&latest).map(|left| now.plus(left));
+            expires = expiry(&turn.latest).map(|left| at.plus(left));
         }
+    }
+
+    /// Tells each watcher what is due. False: the state has become too old meanwhile.
+    fn turn(&mut self, turn: &Turn) -> bool {
+        let mut told = true;
+        for index in (0..self.watchers.len()).rev() {
+            let reported = std::mem::replace(&mut self.reported[index], PollFlags::empty());
+            match self.watchers[index].turn(&*self.source, reported, turn) {
+                Ok(in_time) => told &= in_time,
+                Err(end) => {
+                    self.reported.swap_remove(index);
+                    let watcher = self.watchers.swap_remove(index);
+                    self.end(&watcher, end, turn.at);
+                }
+            }
+        }
+        told
     }
 
     /// Waits until a watcher comes or a socket has something, the state changes, or a deadline passes.
     fn wait(&mut self, expires: Option<Moment>) {
         let now = boottime();
-        let deadlines = self.watchers.iter().map(Watcher::deadline);
+        let deadlines = self.watchers.iter().filter_map(Watcher::deadline);
         // The end of a lease concerns none while none watches.
         let first = deadlines.chain(expires.filter(|_| !self.watchers.is_empty())).min();
         let timeout = first.map(|first| {
-            let left = first.since(now).min(COMMENT_EVERY);
             // At most COMMENT_EVERY, so neither can overflow. A millisecond more, since a clock that is a
             // little behind must not make it turn in vain.
-            let left = left + Duration::from_millis(1);
+            let left = first.since(now).min(COMMENT_EVERY) + Duration::from_millis(1);
             Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() }
         });
         let mut sockets = Vec::with_capacity(1 + self.watchers.len());
@@ -207,34 +261,28 @@ impl<S: Source> Loop<S> {
         sockets.extend(self.watchers.iter().map(|w| PollFd::new(&w.stream, w.interest())));
         let polled = poll(&mut sockets, timeout.as_ref());
         self.reported.clear();
-        if polled.is_ok() {
-            self.reported.extend(sockets[1..].iter().map(PollFd::revents));
-        } else {
-            // Interrupted by a signal, or the kernel is out of memory for a moment.
-            thread::sleep(POLL_PAUSE);
+        match polled {
+            Ok(_) => self.reported.extend(sockets[1..].iter().map(PollFd::revents)),
+            Err(Errno::INTR) => {}
+            // The kernel is out of memory for a moment.
+            Err(_) => thread::sleep(POLL_PAUSE),
         }
         let mut bytes = [0; 64];
         while rustix::io::read(&self.woken, &mut bytes).is_ok_and(|read| read == bytes.len()) {}
     }
 
-    fn end(&mut self, watcher: Watcher<S>, end: End, now: Moment) {
-        match end {
-            End::Gone => {}
-            End::Told => {
-                // What it has been sent and not taken is the kernel's now.
-                let _ = watcher.stream.shutdown(Shutdown::Write);
-            }
-            End::Cut => {
-                // Best effort: if it fails, the kernel gives the unsent bytes up later by itself.
-                let _ = socket2::SockRef::from(&watcher.stream).set_linger(Some(Duration::ZERO));
-                self.source.watcher_cut();
-                if let Some(held_back) = self.log.allow(now) {
-                    LogEvent::warn("watcher_cut")
-                        .with("address", watcher.remote)
-                        .not_shown(held_back)
-                        .say("a watcher takes nothing that it is told, so it is cut off; it may ask again");
-                }
-            }
+    fn end(&mut self, watcher: &Watcher<S>, end: End, now: Moment) {
+        if end == End::Over {
+            return;
+        }
+        // Best effort: if it fails, the kernel gives the unsent bytes up later by itself.
+        let _ = socket2::SockRef::from(&watcher.stream).set_linger(Some(Duration::ZERO));
+        self.source.watcher_cut();
+        if let Some(held_back) = self.log.allow(now) {
+            LogEvent::warn("watcher_cut")
+                .with("address", watcher.remote)
+                .not_shown(held_back)
+                .say("a watcher takes nothing that it is told, so it is cut off; it may ask again");
         }
     }
 }
@@ -251,23 +299,27 @@ fn expiry(latest: &Observed) -> Option<Duration> {
 /// Why a watcher is watched no longer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum End {
-    /// It has hung up.
-    Gone,
-    /// It has been told all that it asked for.
-    Told,
+    /// It has hung up, or has been told all that it asked for.
+    Over,
     /// It does not take what it is told.
     Cut,
+}
+
+impl End {
+    fn by(error: &io::Error) -> End {
+        // The kernel has waited for STALL_MAX.
+        if error.kind() == ErrorKind::TimedOut { End::Cut } else { End::Over }
+    }
 }
 
 struct Watcher<S: Source> {
     stream: TcpStream,
     remote: SocketAddr,
     waiting: Waiting,
-    /// What is being sent: of an answer or one event at most.
+    /// The rest of what it has begun to take: of an answer or one event at most.
     out: Vec<u8>,
-    written: usize,
-    /// Since when it has taken none of those bytes.
-    stalled: Option<Moment>,
+    /// Whether something is due, and the socket takes nothing. It is made anew once the socket does.
+    owed: bool,
     /// Until when a long poll waits, or when a stream has its next comment.
     until: Moment,
     /// When a stream repeats the state.
@@ -275,19 +327,25 @@ struct Watcher<S: Source> {
     /// Whether nothing follows on what is being sent.
     last: bool,
     ignored: usize,
+    _held: Option<Share>,
     _place: Place<S>,
 }
 
+/// What is to be sent next, and what holds once its first byte is.
+struct Due {
+    bytes: Vec<u8>,
+    waiting: Waiting,
+    until: Moment,
+    repeats: Option<Moment>,
+    last: bool,
+}
+
 impl<S: Source> Watcher<S> {
-    fn new(
-        stream: TcpStream,
-        remote: SocketAddr,
-        waiting: Waiting,
-        place: Place<S>,
-        now: Moment,
-    ) -> Watcher<S> {
+    fn new(detached: Detached<(Waiting, Place<S>)>, now: Moment) -> Watcher<S> {
+        let Detached { stream, remote, held, admitted: (waiting, place), .. } = detached;
         let (out, until, repeats) = match waiting.mode {
             Mode::LongPoll { timeout } => (Vec::new(), now.plus(timeout), None),
+            // The first event is due at once.
             Mode::Events { every } => {
                 let begin = [&encode_head(events()), STREAM_BEGINS].concat();
                 (begin, now.plus(COMMENT_EVERY), every.map(|every| now.plus(every)))
@@ -298,141 +356,164 @@ impl<S: Source> Watcher<S> {
             remote,
             waiting,
             out,
-            written: 0,
-            stalled: None,
+            owed: false,
             until,
             repeats,
             last: false,
             ignored: 0,
+            _held: held,
             _place: place,
         }
     }
 
+    /// Whether it waits for its client.
+    fn is_blocked(&self) -> bool {
+        self.owed || !self.out.is_empty()
+    }
+
     fn interest(&self) -> PollFlags {
-        if self.out.is_empty() { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT }
+        if self.is_blocked() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN }
     }
 
-    fn deadline(&self) -> Moment {
+    /// When something is due. None: the socket says when it takes more, or that its client is gone.
+    fn deadline(&self) -> Option<Moment> {
         let due = self.repeats.map_or(self.until, |repeats| repeats.min(self.until));
-        self.stalled.map_or(due, |stalled| stalled.plus(STALL_MAX))
+        (!self.is_blocked()).then_some(due)
     }
 
-    /// Sends what is due and can be sent.
-    fn turn(
-        &mut self,
-        source: &S,
-        reported: PollFlags,
-        now: Moment,
-        latest: &Observed,
-        stopping: bool,
-    ) -> Option<End> {
-        if reported.intersects(PollFlags::IN | PollFlags::ERR | PollFlags::HUP) && self.hung_up() {
-            return Some(End::Gone);
+    /// Sends what is due and can be sent. False: the state is too old for that.
+    fn turn(&mut self, source: &S, reported: PollFlags, turn: &Turn) -> Result<bool, End> {
+        if reported.intersects(PollFlags::IN | PollFlags::ERR | PollFlags::HUP) {
+            self.ignore()?;
         }
         loop {
-            if !self.out.is_empty() {
-                match self.write(now) {
-                    Ok(true) => {}
-                    Ok(false) if stopping => return Some(End::Told),
-                    Ok(false) => {
-                        return self.stalled.filter(|s| now.since(*s) >= STALL_MAX).map(|_| End::Cut);
-                    }
-                    Err(_) => return Some(End::Gone),
-                }
+            let rest = std::mem::take(&mut self.out);
+            let written = self.write(&rest)?;
+            if written < rest.len() {
+                self.out = rest[written..].to_vec();
+                return if turn.stopping { Err(End::Over) } else { Ok(true) };
             }
             if self.last {
-                return Some(End::Told);
+                return Err(End::Over);
             }
-            match self.next(source, now, latest, stopping) {
-                Some(Ok(out)) => (self.out, self.written) = (out, 0),
-                Some(Err(end)) => return Some(end),
-                None if stopping => return Some(End::Told),
-                None => return None,
+            let Some(due) = self.due(source, turn)? else {
+                self.owed = false;
+                return if turn.stopping { Err(End::Over) } else { Ok(true) };
+            };
+            if turn.is_old() {
+                return Ok(false);
             }
+            // What the socket takes no byte of is made again: it would be old by then.
+            let written = self.write(&due.bytes)?;
+            self.owed = written == 0;
+            if self.owed {
+                return if turn.stopping { Err(End::Over) } else { Ok(true) };
+            }
+            self.out = due.bytes[written..].to_vec();
+            (self.waiting, self.until, self.repeats) = (due.waiting, due.until, due.repeats);
+            self.last = due.last;
         }
     }
 
     /// What is to be sent now, if anything.
-    fn next(
-        &mut self,
-        source: &S,
-        now: Moment,
-        latest: &Observed,
-        stopping: bool,
-    ) -> Option<Result<Vec<u8>, End>> {
+    fn due(&self, source: &S, turn: &Turn) -> Result<Option<Due>, End> {
         let Waiting { mode, next, telling } = self.waiting;
-        let due = next <= latest.change.number;
-        let change = if due { source.feed().change(next) } else { None };
+        let latest = &turn.latest;
+        let changed = next <= latest.change.number;
+        let change = if changed { source.feed().change(next) } else { None };
+        let (until, repeats) = (turn.at.plus(COMMENT_EVERY), self.repeats);
         match mode {
+            Mode::LongPoll { .. } if !changed && turn.at < self.until && !turn.stopping => Ok(None),
             Mode::LongPoll { .. } => {
-                if !due && now < self.until && !stopping {
-                    return None;
-                }
-                self.last = true;
-                let change = change.unwrap_or_else(|| Arc::clone(&latest.change));
                 // More changes came at once than are kept.
-                let missed = due && change.number != next;
-                let telling = Telling { missed, ..telling };
-                Some(Ok(encode_last(told(&change, latest, telling))))
+                let missed = telling.missed || (changed && change.is_none());
+                let change = change.as_ref().unwrap_or(&latest.change);
+                let bytes = encode_last(told(change, latest, Telling { missed, ..telling }));
+                Ok(Some(Due { bytes, waiting: self.waiting, until, repeats, last: true }))
             }
+            // It is more changes behind than are kept.
+            Mode::Events { .. } if changed && change.is_none() => Err(End::Cut),
             Mode::Events { every } => {
-                let change = match change {
-                    Some(change) => change,
-                    // It is more changes behind than are kept.
-                    None if due => return Some(Err(End::Cut)),
-                    None if self.repeats.is_some_and(|repeats| now >= repeats) => Arc::clone(&latest.change),
-                    None if now >= self.until => {
-                        self.until = now.plus(COMMENT_EVERY);
-                        return Some(Ok(COMMENT.to_vec()));
-                    }
-                    None => return None,
-                };
-                self.waiting.next = change.number + 1;
-                self.waiting.telling.missed = false;
-                self.until = now.plus(COMMENT_EVERY);
-                self.repeats = every.map(|every| now.plus(every));
-                Some(Ok(event(&change, latest, telling)))
+                let repeated = repeats.is_some_and(|repeats| turn.at >= repeats);
+                if let Some(change) = change.or_else(|| repeated.then(|| Arc::clone(&latest.change))) {
+                    let bytes = event(&change, latest, telling);
+                    let telling = Telling { missed: false, ..telling };
+                    let waiting = Waiting { next: change.number + 1, telling, ..self.waiting };
+                    let repeats = every.map(|every| turn.at.plus(every));
+                    return Ok(Some(Due { bytes, waiting, until, repeats, last: false }));
+                }
+                let comment =
+                    || Due { bytes: COMMENT.to_vec(), waiting: self.waiting, until, repeats, last: false };
+                Ok((turn.at >= self.until).then(comment))
             }
         }
     }
 
-    /// Writes what the socket takes. Whether that was all.
-    fn write(&mut self, now: Moment) -> io::Result<bool> {
-        while let Some(rest) = self.out.get(self.written..).filter(|rest| !rest.is_empty()) {
+    /// How many of these bytes the socket takes.
+    fn write(&mut self, bytes: &[u8]) -> Result<usize, End> {
+        let mut written = 0;
+        while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
             match self.stream.write(rest) {
-                Ok(0) => return Err(ErrorKind::WriteZero.into()),
-                Ok(bytes) => {
-                    self.written += bytes;
-                    self.stalled = None;
-                }
+                Ok(0) => return Err(End::Over),
+                Ok(bytes) => written += bytes,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.stalled.get_or_insert(now);
-                    return Ok(false);
-                }
-                Err(error) => return Err(error),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(End::by(&error)),
             }
         }
-        self.out = Vec::new();
-        Ok(true)
+        Ok(written)
     }
 
-    /// Throws away what it sends. Whether it has hung up, or says more than a client that waits has to.
-    fn hung_up(&mut self) -> bool {
+    /// Throws away what it sends, unless that is more than a client that waits has to say.
+    fn ignore(&mut self) -> Result<(), End> {
         let mut scratch = [0; 512];
-        loop {
+        while self.ignored <= IGNORED_BYTES_MAX {
             match self.stream.read(&mut scratch) {
-                Ok(0) => return true,
-                Ok(bytes) => {
-                    self.ignored += bytes;
-                    if self.ignored > IGNORED_BYTES_MAX {
-                        return true;
-                    }
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+                Ok(0) => return Err(End::Over),
+                Ok(bytes) => self.ignored += bytes,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return true,
+                Err(error) => return Err(End::by(&error)),
             }
         }
+        Err(End::Over)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Feed, Snapshot};
+    use super::*;
+    use crate::election::Incarnation;
+
+    struct Nothing(Feed);
+
+    impl Source for Nothing {
+        fn snapshot(&self) -> Snapshot {
+            unreachable!("no client waits here")
+        }
+        fn feed(&self) -> &Feed {
+            &self.0
+        }
+        fn metrics(&self) -> String {
+            String::new()
+        }
+    }
+
+    #[test]
+    fn strangers_take_neither_the_places_of_this_host_nor_all_others() {
+        let watchers = Watchers::new(Arc::new(Nothing(Feed::new(Incarnation(1)))), 8);
+        let places = |host: &str, wanted: usize| -> Vec<_> {
+            (0..wanted).map_while(|_| watchers.place(host.parse().unwrap())).collect()
+        };
+        let (one, two) = (places("198.18.0.1", 9), places("198.18.0.2", 9));
+        assert_eq!((one.len(), two.len()), (6, 2));
+        let own = places("127.0.0.1", 99);
+        assert_eq!((own.len(), places("::1", 1).len()), (LOOPBACK_WATCHERS, 0));
+        drop((one, own));
+        assert_eq!(places("198.18.0.2", 9).len(), 4);
+        drop(two);
+        assert_eq!(watchers.places.taken().len(), 0);
+        assert_eq!(places("::1", 99).len(), 8 + LOOPBACK_WATCHERS);
     }
 }

@@ -1,7 +1,7 @@
 //! One connection of a [`Listener`](super::Listener): what has been received of it, what is still to be sent,
 //! and until when.
 
-use super::service::{Limits, Service, Step};
+use super::service::{Detached, Limits, Service, Step};
 use crate::base::{Share, boottime};
 use crate::election::Moment;
 use rustix::event::PollFlags;
@@ -356,7 +356,7 @@ impl<T: Default> Connection<T> {
     }
 
     /// Carries out a fate other than [`Fate::Keep`].
-    pub(super) fn end<S: Service>(self, fate: Fate<S::Admitted>, service: &mut S) {
+    pub(super) fn end<S: Service>(mut self, fate: Fate<S::Admitted>, service: &mut S) {
         match fate {
             Fate::Keep | Fate::Close => {}
             Fate::Reset => {
@@ -370,8 +370,11 @@ impl<T: Default> Connection<T> {
                     .set_nonblocking(false)
                     .and_then(|()| self.stream.set_read_timeout(None))
                     .and_then(|()| self.stream.set_write_timeout(None));
+                // A long reply may have enlarged it.
+                self.make_room(0);
                 if blocking.is_ok() {
-                    service.detached(self.stream, self.remote, self.received, admitted);
+                    let Connection { stream, remote, received, held, .. } = self;
+                    service.detached(Detached { stream, remote, received, held, admitted });
                 }
             }
         }

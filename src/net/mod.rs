@@ -16,4 +16,4 @@ pub use connection::{ANSWER_AGE_MAX, ANSWER_ATTEMPTS_MAX, DRAIN_BYTES_MAX, DRAIN
 pub use listen::{BACKLOG, ListenError, listen};
 pub use listener::{Listener, TURN_AGE_MAX};
 pub use pool::{IDLE_AFTER, Pool, Saturated};
-pub use service::{Limits, Service, Step};
+pub use service::{Detached, Limits, Service, Step};

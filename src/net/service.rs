@@ -51,15 +51,22 @@ pub trait Service: Send + 'static {
     /// kept, and still waits to send more.
     fn overflow(&mut self, received: &[u8], remote: SocketAddr) -> Option<Vec<u8>>;
 
-    /// Takes over a connection after [`Step::Detach`]. It is blocking, without timeouts, with TCP_NODELAY.
-    /// `received` holds all bytes that were read and not consumed. The listener does not count it any more.
-    fn detached(
-        &mut self,
-        stream: TcpStream,
-        remote: SocketAddr,
-        received: Vec<u8>,
-        admitted: Self::Admitted,
-    );
+    /// Takes over a connection after [`Step::Detach`]. The listener does not count it any more.
+    fn detached(&mut self, detached: Detached<Self::Admitted>);
+}
+
+/// A connection that a [`Service`] takes over.
+pub struct Detached<A> {
+    /// It is blocking, without timeouts, with TCP_NODELAY.
+    pub stream: TcpStream,
+    /// Where its client is.
+    pub remote: SocketAddr,
+    /// All bytes that were read and not consumed.
+    pub received: Vec<u8>,
+    /// What the latest long reply has of a budget: the kernel may still keep its bytes.
+    pub held: Option<Share>,
+    /// What the service has found out of it.
+    pub admitted: A,
 }
 
 /// What a [`Service`] wants done with a connection. `A` is what it has found out of one that it takes over.

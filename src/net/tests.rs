@@ -73,7 +73,8 @@ impl Service for Lines {
         Some(b"overflow\n".to_vec())
     }
 
-    fn detached(&mut self, stream: TcpStream, remote: SocketAddr, received: Vec<u8>, (): ()) {
+    fn detached(&mut self, detached: super::service::Detached<()>) {
+        let super::service::Detached { stream, remote, received, .. } = detached;
         self.detached.send((stream, remote, received)).unwrap();
     }
 }
@@ -466,7 +467,7 @@ fn a_listener_whose_service_panicked_is_not_alive() {
         fn overflow(&mut self, _: &[u8], _: SocketAddr) -> Option<Vec<u8>> {
             None
         }
-        fn detached(&mut self, _: TcpStream, _: SocketAddr, _: Vec<u8>, (): ()) {}
+        fn detached(&mut self, _: super::service::Detached<()>) {}
     }
     let listener = listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
     let listener = Listener::spawn("test", listener, LIMITS, Panics).unwrap();

@@ -1,9 +1,9 @@
 //! The driver: feeds the machine one event at a time and carries out its actions in order.
 
 use super::peers_writer::PeersWriter;
-use super::published_state::{PublishedState, wall_ms};
+use super::published_state::PublishedState;
 use super::timers::{Patience, Timers};
-use crate::base::{Clock, Reading};
+use crate::base::{Clock, Reading, wall_ms};
 use crate::discovery::Discovery;
 use crate::election::{
     Action, Body, Event, Machine, Message, Moment, Now, Operation, OperationOutcome, Record, Settings, Timer,

@@ -12,7 +12,7 @@ mod published_state;
 mod signals;
 mod timers;
 
-use crate::base::{Budget, Clock, LogEvent, Reading};
+use crate::base::{Budget, Clock, LogEvent, Reading, wall_ms};
 use crate::channel::{Credentials, Keys};
 use crate::config::Config;
 use crate::discovery::{self, Discovery, LookupResult};
@@ -256,7 +256,7 @@ fn open(config: &Config) -> Result<(Option<State>, Kept), RunError> {
     let (store, record) = Store::open(folder)?;
     if let Some(record) = &record {
         store.check_cluster(record, &config.cluster)?;
-        store.check_epochs(record, published_state::wall_ms())?;
+        store.check_epochs(record, wall_ms())?;
         if let Safety::Majority { .. } = config.settings.safety {
             store.check_voter(record, &config.name)?;
         }

@@ -7,7 +7,7 @@ use crate::http::{Feed, Snapshot, Source};
 use crate::telemetry::Metrics;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// A driver that has not turned for this long is held to be stuck: `/healthz` fails, and a restart is in
 /// order.
@@ -19,7 +19,8 @@ const STUCK_AFTER: Duration = Duration::from_secs(5);
 /// ever has the deadline of one epoch and the role of another, as a deadline in an atomic of its own could
 /// show. The lock is held for the swap of a pointer and a clock. If the driver is held up just there, the
 /// HTTP thread waits with it and reads the time only afterwards: the answer can come late, but never for a
-/// time that is over.
+/// time that is over. The feed has a lock of its own, which is taken before this one; other threads hold it
+/// for as long as it takes to read the clocks.
 pub(super) struct PublishedState {
     turn: Mutex<Turn>,
     listening: AtomicBool,
@@ -145,12 +146,6 @@ impl Source for Answers {
     fn peer_keys(&self) -> Vec<String> {
         self.credentials.keys().map(|keys| keys.fingerprints().to_vec()).unwrap_or_default()
     }
-}
-
-/// The wall clock in milliseconds since 1970, for people; zero if it is set before that.
-pub(super) fn wall_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

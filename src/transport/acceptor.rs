@@ -7,9 +7,9 @@ use super::{Inner, refused, session};
 use crate::base::LogEvent;
 use crate::channel::{self, Channel, Handshake, PeerAuth};
 use crate::election::Peer;
-use crate::net::{Service, Step};
+use crate::net::{Detached, Service, Step};
 use crate::wire::{self, Frame};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// Lets in a peer that proves itself and says a proper Hello, and tells all others why not.
@@ -108,7 +108,8 @@ impl Service for Acceptor {
         None
     }
 
-    fn detached(&mut self, stream: TcpStream, remote: SocketAddr, received: Vec<u8>, welcome: Welcome) {
+    fn detached(&mut self, detached: Detached<Welcome>) {
+        let Detached { stream, remote, received, admitted: welcome, .. } = detached;
         let Some(place) = self.inner.place(remote.ip()) else { return self.inner.counts.refused() };
         let inner = Arc::clone(&self.inner);
         let admitted = self.inner.links.run(move || {

@@ -13,10 +13,14 @@ pub struct Client(pub BufReader<TcpStream>);
 
 impl Client {
     pub fn asks(server: SocketAddr, target: &str, headers: &str) -> Client {
-        let mut stream = TcpStream::connect(server).unwrap();
+        Client::over(TcpStream::connect(server).unwrap(), &format!("GET {target}"), headers)
+    }
+
+    /// A client whose request goes over this connection.
+    pub fn over(mut stream: TcpStream, request: &str, headers: &str) -> Client {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_nodelay(true).unwrap();
-        write!(stream, "GET {target} HTTP/1.1\r\nHost: a\r\n{headers}\r\n").unwrap();
+        write!(stream, "{request} HTTP/1.1\r\nHost: a\r\n{headers}\r\n").unwrap();
         Client(BufReader::new(stream))
     }
 
