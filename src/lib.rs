@@ -6,6 +6,7 @@
 
 pub mod base;
 pub mod channel;
+pub mod client;
 pub mod config;
 pub mod control;
 pub mod demo;

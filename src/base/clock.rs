@@ -7,18 +7,12 @@
 
 use crate::election::Moment;
 use rustix::time::{ClockId, clock_gettime};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// The time since the host started (CLOCK_BOOTTIME), for deadlines that concern this process alone. It never
 /// goes back and also runs while the host is suspended.
 pub fn boottime() -> Moment {
     Moment(kernel(ClockId::Boottime))
-}
-
-/// The wall clock in milliseconds since 1970, for people; zero if it is set before that.
-pub fn wall_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A difference of CLOCK_BOOTTIME and CLOCK_MONOTONIC that has grown by more than this is a suspend. Both run

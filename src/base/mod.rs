@@ -6,8 +6,10 @@ mod clock;
 pub mod duration;
 mod log_event;
 mod rate_limit;
+mod wall_clock;
 
 pub use budget::{Budget, Holder, Share};
-pub use clock::{Clock, Reading, boottime, wall_ms};
+pub use clock::{Clock, Reading, boottime};
 pub use log_event::LogEvent;
 pub use rate_limit::RateLimit;
+pub use wall_clock::wall_ms;

@@ -1,6 +1,9 @@
 //! The command line's flags. Their doc comments are what `--help` prints: its first paragraph with `-h`, all
 //! of it with `--help`. The values are checked one by one here, and against each other in `check`.
 
+use super::client::{
+    INSTALL_EXAMPLES, InstallArgs, WAIT_EXAMPLES, WATCH_EXAMPLES, WATCH_LONG, WaitArgs, WatchArgs,
+};
 use super::host_port::{HostPort, host_name};
 #[cfg(feature = "inject")]
 use super::inject::{INJECT_EXAMPLES, INJECT_LONG, InjectArgs};
@@ -119,6 +122,15 @@ pub enum Command {
     /// Asks a sidecar for the leader and the members
     #[command(after_long_help = STATUS_EXAMPLES)]
     Status(StatusArgs),
+    /// Tells of each change of the leader, by a line or a command
+    #[command(long_about = WATCH_LONG, after_long_help = WATCH_EXAMPLES)]
+    Watch(WatchArgs),
+    /// Waits for a leader, or until the process here leads or follows
+    #[command(after_long_help = WAIT_EXAMPLES)]
+    Wait(WaitArgs),
+    /// Copies this program into a folder, for containers that lack it
+    #[command(after_long_help = INSTALL_EXAMPLES)]
+    Install(InstallArgs),
     /// Has the leader here resign, for an operator
     #[command(long_about = RESIGN_LONG, after_long_help = RESIGN_EXAMPLES)]
     Resign(ResignFlags),
@@ -210,7 +222,8 @@ pub struct RunArgs {
 
     /// How many clients may watch at a time (/watch, /sse); 32 more may from this host
     ///
-    /// One more is refused with status 503. Each takes a descriptor and about 2 KiB.
+    /// One more is refused with status 503. Each takes a descriptor and about 2 KiB. One that does not read
+    /// takes up to 32 KiB of the kernel's memory before it is cut off.
     #[arg(
         long, env = "BELLWETHER_WATCHERS_MAX", value_name = "N", help_heading = PROCESS,
         default_value = "256", value_parser = |text: &str| whole::<usize>(text, 0..=WATCHERS_MOST)

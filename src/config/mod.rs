@@ -3,6 +3,7 @@
 //! `flags` is the contract with scripts and manifests and what `--help` prints. `check` holds the relations
 //! between settings. The rest of the program need not check the resulting [`Config`] again.
 
+mod client;
 mod environment;
 mod flags;
 mod host_port;
@@ -23,6 +24,7 @@ mod voters;
 
 pub use crate::base::duration::{LONGEST as DURATION_MAX, show};
 pub use crate::telemetry::log::LogFormat;
+pub use client::{Awaited, InstallArgs, WaitArgs, WatchArgs};
 pub use flags::{DemoArgs, StatusArgs};
 pub use host_port::{HostError, HostPort};
 #[cfg(feature = "inject")]
@@ -112,6 +114,12 @@ pub enum Command {
     Demo(DemoArgs),
     /// To ask one.
     Status(StatusArgs),
+    /// To tell of its changes.
+    Watch(WatchArgs),
+    /// To wait for one.
+    Wait(WaitArgs),
+    /// To copy the program.
+    Install(InstallArgs),
     /// To have one resign, and the like.
     Operate(OperateArgs),
     /// To simulate clusters.
@@ -137,6 +145,9 @@ pub fn command() -> Result<Command, ExitCode> {
         }
         flags::Command::Demo(args) => Ok(Command::Demo(args)),
         flags::Command::Status(args) => Ok(Command::Status(args)),
+        flags::Command::Watch(args) => Ok(Command::Watch(args)),
+        flags::Command::Wait(args) => Ok(Command::Wait(args)),
+        flags::Command::Install(args) => Ok(Command::Install(args)),
         flags::Command::Resign(flags) => Ok(Command::Operate(OperateArgs::resign(flags))),
         flags::Command::Transfer(flags) => Ok(Command::Operate(OperateArgs::transfer(flags))),
         flags::Command::Cordon(asking) => Ok(Command::Operate(OperateArgs::cordon(asking))),
@@ -197,6 +208,9 @@ fn usage() -> String {
     for command in Cli::command().get_subcommands().map(|command| command.get_name().to_owned()) {
         match command.as_str() {
             "run" => {}
+            "watch" => usage += "\n       bellwether watch [OPTIONS] [--exec -- <CMD>...]",
+            "wait" => usage += "\n       bellwether wait --for STATE [OPTIONS]",
+            "install" => usage += "\n       bellwether install DIR",
             "transfer" => usage += "\n       bellwether transfer --to NAME [OPTIONS]",
             "inject" => usage += "\n       bellwether inject [OPTIONS] [FILE] [-- <RUN FLAGS>...]",
             other => usage += &format!("\n       bellwether {other} [OPTIONS]"),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// Where the wall clock is read: for `elected_at` and the bound on the epochs of messages, and for the log's
 /// time stamps.
-const READERS: [&str; 2] = ["node/published_state.rs", "telemetry/log.rs"];
+const READERS: [&str; 2] = ["base/wall_clock.rs", "telemetry/log.rs"];
 
 #[test]
 fn no_lease_depends_on_the_wall_clock() {

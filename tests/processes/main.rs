@@ -10,6 +10,7 @@ mod authentication;
 mod authority;
 mod bad_input;
 mod certificates;
+mod client;
 mod clocks;
 mod clusters;
 mod control;

@@ -1,0 +1,30 @@
+//! Commands for scripts beside a sidecar: `bellwether watch`, `wait` and `install`.
+//!
+//! They ask over the status API, and change nothing in the election. A sidecar that does not answer counts as
+//! one that knows no leader.
+
+pub mod api;
+mod changes;
+pub mod install;
+pub mod wait;
+pub mod watch;
+
+use crate::telemetry::escape::escaped;
+use std::fmt::Display;
+use std::process::ExitCode;
+
+/// "There is something wrong with the flags", as everywhere.
+const EXIT_BAD_CONFIGURATION: u8 = 2;
+/// "The command itself failed", as `env` and `timeout` say it.
+const EXIT_OWN_ERROR: u8 = 125;
+
+/// Says why a command ends.
+fn failed(why: &impl Display, code: u8) -> ExitCode {
+    eprintln!("error: {}", escaped(&why.to_string()));
+    ExitCode::from(code)
+}
+
+/// Says what is wrong while a command goes on.
+fn warn(what: &impl Display) {
+    eprintln!("warning: {}", escaped(&what.to_string()));
+}

@@ -1,0 +1,212 @@
+//! `bellwether watch`, `wait` and `install` beside real sidecars.
+
+use crate::harness::{Real, processes, started};
+use crate::rounds::{Cause, PATIENCE, take_down};
+use crate::wait::within;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::Duration;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_bellwether");
+const NEVER: [&str; 2] = ["--preempt", "never"];
+
+fn url(real: &Real, place: usize) -> String {
+    format!("127.0.0.1:{}", real.ports(place).http)
+}
+
+fn bellwether(arguments: &[&str]) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.args(arguments).env_remove("BELLWETHER_URL");
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// How a command has ended: its exit code, and what it said on stderr.
+fn end(output: &Output) -> (Option<i32>, String) {
+    (output.status.code(), text(&output.stderr))
+}
+
+/// A command that goes on, until this is dropped.
+struct Watching {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+}
+
+impl Watching {
+    fn begin(url: &str, more: &[&str]) -> Watching {
+        let arguments = [&["watch", "--url", url], more].concat();
+        let mut child = bellwether(&arguments).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        Watching { child, lines }
+    }
+
+    fn line(&mut self) -> Value {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        // It passes this on to the command that runs.
+        let pid = Pid::from_raw(self.child.id() as i32).unwrap();
+        let _ = kill_process(pid, Signal::TERM);
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn watch_prints_each_change_and_that_the_sidecar_is_silent() {
+    let (mut real, now) = started(3, &NEVER);
+    let follower = (0..3).find(|place| *place != now.leader).unwrap();
+    let (mut leader, mut other) =
+        (Watching::begin(&url(&real, now.leader), &[]), Watching::begin(&url(&real, follower), &[]));
+    let first = leader.line();
+    assert_eq!((&first["is_leader"], &first["epoch"]), (&json!(true), &json!(now.epoch)));
+    assert_eq!(other.line()["is_leader"], json!(false));
+    let (next, _) = take_down(&mut real, &now, Cause::Crash).unwrap();
+    let mut silent = leader.line();
+    while silent["unreachable"].is_null() {
+        // It may hear that its sidecar has lost the leadership first.
+        silent = leader.line();
+    }
+    assert_eq!((&silent["is_leader"], &silent["leader"]), (&json!(false), &Value::Null));
+    let name = real.name(next.leader);
+    while other.line()["leader"]["name"] != json!(name) {}
+    // It tells the state again once there is one.
+    real.start(now.leader, &[]).unwrap();
+    while leader.line()["leader"]["name"] != json!(name) {}
+}
+
+#[test]
+fn watch_runs_a_command_for_each_change_in_order() {
+    let (mut real, now) = started(2, &NEVER);
+    let follower = 1 - now.leader;
+    let folder = tempfile::tempdir().unwrap();
+    let seen = folder.path().join("seen");
+    let script = r#"echo "$BELLWETHER_EPOCH $BELLWETHER_IS_LEADER $BELLWETHER_MISSED $(cat)" >> "$0""#;
+    let (url, seen_path) = (url(&real, follower), seen.to_str().unwrap());
+    let _watching = Watching::begin(&url, &["--exec", "--", "sh", "-c", script, seen_path]);
+    let lines = || std::fs::read_to_string(&seen).unwrap_or_default();
+    let ends_with = |leads: &str| {
+        let last = || lines().lines().last().map(str::to_owned).filter(|line| line.contains(leads));
+        within(PATIENCE, last).unwrap_or_else(|| panic!("no {leads:?} at the end of {}", lines()))
+    };
+    ends_with(&format!("{} false false ", now.epoch));
+    let (next, _) = take_down(&mut real, &now, Cause::Resignation).unwrap();
+    let last = ends_with(&format!("{} true false ", next.epoch));
+    let record: Value = serde_json::from_str(&last[last.find('{').unwrap()..]).unwrap();
+    assert_eq!(record["is_leader"], json!(true));
+    // One line each, none of them twice.
+    let all = lines();
+    let version = |line: &str| line.split("\"version\":").nth(1).unwrap().to_owned();
+    let mut versions: Vec<String> = all.lines().map(version).collect();
+    let counted = versions.len();
+    versions.dedup();
+    assert!(counted >= 2 && versions.len() == counted, "{all}");
+}
+
+#[test]
+fn a_command_that_hangs_or_fails_holds_up_no_other() {
+    let (mut real, now) = started(2, &NEVER);
+    let folder = tempfile::tempdir().unwrap();
+    let seen = folder.path().join("seen");
+    // The first leaves a process of its group behind, which holds on to the output.
+    let script = r#"echo "$BELLWETHER_EPOCH" >> "$0"; sleep 600 & wait; exit 1"#;
+    let arguments = ["--exec-timeout", "200ms", "--exec", "--", "sh", "-c", script, seen.to_str().unwrap()];
+    let watching = Watching::begin(&url(&real, 1 - now.leader), &arguments);
+    let told = |epoch: u64| {
+        let text = || std::fs::read_to_string(&seen).unwrap_or_default();
+        let there = || text().lines().any(|line| line == epoch.to_string()).then_some(());
+        assert!(within(PATIENCE, there).is_some(), "epoch {epoch} is not in {}", text());
+    };
+    told(now.epoch);
+    let (next, _) = take_down(&mut real, &now, Cause::Resignation).unwrap();
+    told(next.epoch);
+    drop(watching);
+}
+
+#[test]
+fn a_command_that_cannot_be_run_ends_watch() {
+    let (real, _) = started(2, &NEVER);
+    let url = url(&real, 0);
+    for (program, code) in [("no-such-program", 127), ("/", 126)] {
+        let output = bellwether(&["watch", "--url", &url, "--exec", "--", program]).output().unwrap();
+        let (found, error) = end(&output);
+        assert!(found == Some(code) && error.contains(program), "{found:?} {error}");
+    }
+    for flags in [&["--exec"][..], &["--", "true"], &["--exec-timeout", "0s"], &["--url", "http://a/b"]] {
+        assert_eq!(end(&bellwether(&[&["watch"], flags].concat()).output().unwrap()).0, Some(2), "{flags:?}");
+    }
+}
+
+#[test]
+fn wait_waits_for_a_sidecar_and_for_what_it_is_asked_for() {
+    let mut real = processes(2, &[&NEVER[..], &["--expect", "2"]].concat());
+    let asks = |place: usize, wanted: &str, timeout: &str| {
+        let mut command = bellwether(&["wait", "--for", wanted, "--timeout", timeout]);
+        // The variable serves as the flag does.
+        command.env("BELLWETHER_URL", url(&real, place)).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let early = asks(0, "leader", "30s");
+    let silent = asks(1, "leader", "50ms").wait_with_output().unwrap();
+    let (code, error) = end(&silent);
+    assert!(code == Some(124) && error.contains("did not come in 50ms: no answer from"), "{code:?} {error}");
+    (0..2).for_each(|place| real.start(place, &[]).unwrap());
+    let now = real.agree(0, PATIENCE).unwrap();
+    assert_eq!(end(&early.wait_with_output().unwrap()), (Some(0), String::new()));
+    let asks = |place: usize, wanted: &str, timeout: &str| {
+        bellwether(&["wait", "--url", &url(&real, place), "--for", wanted, "--timeout", timeout])
+            .output()
+            .unwrap()
+    };
+    let other = 1 - now.leader;
+    assert_eq!(end(&asks(now.leader, "leading", "30s")).0, Some(0));
+    assert_eq!(end(&asks(other, "following", "30s")).0, Some(0));
+    let (code, error) = end(&asks(other, "leading", "50ms"));
+    let leads = format!("{} leads in epoch {}", real.name(now.leader), now.epoch);
+    assert!(code == Some(124) && error.contains(&leads), "{code:?} {error}");
+}
+
+#[test]
+fn install_puts_the_program_there_in_one_step() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("bellwether");
+    // What was there before is replaced, not written into: it may be running.
+    std::fs::write(&target, "an older one").unwrap();
+    let before = std::fs::File::open(&target).unwrap();
+    let output = bellwether(&["install", folder.path().to_str().unwrap()]).output().unwrap();
+    assert_eq!(end(&output), (Some(0), String::new()));
+    assert_eq!(text(&output.stdout), format!("{}\n", target.display()));
+    assert_eq!(before.metadata().unwrap().len(), 12);
+    assert_eq!(std::fs::metadata(&target).unwrap().permissions().mode() & 0o7777, 0o755);
+    assert!(std::fs::read(&target).unwrap() == std::fs::read(PROGRAM).unwrap());
+    assert!(Command::new(&target).arg("--version").output().unwrap().status.success());
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    let missing = Path::new("/no/such/folder");
+    let (code, error) = end(&bellwether(&["install", missing.to_str().unwrap()]).output().unwrap());
+    assert!(code == Some(125) && error.contains("/no/such/folder"), "{code:?} {error}");
+}
+
+/// A silent sidecar may not have ended: another process may lead by the time that its lease is over.
+#[test]
+fn a_stopped_sidecar_counts_as_silent_within_its_lease() {
+    let (real, now) = started(2, &NEVER);
+    let mut watching = Watching::begin(&url(&real, now.leader), &[]);
+    assert_eq!(watching.line()["is_leader"], json!(true));
+    let at = std::time::Instant::now();
+    real.signal(now.leader, Signal::STOP);
+    assert!(!watching.line()["unreachable"].is_null());
+    let took = at.elapsed();
+    real.signal(now.leader, Signal::CONT);
+    // One question in two steps of half a second each, and a busy machine.
+    assert!(took < Duration::from_secs(3), "{took:?}");
+}
