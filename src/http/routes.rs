@@ -15,12 +15,14 @@ use tiny_http::Method;
 
 const PROMETHEUS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 const ALLOW: &str = "GET, HEAD, OPTIONS";
+/// What this port answers, as OpenAPI 3.1. `src/http/routes/tests/openapi.rs` holds it equal to the answers.
+const DOCUMENT: &str = include_str!("openapi.json");
 
 /// What answers at a path.
 type Handler = fn(&Request<'_>, &dyn Source) -> Response;
 
 /// All paths.
-const ROUTES: [(&str, Handler); 11] = [
+const ROUTES: [(&str, Handler); 12] = [
     ("/", get_name),
     ("/sse", watch::answer),
     ("/leader", get_leader),
@@ -32,6 +34,7 @@ const ROUTES: [(&str, Handler); 11] = [
     ("/healthz", get_health),
     ("/readyz", get_readiness),
     ("/metrics", get_metrics),
+    ("/openapi.json", get_document),
 ];
 
 /// The paths that have answers.
@@ -140,6 +143,10 @@ fn get_readiness(request: &Request<'_>, source: &dyn Source) -> Response {
 
 fn get_metrics(_: &Request<'_>, source: &dyn Source) -> Response {
     response(200, PROMETHEUS_TEXT, source.metrics().into_bytes())
+}
+
+fn get_document(_: &Request<'_>, _: &dyn Source) -> Response {
+    response(200, JSON, DOCUMENT.into())
 }
 
 /// The status for a no: 503, or what `standby=` says.

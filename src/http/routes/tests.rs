@@ -13,6 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
+mod openapi;
+
 const STANDS_FOR: Duration = Duration::from_millis(1500);
 
 struct Fixed(Snapshot, Feed);
@@ -117,7 +119,10 @@ fn later(mut source: Fixed, us: u64) -> Fixed {
     source
 }
 
-fn ask(method: Method, target: &str, source: &Fixed) -> (u16, Vec<(String, String)>, String) {
+/// Status, headers and body.
+type Answer = (u16, Vec<(String, String)>, String);
+
+fn ask(method: Method, target: &str, source: &dyn Source) -> Answer {
     let (path, query) = match target.split_once('?') {
         Some((path, query)) => (path, Some(query)),
         None => (target, None),
@@ -131,7 +136,11 @@ fn ask(method: Method, target: &str, source: &Fixed) -> (u16, Vec<(String, Strin
         events: false,
         last_event_id: None,
     };
-    let response = route(&request, source);
+    told(route(&request, source))
+}
+
+/// Status, headers and body of a response.
+fn told(response: Response) -> Answer {
     let headers = response
         .headers()
         .iter()
