@@ -1,7 +1,7 @@
 //! What has to hold for real processes, on loopback and with the program as it is built.
 //!
 //! `cargo test --test processes` runs what takes a minute; `-- --ignored` the same for longer, and what needs
-//! root.
+//! root or other languages.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -28,6 +28,7 @@ mod resources;
 mod rollout;
 mod rollout_majority;
 mod rounds;
+mod snippets;
 mod state;
 mod usage;
 mod voters;
