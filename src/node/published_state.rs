@@ -151,7 +151,8 @@ impl Source for Answers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::election::{Incarnation, Incumbent, Peer, Priority, ProcessId, Role};
+    use crate::election::{Epoch, Incarnation, Incumbent, Peer, Priority, ProcessId, Role};
+    use std::io::Read;
     use std::net::{Ipv4Addr, SocketAddr};
 
     fn ms(ms: u64) -> Duration {
@@ -204,6 +205,43 @@ mod tests {
             Answers { state: Arc::new(published_state()), credentials: Arc::new(Credentials::none()) }
                 .metrics();
         assert!(metrics.contains("bellwether_process_info{"), "{metrics}");
+    }
+
+    #[test]
+    fn watchers_are_counted() {
+        let answers =
+            Answers { state: Arc::new(published_state()), credentials: Arc::new(Credentials::none()) };
+        answers.watchers(2);
+        answers.watchers(-1);
+        answers.watcher_cut();
+        let metrics = answers.metrics();
+        for line in ["\nbellwether_watchers 1\n", "\nbellwether_watchers_cut_total 1\n"] {
+            assert!(metrics.contains(line), "no {line:?} in {metrics}");
+        }
+    }
+
+    /// No client has asked in between: what comes and goes is in the feed all the same.
+    #[test]
+    fn each_published_change_is_in_the_feed() {
+        let state = Arc::new(published_state());
+        let answers = Answers { state: Arc::clone(&state), credentials: Arc::new(Credentials::none()) };
+        let asks = |target: &'static str| {
+            let request = format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
+            let (request, _) = crate::http::request::parse(request.as_bytes()).unwrap().unwrap();
+            let mut body = String::new();
+            crate::http::routes::route(&request, &answers).into_reader().read_to_string(&mut body).unwrap();
+            body
+        };
+        let begun = Clock::new(Reading::take());
+        for epoch in 1..=3 {
+            let status = Status { epoch: Epoch(epoch), ..(*state.snapshot().status).clone() };
+            state.turned(begun, Some(status), true);
+        }
+        // A turn without a new status is none.
+        state.turned(begun, None, true);
+        let second = asks("/watch?after=0000000000000001-1");
+        assert!(second.contains(r#""epoch":2,"#) && second.contains(r#""past":true"#), "{second}");
+        assert!(asks("/watch").contains(r#""version":"0000000000000001-3""#), "{}", asks("/watch"));
     }
 
     #[test]
