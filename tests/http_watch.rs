@@ -2,22 +2,22 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "support/shown.rs"]
+mod shown;
 #[path = "support/watch_client.rs"]
 mod watch_client;
 
-use bellwether::base::{Budget, Reading, boottime};
-use bellwether::election::{
-    Candidacy, Epoch, Incarnation, Incumbent, Moment, Peer, Priority, ProcessId, Role, Status, Voting,
-};
-use bellwether::http::{self, Feed, LIMITS, LOOPBACK_WATCHERS, Room, Server, Snapshot, Source};
-use bellwether::net::{self, Limits};
+use bellwether::base::boottime;
+use bellwether::election::{Moment, Role, Voting};
+use bellwether::http::{LIMITS, LOOPBACK_WATCHERS, Server};
+use bellwether::net::Limits;
 use serde_json::{Value, json};
+use shown::{Shown, serve};
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-use uuid::Uuid;
 use watch_client::Client;
 
 /// No test waits longer for anything.
@@ -26,104 +26,8 @@ const WATCHERS_MAX: usize = 2;
 /// All that clients of this host get.
 const PLACES: usize = WATCHERS_MAX + LOOPBACK_WATCHERS;
 
-/// What a process shows: the state, as the driver last published it.
-struct Shown {
-    status: Mutex<Status>,
-    feed: Feed,
-    watchers: AtomicI64,
-    cut: AtomicI64,
-    /// For how long the watchers' thread stands still after its next look at the state.
-    held_up_ms: AtomicU64,
-}
-
-impl Shown {
-    fn snapshot(&self) -> Snapshot {
-        let status = Arc::new(self.status.lock().unwrap().clone());
-        let (now, reading) = (boottime(), Reading::take());
-        if std::thread::current().name() == Some("watch") {
-            std::thread::sleep(Duration::from_millis(self.held_up_ms.swap(0, Ordering::Relaxed)));
-        }
-        Snapshot { status, now, reading, turned: now, health: Ok(()), took_part: true }
-    }
-
-    /// Publishes another state, as the driver does.
-    fn publish(&self, change: impl FnOnce(&mut Status)) {
-        change(&mut self.status.lock().unwrap());
-        self.feed.observe(|| self.snapshot());
-    }
-
-    fn elects(&self, epoch: u64) {
-        self.publish(|status| status.epoch = Epoch(epoch));
-    }
-
-    /// Waits until so many watch.
-    fn watched_by(&self, watchers: usize) {
-        let deadline = Instant::now() + PATIENCE;
-        while self.watchers.load(Ordering::Relaxed) != watchers as i64 {
-            assert!(Instant::now() < deadline, "{} watch", self.watchers.load(Ordering::Relaxed));
-            std::thread::yield_now();
-        }
-    }
-}
-
-struct Shows(Arc<Shown>);
-
-impl Source for Shows {
-    fn snapshot(&self) -> Snapshot {
-        self.0.snapshot()
-    }
-    fn feed(&self) -> &Feed {
-        &self.0.feed
-    }
-    fn metrics(&self) -> String {
-        String::new()
-    }
-    fn watchers(&self, more: i64) {
-        self.0.watchers.fetch_add(more, Ordering::Relaxed);
-    }
-    fn watcher_cut(&self) {
-        self.0.cut.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-/// A process that leads in epoch 1, and the status port.
-fn serve(limits: Limits) -> (Server, Arc<Shown>) {
-    let me = Peer {
-        id: ProcessId(Uuid::from_u128(1)),
-        incarnation: Incarnation(7),
-        name: "web-0".to_owned(),
-        address: (Ipv4Addr::LOCALHOST, 4041).into(),
-        priority: Priority::DEFAULT,
-        revision: String::new(),
-    };
-    let status = Status {
-        cluster: "test".to_owned(),
-        me: me.clone(),
-        role: Role::Leading,
-        epoch: Epoch(1),
-        leader: Some(Incumbent { peer: me, elected_at_ms: 0 }),
-        members: Vec::new(),
-        valid_until: None,
-        voting: None,
-        cut_off: false,
-        candidacy: Candidacy::default(),
-        answer_ttl: Duration::from_secs(3600),
-    };
-    let shown = Arc::new(Shown {
-        status: Mutex::new(status),
-        feed: Feed::new(Incarnation(7)),
-        watchers: AtomicI64::new(0),
-        cut: AtomicI64::new(0),
-        held_up_ms: AtomicU64::new(0),
-    });
-    let listener = net::listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
-    let room = Room { budget: Budget::new(8 << 20), watchers_max: WATCHERS_MAX };
-    let server = http::start_with(listener, Shows(Arc::clone(&shown)), limits, room).unwrap();
-    (server, shown)
-}
-
 fn served() -> (Server, Arc<Shown>) {
-    serve(LIMITS)
+    serve(LIMITS, WATCHERS_MAX)
 }
 
 /// Requests that are no stream.
@@ -243,6 +147,23 @@ fn a_state_that_has_grown_old_is_not_told_as_that_of_now() {
 }
 
 #[test]
+fn a_turn_that_is_held_up_forgets_no_watcher() {
+    let (server, shown) = served();
+    let mut clients: Vec<Client> =
+        (0..8).map(|_| Client::follows(server.local_address(), "/watch", "")).collect();
+    for client in &mut clients {
+        assert_eq!(client.event().0, version(1));
+    }
+    for epoch in 2..=5 {
+        shown.held_up_ms.store(30, Ordering::Relaxed);
+        shown.elects(epoch);
+        for client in &mut clients {
+            assert_eq!(client.event().0, version(epoch));
+        }
+    }
+}
+
+#[test]
 fn a_stream_repeats_the_state_where_its_reader_wants_that() {
     let (server, shown) = served();
     let mut client = Client::follows(server.local_address(), "/watch?every=50ms", "");
@@ -274,7 +195,7 @@ fn clients_of_other_sidecars_are_told_the_name() {
 /// The listener has room for four connections: those that wait take none of it.
 #[test]
 fn watchers_have_places_of_their_own_and_no_more() {
-    let (server, shown) = serve(Limits { connections_max: 4, ..LIMITS });
+    let (server, shown) = serve(Limits { connections_max: 4, ..LIMITS }, WATCHERS_MAX);
     let mut clients: Vec<Client> =
         (0..PLACES).map(|_| Client::follows(server.local_address(), "/watch", "")).collect();
     shown.watched_by(PLACES);
@@ -311,7 +232,7 @@ fn a_reader_that_stops_reading_is_cut_off_and_delays_no_other() {
     }
     shown.watched_by(1);
     drop(slow);
-    shown.elects(epoch + 1);
+    shown.elects(shown.epoch() + 1);
     assert_eq!(quick.event().0, version(epoch + 1));
     assert_eq!(shown.cut.load(Ordering::Relaxed), 1);
 }

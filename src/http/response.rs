@@ -54,7 +54,7 @@ pub(super) fn etag(change: &Change) -> Header {
 
 /// The refusal of one watcher too many.
 pub(super) fn too_many_watchers() -> Response {
-    let message = "as many watch as may (--watchers-max); ask again, or ask /leader";
+    let message = "all places of watchers are taken (--watchers-max); ask again in 1s, or ask /leader";
     error(503, message).with_header(header("Retry-After", "1"))
 }
 

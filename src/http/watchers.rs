@@ -49,7 +49,7 @@ pub(super) struct Watchers<S: Source> {
 struct Places<S: Source> {
     source: Arc<S>,
     most: usize,
-    /// How many each host has; none has zero.
+    /// Watchers by host; a host without one has no entry.
     taken: Mutex<BTreeMap<IpAddr, usize>>,
 }
 
@@ -207,11 +207,10 @@ impl Turn {
 
 impl<S: Source> Loop<S> {
     fn run(mut self) {
-        let (mut expires, mut held_up) = (None, 0);
+        let (mut expires, mut held_up, mut last_turns) = (None, false, 0);
         loop {
-            if held_up == 0 {
-                self.wait(expires);
-            }
+            // A turn that was held up goes on at once.
+            self.wait(if held_up { Some(boottime()) } else { expires });
             // Before the state is looked at: what it is to be told last is there by then.
             let stopping = self.shared.stopping.load(Ordering::Acquire);
             let arrived = &self.shared.arrived;
@@ -219,21 +218,27 @@ impl<S: Source> Loop<S> {
             self.reported.resize(self.watchers.len(), PollFlags::empty());
             let at = boottime();
             let turn = Turn { latest: self.source.observe(), at, stopping };
-            held_up = if self.turn(&turn) { 0 } else { held_up + 1 };
-            if stopping && (held_up == 0 || held_up >= ANSWER_ATTEMPTS_MAX) {
+            held_up = !self.turn(&turn);
+            last_turns += u32::from(stopping);
+            if stopping && (!held_up || last_turns >= ANSWER_ATTEMPTS_MAX) {
                 return;
             }
             expires = expiry(&turn.latest).map(|left| at.plus(left));
         }
     }
 
-    /// Tells each watcher what is due. False: the state has become too old meanwhile.
+    /// Tells each watcher what is due. False: the state has become too old meanwhile, and those that were not
+    /// told are the first next time.
     fn turn(&mut self, turn: &Turn) -> bool {
-        let mut told = true;
         for index in (0..self.watchers.len()).rev() {
             let reported = std::mem::replace(&mut self.reported[index], PollFlags::empty());
             match self.watchers[index].turn(&*self.source, reported, turn) {
-                Ok(in_time) => told &= in_time,
+                Ok(true) => {}
+                Ok(false) => {
+                    self.watchers.rotate_left(index + 1);
+                    self.reported.rotate_left(index + 1);
+                    return false;
+                }
                 Err(end) => {
                     self.reported.swap_remove(index);
                     let watcher = self.watchers.swap_remove(index);
@@ -241,7 +246,7 @@ impl<S: Source> Loop<S> {
                 }
             }
         }
-        told
+        true
     }
 
     /// Waits until a watcher comes or a socket has something, the state changes, or a deadline passes.
@@ -327,7 +332,8 @@ struct Watcher<S: Source> {
     /// Whether nothing follows on what is being sent.
     last: bool,
     ignored: usize,
-    _held: Option<Share>,
+    /// What a long reply of before has of a budget.
+    held: Option<Share>,
     _place: Place<S>,
 }
 
@@ -361,7 +367,7 @@ impl<S: Source> Watcher<S> {
             repeats,
             last: false,
             ignored: 0,
-            _held: held,
+            held,
             _place: place,
         }
     }
@@ -397,7 +403,6 @@ impl<S: Source> Watcher<S> {
                 return Err(End::Over);
             }
             let Some(due) = self.due(source, turn)? else {
-                self.owed = false;
                 return if turn.stopping { Err(End::Over) } else { Ok(true) };
             };
             if turn.is_old() {
@@ -409,6 +414,8 @@ impl<S: Source> Watcher<S> {
             if self.owed {
                 return if turn.stopping { Err(End::Over) } else { Ok(true) };
             }
+            // There was room, so the client has taken the long reply.
+            self.held = None;
             self.out = due.bytes[written..].to_vec();
             (self.waiting, self.until, self.repeats) = (due.waiting, due.until, due.repeats);
             self.last = due.last;

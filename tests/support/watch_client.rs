@@ -52,10 +52,23 @@ impl Client {
 
     /// The next event: its id, and what it says.
     pub fn event(&mut self) -> (String, Value) {
-        let id = self.line().strip_prefix("id: ").unwrap().to_owned();
+        self.next_event().expect("the stream has ended")
+    }
+
+    /// The same; none once the stream has ended.
+    pub fn next_event(&mut self) -> Option<(String, Value)> {
+        let mut id = String::new();
+        // A comment is no event.
+        while matches!(id.as_str(), "" | ":\n" | "\n") {
+            id.clear();
+            if self.0.read_line(&mut id).ok()? == 0 {
+                return None;
+            }
+        }
+        let id = id.trim_end().strip_prefix("id: ").unwrap().to_owned();
         let data = serde_json::from_str(self.line().strip_prefix("data: ").unwrap()).unwrap();
         assert_eq!(self.line(), "");
-        (id, data)
+        Some((id, data))
     }
 
     /// Whether the other side has closed.
