@@ -40,7 +40,8 @@ func follow(request *http.Request, answers chan<- answer) {
 			timeout := time.AfterFunc(silence, func() { response.Body.Close() })
 			for lines := bufio.NewScanner(response.Body); lines.Scan(); timeout.Reset(silence) {
 				var next answer // The other goroutine reads the last one.
-				if json.Unmarshal(bytes.TrimPrefix(lines.Bytes(), []byte("data: ")), &next) == nil {
+				data, is := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
+				if is && json.Unmarshal(data, &next) == nil {
 					last = next
 					answers <- next
 				}

@@ -6,10 +6,12 @@ use serde_json::{Map, Value};
 use std::time::Duration;
 
 /// How long one question waits for a change.
-const POLL: Duration = Duration::from_millis(500);
-/// How much longer its answer may take. A sidecar that stands still for more than both is silent. Both
-/// together are less than the default lease, so a client stops before another leader may come.
+pub(super) const POLL: Duration = Duration::from_millis(500);
+/// How much longer its answer may take. A sidecar that stands still for more than both is silent. Where this
+/// process leads, an answer may take no longer than its lease lasts.
 const ANSWER: Duration = Duration::from_millis(500);
+/// Any answer may take so long.
+const ANSWER_LEAST: Duration = Duration::from_millis(50);
 
 /// What a client is told: `/watch` has it.
 #[derive(Clone, PartialEq, Debug)]
@@ -28,6 +30,17 @@ pub(super) struct Parts {
     pub(super) epoch: u64,
     #[serde(default)]
     pub(super) missed: bool,
+    /// Another change has followed already.
+    #[serde(default)]
+    pub(super) past: bool,
+    valid_for_ms: Option<u64>,
+}
+
+impl Parts {
+    /// Whether this process leads, as far as it knows.
+    pub(super) fn leads(&self) -> bool {
+        self.is_leader && !self.past
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
@@ -39,41 +52,44 @@ pub(super) struct Named {
 pub(super) struct Changes<'a> {
     api: &'a Api,
     version: Option<String>,
+    /// For how long this process leads by the last answer.
+    leads_for: Option<Duration>,
 }
 
 impl<'a> Changes<'a> {
     pub(super) fn of(api: &'a Api) -> Changes<'a> {
-        Changes { api, version: None }
+        Changes { api, version: None, leads_for: None }
     }
 
-    /// The state at first, and then the next change. None: there was none for this long, or for a while.
+    /// The first state, then each change. None: no change in this time, or in [`POLL`].
     pub(super) fn next(&mut self, within: Duration) -> Result<Option<Told>, Trouble> {
-        let path = match &self.version {
+        let known = self.version.clone();
+        let told = match &known {
             Some(known) => {
-                format!("/watch?timeout={}ms&after={known}", POLL.min(within).as_millis())
+                let wait = POLL.min(within).min(self.leads_for.unwrap_or(POLL) / 2);
+                let path = format!("/watch?timeout={}ms&after={known}", wait.as_millis());
+                self.ask(&path, wait + ANSWER.min(within))
             }
-            None => "/watch".to_owned(),
+            None => self.ask("/watch", ANSWER.min(within)),
         };
-        let told = self.ask(&path)?;
-        let new = self.version.as_ref() != Some(&told.parts.version);
-        self.version = Some(told.parts.version.clone());
-        Ok(new.then_some(told))
+        Ok(Some(told?).filter(|told| known.as_ref() != Some(&told.parts.version)))
     }
 
     /// The state, changed or not.
     pub(super) fn state(&mut self) -> Result<Told, Trouble> {
-        let told = self.ask("/watch")?;
-        self.version = Some(told.parts.version.clone());
-        Ok(told)
+        self.ask("/watch", ANSWER)
     }
 
-    fn ask(&self, path: &str) -> Result<Told, Trouble> {
-        let record = self.api.json(path, &[200], POLL + ANSWER)?;
+    fn ask(&mut self, path: &str, within: Duration) -> Result<Told, Trouble> {
+        let within = within.min(self.leads_for.take().unwrap_or(within)).max(ANSWER_LEAST);
+        let record = self.api.json(path, &[200], within)?;
         let parts: Parts = self.api.understood(path, &record)?;
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
         if parts.version.is_empty() || !parts.version.bytes().all(plain) {
             return Err(self.api.garbage(path, &"the version has other characters than a version has"));
         }
+        self.version = Some(parts.version.clone());
+        self.leads_for = parts.valid_for_ms.filter(|_| parts.leads()).map(Duration::from_millis);
         Ok(Told { record, parts })
     }
 }

@@ -6,11 +6,13 @@
 pub mod api;
 mod changes;
 pub mod install;
+mod signals;
 pub mod wait;
 pub mod watch;
 
 use crate::telemetry::escape::escaped;
 use std::fmt::Display;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// "There is something wrong with the flags", as everywhere.
@@ -20,11 +22,16 @@ const EXIT_OWN_ERROR: u8 = 125;
 
 /// Says why a command ends.
 fn failed(why: &impl Display, code: u8) -> ExitCode {
-    eprintln!("error: {}", escaped(&why.to_string()));
+    say("error", why);
     ExitCode::from(code)
 }
 
 /// Says what is wrong while a command goes on.
 fn warn(what: &impl Display) {
-    eprintln!("warning: {}", escaped(&what.to_string()));
+    say("warning", what);
+}
+
+fn say(kind: &str, what: &impl Display) {
+    // A reader that has gone changes nothing.
+    let _ = writeln!(std::io::stderr(), "{kind}: {}", escaped(&what.to_string()));
 }

@@ -1,8 +1,9 @@
 //! `bellwether wait`: waits for a leader, or until this process leads or follows.
 
 use super::api::Api;
-use super::changes::{Changes, Told};
-use super::{EXIT_BAD_CONFIGURATION, failed};
+use super::changes::{Changes, Parts, Told};
+use super::signals::Signalled;
+use super::{EXIT_BAD_CONFIGURATION, EXIT_OWN_ERROR, failed};
 use crate::base::duration::show;
 use crate::config::{Awaited, WaitArgs};
 use std::process::ExitCode;
@@ -19,12 +20,15 @@ pub fn run(args: &WaitArgs) -> ExitCode {
         Ok(api) => api,
         Err(trouble) => return failed(&trouble, EXIT_BAD_CONFIGURATION),
     };
+    if let Err(error) = Signalled::watch() {
+        return failed(&format!("the system refuses a thread: {error}"), EXIT_OWN_ERROR);
+    }
     let (mut changes, end) = (Changes::of(&api), Instant::now() + args.timeout);
-    let mut why = "there is none".to_owned();
+    let mut why = String::new();
     loop {
         let left = end.saturating_duration_since(Instant::now());
         match changes.next(left) {
-            Ok(Some(told)) if is_there(args.wanted, &told) => return ExitCode::SUCCESS,
+            Ok(Some(Told { parts, .. })) if is_there(args.wanted, &parts) => return ExitCode::SUCCESS,
             Ok(Some(Told { parts, .. })) => {
                 why = match parts.leader {
                     Some(leader) => format!("{} leads in epoch {}", leader.name, parts.epoch),
@@ -34,21 +38,23 @@ pub fn run(args: &WaitArgs) -> ExitCode {
             Ok(None) => {}
             Err(trouble) => {
                 why = trouble.to_string();
-                std::thread::sleep(RETRY_EVERY.min(left));
+                std::thread::sleep(RETRY_EVERY.min(end.saturating_duration_since(Instant::now())));
             }
         }
-        if left.is_zero() {
+        if Instant::now() >= end {
             let waited = format!("{} did not come in {}: {why}", args.wanted, show(args.timeout));
             return failed(&waited, EXIT_TIMED_OUT);
         }
     }
 }
 
-fn is_there(wanted: Awaited, told: &Told) -> bool {
-    let (known, leads) = (told.parts.leader.is_some(), told.parts.is_leader);
-    match wanted {
+/// Whether it is there now. What another change has followed is not.
+fn is_there(wanted: Awaited, parts: &Parts) -> bool {
+    let (known, leads) = (parts.leader.is_some(), parts.is_leader);
+    let there = match wanted {
         Awaited::Leader => known,
         Awaited::Leading => leads,
         Awaited::Following => known && !leads,
-    }
+    };
+    there && !parts.past
 }

@@ -9,21 +9,25 @@ use std::time::Duration;
 pub const WATCH_LONG: &str = "\
 Tells of each change of the leader: a JSON line, as /watch answers it, or a command with --exec.
 
-The first line is the state at the start. A sidecar that does not answer within a second counts as one that \
-knows no leader. The line then has \"unreachable\", and the state follows once it answers again.";
+The first line is the state at the start. A sidecar that refuses, or does not answer within a second, counts \
+as one that knows no leader. The line then has \"unreachable\", and the state follows once it answers again.";
 
 pub const WATCH_EXAMPLES: &str = "\
 Examples:
   bellwether watch
   bellwether watch --exec -- ./on-change.sh
 
-The command gets the line on its standard input. Its variables are BELLWETHER_VERSION, BELLWETHER_EPOCH,
-BELLWETHER_LEADER, BELLWETHER_IS_LEADER and BELLWETHER_MISSED (true, false). One runs at a time, in order.
+The command gets the line on its standard input. Its variables:
+  BELLWETHER_VERSION, BELLWETHER_EPOCH, BELLWETHER_LEADER
+  BELLWETHER_IS_LEADER  true or false; false for a change that another one has followed
+  BELLWETHER_MISSED     true or false
+One command runs at a time, in the order of the changes. It gets the signals that watch gets.
 
 Exit codes:
   0    the reader of the lines has gone
   2    bad configuration
   125  an error of its own
+  128 and the number of a signal that has ended it
   126  the command cannot be run
   127  there is no such command";
 

@@ -5,12 +5,18 @@
 pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
-        match c {
-            '\'' | '"' | '\\' => escaped.push(c),
-            _ => escaped.extend(c.escape_debug()),
+        if is_plain(c) {
+            escaped.push(c);
+        } else {
+            escaped.extend(c.escape_debug());
         }
     }
     escaped
+}
+
+/// Whether a character is visible, or a space: a terminal acts on no such one.
+pub fn is_plain(letter: char) -> bool {
+    matches!(letter, '\'' | '"' | '\\') || letter.escape_debug().len() == 1
 }
 
 /// A value for a `key=value` pair: as it is if it is one plain word, else in quotes and escaped. So it cannot

@@ -20,8 +20,8 @@ pub(super) fn line(note: &Notification, lasted: Option<Duration>) -> (LogEvent, 
         }
         Notification::NoCandidate => (
             LogEvent::warn("no_candidate"),
-            "no process can lead: all live members are cordoned, stand aside or have priority 0; uncordon one, or \
-             give one another --priority",
+            "no process can lead: all live members are cordoned, stand aside or have priority 0; uncordon \
+             one, or give one another --priority",
         ),
         Notification::Leader { peer, epoch, reason, me } => {
             let event = leader(LogEvent::info("leader_elected"), peer, *epoch, *reason, *me);

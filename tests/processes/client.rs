@@ -1,6 +1,6 @@
 //! `bellwether watch`, `wait` and `install` beside real sidecars.
 
-use crate::harness::{Real, processes, started};
+use crate::harness::{Real, processes, started, voters_started};
 use crate::rounds::{Cause, PATIENCE, take_down};
 use crate::wait::within;
 use rustix::process::{Pid, Signal, kill_process};
@@ -12,6 +12,8 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::Duration;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_bellwether");
+/// Longer than any test, and like no other program's.
+const LONG_SLEEP: &str = "sleep 600.125";
 const NEVER: [&str; 2] = ["--preempt", "never"];
 
 fn url(real: &Real, place: usize) -> String {
@@ -57,8 +59,7 @@ impl Watching {
 impl Drop for Watching {
     fn drop(&mut self) {
         // It passes this on to the command that runs.
-        let pid = Pid::from_raw(self.child.id() as i32).unwrap();
-        let _ = kill_process(pid, Signal::TERM);
+        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         let _ = self.child.wait();
     }
 }
@@ -120,8 +121,12 @@ fn a_command_that_hangs_or_fails_holds_up_no_other() {
     let folder = tempfile::tempdir().unwrap();
     let seen = folder.path().join("seen");
     // The first leaves a process of its group behind, which holds on to the output.
-    let script = r#"echo "$BELLWETHER_EPOCH" >> "$0"; sleep 600 & wait; exit 1"#;
+    let script = &format!(r#"echo "$BELLWETHER_EPOCH" >> "$0"; {LONG_SLEEP} & wait; exit 1"#);
     let arguments = ["--exec-timeout", "200ms", "--exec", "--", "sh", "-c", script, seen.to_str().unwrap()];
+    let left = || {
+        let all = Command::new("ps").args(["-eo", "args"]).output().unwrap();
+        text(&all.stdout).lines().filter(|line| *line == LONG_SLEEP).count()
+    };
     let watching = Watching::begin(&url(&real, 1 - now.leader), &arguments);
     let told = |epoch: u64| {
         let text = || std::fs::read_to_string(&seen).unwrap_or_default();
@@ -131,7 +136,68 @@ fn a_command_that_hangs_or_fails_holds_up_no_other() {
     told(now.epoch);
     let (next, _) = take_down(&mut real, &now, Cause::Resignation).unwrap();
     told(next.epoch);
+    assert!(within(PATIENCE, || (left() == 0).then_some(())).is_some(), "{} are left", left());
     drop(watching);
+}
+
+/// The signal reaches the command, which may take its time, and then ends this program too.
+#[test]
+fn a_signal_reaches_the_command_and_its_end_is_waited_for() {
+    let (real, now) = started(2, &NEVER);
+    let folder = tempfile::tempdir().unwrap();
+    let seen = folder.path().join("seen");
+    let script = r#"trap 'sleep 0.3; echo ended >> "$0"; exit 0' TERM; echo begun >> "$0"; sleep 600 & wait"#;
+    let arguments = ["--exec", "--", "sh", "-c", script, seen.to_str().unwrap()];
+    let mut watching = Watching::begin(&url(&real, now.leader), &arguments);
+    let lines = || std::fs::read_to_string(&seen).unwrap_or_default();
+    assert!(within(PATIENCE, || (lines() == "begun\n").then_some(())).is_some(), "{}", lines());
+    kill_process(Pid::from_child(&watching.child), Signal::TERM).unwrap();
+    assert_eq!(watching.child.wait().unwrap().code(), Some(128 + 15));
+    assert_eq!(lines(), "begun\nended\n");
+    // Without a command it ends at once.
+    let mut plain = Watching::begin(&url(&real, now.leader), &[]);
+    plain.line();
+    kill_process(Pid::from_child(&plain.child), Signal::INT).unwrap();
+    assert_eq!(plain.child.wait().unwrap().code(), Some(128 + 2));
+}
+
+#[test]
+fn watch_ends_once_its_reader_has_gone() {
+    let (real, _) = started(2, &NEVER);
+    let mut child = bellwether(&["watch", "--url", &url(&real, 0)]).stdout(Stdio::piped()).spawn().unwrap();
+    // No change comes that it could fail to write.
+    drop(child.stdout.take());
+    let ended = within(PATIENCE, || child.try_wait().unwrap());
+    let _ = child.kill();
+    assert_eq!(ended.and_then(|status| status.code()), Some(0));
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let output = bellwether(&["watch", "--url", &url(&real, 0)]).stdout(full).output().unwrap();
+    let (code, error) = end(&output);
+    assert!(code == Some(125) && error.contains("cannot write a line"), "{code:?} {error}");
+}
+
+/// A sidecar that tells of a leadership that is over already, and then of none.
+#[test]
+fn wait_does_not_take_what_is_past() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let answers = ["", ",\"past\":true,\"valid_for_ms\":0", ""];
+    let server = std::thread::spawn(move || {
+        for (number, more) in answers.into_iter().enumerate() {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = [0; 4096];
+            assert!(std::io::Read::read(&mut stream, &mut request).unwrap() > 0);
+            let leads = number == 1;
+            let body =
+                format!(r#"{{"version":"a-{number}","leader":null,"is_leader":{leads},"epoch":1{more}}}"#);
+            let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}", body.len());
+            std::io::Write::write_all(&mut stream, format!("{head}\r\n\r\n{body}").as_bytes()).unwrap();
+        }
+    });
+    let arguments = ["wait", "--url", &address, "--for", "leading", "--timeout", "2s"];
+    let (code, error) = end(&bellwether(&arguments).output().unwrap());
+    assert_eq!(code, Some(124), "{error}");
+    server.join().unwrap();
 }
 
 #[test]
@@ -183,7 +249,8 @@ fn install_puts_the_program_there_in_one_step() {
     // What was there before is replaced, not written into: it may be running.
     std::fs::write(&target, "an older one").unwrap();
     let before = std::fs::File::open(&target).unwrap();
-    let output = bellwether(&["install", folder.path().to_str().unwrap()]).output().unwrap();
+    let install = format!("umask 077; exec {PROGRAM} install {}", folder.path().display());
+    let output = Command::new("sh").args(["-c", &install]).output().unwrap();
     assert_eq!(end(&output), (Some(0), String::new()));
     assert_eq!(text(&output.stdout), format!("{}\n", target.display()));
     assert_eq!(before.metadata().unwrap().len(), 12);
@@ -199,7 +266,7 @@ fn install_puts_the_program_there_in_one_step() {
 /// A silent sidecar may not have ended: another process may lead by the time that its lease is over.
 #[test]
 fn a_stopped_sidecar_counts_as_silent_within_its_lease() {
-    let (real, now) = started(2, &NEVER);
+    let (real, now) = voters_started(3, &NEVER);
     let mut watching = Watching::begin(&url(&real, now.leader), &[]);
     assert_eq!(watching.line()["is_leader"], json!(true));
     let at = std::time::Instant::now();
@@ -207,6 +274,8 @@ fn a_stopped_sidecar_counts_as_silent_within_its_lease() {
     assert!(!watching.line()["unreachable"].is_null());
     let took = at.elapsed();
     real.signal(now.leader, Signal::CONT);
+    // It has lost its lease, and knows the next leader.
+    while watching.line()["leader"].is_null() {}
     // One question in two steps of half a second each, and a busy machine.
     assert!(took < Duration::from_secs(3), "{took:?}");
 }
