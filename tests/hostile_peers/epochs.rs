@@ -1,6 +1,6 @@
 //! F4: epochs that leave no room for elections.
 
-use crate::rows::{BOTH, in_each};
+use crate::rows::{BOTH, SIZES, alone, in_each};
 use crate::siege::{Attacker, EPOCHS_ABOVE_CLOCK, Siege, Stop, clock_ms};
 use crate::wire::Message;
 use std::time::Duration;
@@ -16,7 +16,8 @@ const EPOCH_MAX: u64 = 1 << 62;
 // red before: F4
 #[test]
 fn messages_use_up_no_epochs() {
-    in_each(BOTH, |level, n| {
+    let clusters = BOTH.iter().flat_map(|level| SIZES.map(|n| (*level, n)));
+    alone(&clusters.collect::<Vec<_>>(), |level, n| {
         let mut siege = Siege::begin(level, n, &[]);
         let attackers = (0..3 * n).map(|number| {
             let (claim, to) = (siege.stranger(number as u16), siege.address(number % n));
@@ -34,7 +35,7 @@ fn messages_use_up_no_epochs() {
             }) as Attacker
         });
         let attackers = attackers.collect();
-        siege.attack(LASTING, attackers);
+        siege.flood(attackers, |_| std::thread::sleep(LASTING));
         siege.lift();
     });
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// How many clusters are attacked at a time: as many as leave two cores to the processes.
 const SEATS: usize = 3;
-const SIZES: [usize; 2] = [3, 5];
+pub const SIZES: [usize; 2] = [3, 5];
 pub const BOTH: &[Level] = &[Level::Classic, Level::Majority];
 
 static TAKEN: Mutex<usize> = Mutex::new(0);

@@ -276,7 +276,10 @@ impl Siege {
     pub fn flood<T>(&mut self, attackers: Vec<Attacker<'_>>, body: impl FnOnce(&mut Siege) -> T) -> T {
         let result = self.besieged(&attackers, body);
         match self.level {
-            Level::Classic => self.samplers = samplers(&self.real),
+            Level::Classic => {
+                self.no_epoch_went_back();
+                self.samplers = samplers(&self.real);
+            }
             Level::Majority => self.never_two(),
         }
         result
@@ -381,13 +384,18 @@ impl Siege {
         if self.level == Level::Classic {
             let dual = Duration::from_nanos(dual(&observers).longest);
             assert!(dual <= CLASSIC_DUAL_MAX, "two answered for {dual:?} that they lead");
-            let back = observers.iter().flat_map(|o| o.own_violations()).next();
-            return assert!(back.is_none(), "{}", back.unwrap());
+            return self.no_epoch_went_back();
         }
         let found = violations(&observers);
         // A stranger may be named by a process that follows it; that is another finding.
         let found = found.iter().find(|v| !matches!(v, Violation::Shared { .. }));
         assert!(found.is_none(), "{}", found.unwrap());
+    }
+
+    fn no_epoch_went_back(&self) {
+        let observers = self.samplers.observers();
+        let back = observers.iter().flat_map(|o| o.own_violations()).next();
+        assert!(back.is_none(), "{}", back.unwrap());
     }
 
     /// The attack has changed nothing: the same leader leads in the same epoch, and no process was without
