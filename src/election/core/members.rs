@@ -122,3 +122,43 @@ impl Members {
         Upsert::Changed
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::election::{Incarnation, Priority};
+    use std::time::Duration;
+    use uuid::Uuid;
+
+    fn peer(number: u128) -> Peer {
+        Peer {
+            id: ProcessId(Uuid::from_u128(number)),
+            incarnation: Incarnation(1),
+            name: format!("p{number}"),
+            address: ([198, 18, 0, number as u8], 4041).into(),
+            priority: Priority::DEFAULT,
+            revision: String::new(),
+        }
+    }
+
+    /// The preemption delay counts from there.
+    #[test]
+    fn a_member_is_alive_since_it_came_back_and_not_since_it_was_heard_last() {
+        let at = |s| Moment(Duration::from_secs(s));
+        let mut members = Members::default();
+        let since = |members: &Members| members.get(peer(2).id).map(|member| member.alive_since);
+        // What is told of it, when, and since when it is alive then.
+        let table = [
+            (State::Alive, 1, at(1)),
+            (State::Alive, 2, at(1)),
+            (State::Failed, 3, at(1)),
+            (State::Failed, 4, at(1)),
+            (State::Alive, 5, at(5)),
+            (State::Alive, 6, at(5)),
+        ];
+        for (state, now, alive_since) in table {
+            members.upsert(peer(2), state, at(now));
+            assert_eq!(since(&members), Some(alive_since), "{state:?} at {now} s");
+        }
+    }
+}
