@@ -4,7 +4,7 @@
 #   docker build -t bellwether --target prebuilt \
 #     --build-arg BINARY=bellwether -f Dockerfile FOLDER              takes FOLDER/bellwether, built outside
 #
-# The second one is for whoever has built and tested a binary already and wants that very file shipped; FOLDER holds it and
+# The second one is for a binary that is built and tested already, and that very file is to be shipped; FOLDER holds it and
 # deploy/image/third-party-licenses.txt and bellwether.cdx.json. It has to be a static one (see RUSTFLAGS below): the image
 # has no loader for shared libraries. Without any engine: deploy/image/build.
 
@@ -28,7 +28,7 @@ RUN host="$(rustc -vV | sed -n 's/^host: //p')" \
 
 # What both images are besides the files.
 FROM scratch AS shell-less
-# The commit, for whoever wants to know: --build-arg REVISION="$(git rev-parse HEAD)".
+# The commit: --build-arg REVISION="$(git rev-parse HEAD)".
 ARG REVISION=
 LABEL org.opencontainers.image.title="bellwether" \
       org.opencontainers.image.description="Leader election sidecar: the Bully algorithm over TCP, found through DNS, answered over local HTTP" \
