@@ -96,7 +96,8 @@ fn long_polls((server, shown): &(Server, Arc<Shown>)) {
     let mut version =
         answer(&mut Client::asks(address, "/watch", ""))["version"].as_str().unwrap().to_owned();
     let poll = move || loop {
-        let mut client = Client::asks(address, &format!("/watch?after={version}"), "");
+        let target = format!("/watch?after={version}");
+        let mut client = Client::asks(address, &target, "Connection: close\r\n");
         let state = answer(&mut client);
         let seen = (epoch(&state), Instant::now());
         version = state["version"].as_str().unwrap().to_owned();
@@ -104,13 +105,14 @@ fn long_polls((server, shown): &(Server, Arc<Shown>)) {
             return;
         }
     };
-    std::thread::spawn(poll);
+    let polling = std::thread::spawn(poll);
     shown.watched_by(1);
     let first = shown.epoch() + 1;
     row("/watch, long polls", published(shown, &seen, 1, first..=first + CHANGES - 1));
     // It is told once more, and ends.
     drop(seen);
     shown.elects(first + CHANGES);
+    polling.join().unwrap();
 }
 
 /// Clients that ask each second, each at a moment of its own.
