@@ -1,5 +1,6 @@
 //! Tables: a state of the process, a request, and what is answered.
 
+use super::super::feed::Position;
 use super::super::{CHANGES_MAX, Feed, Snapshot};
 use super::*;
 use crate::base::Reading;
@@ -297,6 +298,19 @@ fn a_watcher_is_told_what_followed_on_the_version_that_it_knows() {
         let body = told(&format!("/watch?after={unknown}"));
         assert_eq!((&body["version"], &body["missed"]), (&json!(versions[3]), &json!(true)), "{unknown}");
     }
+}
+
+/// A new state must not be told as past because it came between two looks.
+#[test]
+fn what_a_client_knows_and_the_state_are_looked_at_together() {
+    let mut source = voting(Role::Following, None);
+    let known = version(&source);
+    source.0 = voting(Role::Leading, None).0;
+    let (latest, position) = source.feed().look(Some(&known), || source.snapshot());
+    let Some(Position::Before(next)) = position else { panic!("{position:?}") };
+    assert_eq!(next.number, latest.change.number);
+    let (latest, position) = source.feed().look(Some(&next.version), || source.snapshot());
+    assert!(matches!(position, Some(Position::Latest)) && latest.change.number == next.number);
 }
 
 #[test]
