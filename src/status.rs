@@ -4,6 +4,7 @@
 //! invisible character spelled out.
 
 use crate::client::api::{Api, Trouble};
+use crate::client::{EXIT_BAD_CONFIGURATION, failed};
 use crate::config::{Output, StatusArgs};
 use crate::telemetry::escape::escaped;
 use serde::Deserialize;
@@ -19,8 +20,8 @@ const ID_DIGITS: usize = 8;
 
 /// "The process answers, but knows no leader."
 const EXIT_NO_LEADER: u8 = 3;
-/// "There is something wrong with the flags."
-const EXIT_BAD_CONFIGURATION: u8 = 2;
+/// "It does not answer, or what it answers makes no sense."
+const EXIT_NO_ANSWER: u8 = 1;
 
 /// Asks, prints and says by the exit code whether there is a leader, or whether the process is healthy.
 pub fn run(args: &StatusArgs) -> ExitCode {
@@ -30,13 +31,8 @@ pub fn run(args: &StatusArgs) -> ExitCode {
             let _ = std::io::stdout().write_all(text.as_bytes());
             ExitCode::from(code)
         }
-        Err(trouble) => {
-            eprintln!("error: {}", escaped(&trouble.to_string()));
-            match trouble {
-                Trouble::BadUrl(_) => ExitCode::from(EXIT_BAD_CONFIGURATION),
-                _ => ExitCode::FAILURE,
-            }
-        }
+        Err(trouble @ Trouble::BadUrl(_)) => failed(&trouble, EXIT_BAD_CONFIGURATION),
+        Err(trouble) => failed(&trouble, EXIT_NO_ANSWER),
     }
 }
 

@@ -16,12 +16,12 @@ use std::io::Write;
 use std::process::ExitCode;
 
 /// "There is something wrong with the flags", as everywhere.
-const EXIT_BAD_CONFIGURATION: u8 = 2;
+pub(crate) const EXIT_BAD_CONFIGURATION: u8 = 2;
 /// "The command itself failed", as `env` and `timeout` say it.
 const EXIT_OWN_ERROR: u8 = 125;
 
 /// Says why a command ends.
-fn failed(why: &impl Display, code: u8) -> ExitCode {
+pub(crate) fn failed(why: &impl Display, code: u8) -> ExitCode {
     say("error", why);
     ExitCode::from(code)
 }
