@@ -5,7 +5,7 @@ use super::changes::{Changes, Parts, Told};
 use super::signals::Signalled;
 use super::{EXIT_BAD_CONFIGURATION, EXIT_OWN_ERROR, failed};
 use crate::base::duration::show;
-use crate::config::{Awaited, WaitArgs};
+use crate::config::{WaitArgs, WaitFor};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -49,12 +49,12 @@ pub fn run(args: &WaitArgs) -> ExitCode {
 }
 
 /// Whether it is there now. What another change has followed is not.
-fn is_there(wanted: Awaited, parts: &Parts) -> bool {
+fn is_there(wanted: WaitFor, parts: &Parts) -> bool {
     let (known, leads) = (parts.leader.is_some(), parts.is_leader);
     let there = match wanted {
-        Awaited::Leader => known,
-        Awaited::Leading => leads,
-        Awaited::Following => known && !leads,
+        WaitFor::Leader => known,
+        WaitFor::Leading => leads,
+        WaitFor::Following => known && !leads,
     };
     there && !parts.past
 }

@@ -27,9 +27,9 @@ Exit codes:
   0    the reader of the lines has gone
   2    bad configuration
   125  an error of its own
-  128 and the number of a signal that has ended it
   126  the command cannot be run
-  127  there is no such command";
+  127  there is no such command
+  128 and the number of a signal that has ended it";
 
 pub const WAIT_EXAMPLES: &str = "\
 Examples:
@@ -72,7 +72,7 @@ pub struct WatchArgs {
 
 /// What `bellwether wait` waits for.
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Awaited {
+pub enum WaitFor {
     /// A leader, this process or another
     Leader,
     /// This process leads
@@ -81,12 +81,12 @@ pub enum Awaited {
     Following,
 }
 
-impl fmt::Display for Awaited {
+impl fmt::Display for WaitFor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Awaited::Leader => "a leader",
-            Awaited::Leading => "the leadership of this process",
-            Awaited::Following => "the leadership of another process",
+            WaitFor::Leader => "a leader",
+            WaitFor::Leading => "the leadership of this process",
+            WaitFor::Following => "the leadership of another process",
         })
     }
 }
@@ -100,7 +100,7 @@ pub struct WaitArgs {
 
     /// What to wait for; a sidecar that does not answer yet is waited for too
     #[arg(long = "for", value_name = "STATE", value_enum)]
-    pub wanted: Awaited,
+    pub wanted: WaitFor,
 
     /// How long to wait
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_positive)]

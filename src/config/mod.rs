@@ -24,7 +24,7 @@ mod voters;
 
 pub use crate::base::duration::{LONGEST as DURATION_MAX, show};
 pub use crate::telemetry::log::LogFormat;
-pub use client::{Awaited, InstallArgs, WaitArgs, WatchArgs};
+pub use client::{InstallArgs, WaitArgs, WaitFor, WatchArgs};
 pub use flags::{DemoArgs, StatusArgs};
 pub use host_port::{HostError, HostPort};
 #[cfg(feature = "inject")]

@@ -73,7 +73,7 @@ pub trait Source: Send + Sync + 'static {
     /// Takes down that a request was answered with this status, so long after its head was there. `path` is
     /// one of [`routes::PATHS`], or `other`.
     fn answered(&self, _path: &'static str, _status: u16, _took: Duration) {}
-    /// So many more watch now, or fewer.
+    /// This number of clients has begun to watch; below zero: has stopped.
     fn watchers(&self, _more: i64) {}
     /// A watcher was cut off, since it did not take what it was told.
     fn watcher_cut(&self) {}

@@ -36,14 +36,14 @@ const STACK_BYTES: usize = 256 * 1024;
 /// Watchers that are cut off are logged, but not one by one.
 const LOG_LINES: u32 = 4;
 const LOG_LINE_EVERY: Duration = Duration::from_secs(30);
-/// A browser that has lost its stream asks again after so many milliseconds.
+/// A browser that has lost its stream asks again after this number of milliseconds.
 const STREAM_BEGINS: &[u8] = b"retry: 1000\n\n";
 const COMMENT: &[u8] = b":\n\n";
 
 /// All that wait. When this is dropped, each has been told what holds then, and its connection is closed.
 pub(super) struct Watchers<S: Source> {
     places: Arc<Places<S>>,
-    room: Option<Room<S>>,
+    worker: Option<Worker<S>>,
 }
 
 struct Places<S: Source> {
@@ -88,7 +88,7 @@ impl<S: Source> Drop for Place<S> {
 }
 
 /// The thread, as others see it.
-struct Room<S: Source> {
+struct Worker<S: Source> {
     shared: Arc<Shared<S>>,
     wake: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
@@ -101,9 +101,9 @@ struct Shared<S: Source> {
 }
 
 impl<S: Source> Watchers<S> {
-    /// At most so many, and [`LOOPBACK_WATCHERS`] more of this host.
+    /// `most` clients, and [`LOOPBACK_WATCHERS`] more of this host.
     pub(super) fn new(source: Arc<S>, most: usize) -> Watchers<S> {
-        Watchers { places: Arc::new(Places { source, most, taken: Mutex::default() }), room: None }
+        Watchers { places: Arc::new(Places { source, most, taken: Mutex::default() }), worker: None }
     }
 
     /// A place for a client of this host, if one is free.
@@ -128,18 +128,18 @@ impl<S: Source> Watchers<S> {
         // Also for bytes that only the kernel still keeps.
         socket2::SockRef::from(&detached.stream).set_tcp_user_timeout(Some(STALL_MAX))?;
         let watcher = Watcher::new(detached, boottime());
-        let room = match &mut self.room {
-            Some(room) => room,
-            none => none.insert(Room::open(&self.places)?),
+        let worker = match &mut self.worker {
+            Some(worker) => worker,
+            none => none.insert(Worker::open(&self.places)?),
         };
-        room.shared.arrived.lock().unwrap_or_else(PoisonError::into_inner).push(watcher);
-        room.wake();
+        worker.shared.arrived.lock().unwrap_or_else(PoisonError::into_inner).push(watcher);
+        worker.wake();
         Ok(())
     }
 }
 
-impl<S: Source> Room<S> {
-    fn open(places: &Arc<Places<S>>) -> io::Result<Room<S>> {
+impl<S: Source> Worker<S> {
+    fn open(places: &Arc<Places<S>>) -> io::Result<Worker<S>> {
         let (woken, wake) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         let (wake, shared) = (
             Arc::new(wake),
@@ -158,7 +158,7 @@ impl<S: Source> Room<S> {
             .stack_size(STACK_BYTES)
             .spawn(move || served.run())?;
         places.source.feed().wake(Arc::clone(&wake));
-        Ok(Room { shared, wake, thread: Some(thread) })
+        Ok(Worker { shared, wake, thread: Some(thread) })
     }
 
     fn wake(&self) {
@@ -167,7 +167,7 @@ impl<S: Source> Room<S> {
     }
 }
 
-impl<S: Source> Drop for Room<S> {
+impl<S: Source> Drop for Worker<S> {
     fn drop(&mut self) {
         self.shared.stopping.store(true, Ordering::Release);
         self.wake();

@@ -356,7 +356,7 @@ impl Metrics {
         self.0.requests.answered(path, status, took);
     }
 
-    /// So many more clients watch now, or fewer.
+    /// This number of clients has begun to watch; below zero: has stopped.
     pub fn watchers(&self, more: i64) {
         self.0.requests.watchers(more);
     }

@@ -50,7 +50,7 @@ impl Shown {
         self.publish(|status| status.epoch = Epoch(epoch));
     }
 
-    /// Waits until so many watch.
+    /// Waits until this number of clients watch.
     pub fn watched_by(&self, watchers: usize) {
         let deadline = Instant::now() + PATIENCE;
         while self.watchers.load(Ordering::Relaxed) != watchers as i64 {
