@@ -10,7 +10,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 /// The flags of `run` with their defaults; a contract.
-const FLAGS: [(&str, Option<&str>); 40] = [
+const FLAGS: [(&str, Option<&str>); 43] = [
     ("service", None),
     ("peers", None),
     ("peer-port", Some("4041")),
@@ -26,6 +26,9 @@ const FLAGS: [(&str, Option<&str>); 40] = [
     ("listen", Some("[::]:4041")),
     ("http", Some("[::]:4040")),
     ("watchers-max", Some("256")),
+    ("app-clients", Some("loopback")),
+    ("hold-max", Some("1s")),
+    ("stop-wait", Some("10s")),
     ("control-socket", None),
     ("name", None),
     ("election", None),

@@ -69,6 +69,7 @@ impl Source for Leads {
             valid_until: None,
             voting: None,
             cut_off: false,
+            holds: 0,
             candidacy: Candidacy::default(),
             answer_ttl: Duration::from_millis(1500),
         };

@@ -10,9 +10,10 @@ mod support;
 
 use bellwether::election::{
     Action, Ballot, Body, ConfigVersion, CrashEvidence, Denial, Entry, Epoch, Event, Flags, Founding,
-    Incarnation, Incumbent, KnownPeers, LEASE_MS_MAX, Machine, MembershipVersion, Message, Moment, Now,
-    Operation, Peer, Preempt, Priority, ProcessId, Record, RecoveredState, Safety, Settings, Stage, State,
-    Timer, Variant, VoteOutcome, VoteRecord, VoteRequest, VoterConfig,
+    HoldAnswer, HoldOutcome, HoldRequest, Incarnation, Incumbent, KnownPeers, LEASE_MS_MAX, Machine,
+    MembershipVersion, Message, Moment, Now, Operation, Peer, Preempt, Priority, ProcessId, Record,
+    RecoveredState, Safety, Settings, Stage, State, Timer, Variant, VoteOutcome, VoteRecord, VoteRequest,
+    VoterConfig,
 };
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -111,6 +112,14 @@ impl Run {
                 Action::Disarm(timer) => drop(self.armed.remove(&timer)),
                 Action::Answer { number, .. } => {
                     assert!((1..=self.operations).contains(&number) && self.answered.insert(number));
+                }
+                Action::Held(HoldAnswer { outcome, longest, .. }) => {
+                    let lasts = match outcome {
+                        HoldOutcome::Granted { lasts, .. } => lasts,
+                        _ => Duration::ZERO,
+                    };
+                    let leads = self.machine.status().valid_until.is_some();
+                    assert!(lasts <= longest && (lasts.is_zero() || leads), "{outcome:?}");
                 }
                 Action::Exit => self.exited = true,
                 Action::Seek(_) | Action::Refuse(_) | Action::Notification(_) => {}
@@ -255,6 +264,7 @@ impl Run {
                 sequence: self.round_near(self.sequence),
                 membership: self.version(),
                 promised: self.random.bool(),
+                firm: self.random.bool(),
                 config: self.config_version(),
                 flags: self.flags(),
             },
@@ -333,6 +343,15 @@ impl Run {
         Event::Operation { number: self.operations, operation, within }
     }
 
+    fn hold(&mut self) -> HoldRequest {
+        let (hold, lasts) = (self.random.u64(0..4), Duration::from_millis(self.random.u64(0..3000)));
+        match self.random.u8(0..4) {
+            0 => HoldRequest::End { hold },
+            1 => HoldRequest::Extend { hold, lasts },
+            _ => HoldRequest::Take { lasts },
+        }
+    }
+
     fn event(&mut self) -> Event {
         match self.random.u8(0..40) {
             0..=3 => Event::LinkUp(self.peer()),
@@ -362,6 +381,7 @@ impl Run {
                 Event::Turn
             }
             21 => self.operation(),
+            22 => Event::Hold(self.hold()),
             _ => {
                 let from = self.id();
                 Event::Received {

@@ -456,20 +456,25 @@ const ASKED_AT: Moment = Moment(Duration::from_millis(70_000));
 fn voting_beyond_limits() -> Vec<(Body, LimitError)> {
     let above = Epoch(Epoch::MAX.0 + 1);
     let epoch = || LimitError::Epoch(above);
-    let incarnation = Incarnation(7);
     let sound = ConfigVersion { epoch: Epoch(7), version: 1 };
     let high = ConfigVersion { epoch: above, version: 1 };
-    let (stage, lease_ms) = (Stage::Vote, 1500);
+    let (stage, lease_ms, incarnation) = (Stage::Vote, 1500, Incarnation(7));
     let ballot = Ballot { stage, epoch: Epoch(8), incarnation, asked_at: ASKED_AT, lease_ms };
-    let flags = Flags { voters: 0, lease_ms };
+    let (yes, flags) = (true, Flags { voters: 0, lease_ms });
     let of = |voters| VoterConfig { version: sound, voters, lease_ms, bound_ms: 2000 };
     let named = |name: &str| of([name.to_owned()].into());
     let request = |ballot, transfer, config| Body::VoteRequest {
         request: VoteRequest { ballot, contender: true, transfer, config },
     };
     let at = |epoch| MembershipVersion { epoch, version: 0 };
-    let renewed =
-        |epoch, config| Body::Renewed { sequence: 0, membership: at(epoch), promised: true, config, flags };
+    let renewed = |epoch, config| Body::Renewed {
+        sequence: 0,
+        membership: at(epoch),
+        promised: yes,
+        firm: yes,
+        config,
+        flags,
+    };
     let renew = |config| Body::Renew { sequence: 0, lease_ms, config };
     let long = LEASE_MS_MAX + 1;
     let wait = |what| LimitError::Wait { what, ms: long };
@@ -544,8 +549,8 @@ fn unchecked(stamp: &Stamp, message: &Message) -> Vec<u8> {
             postcard::to_stdvec(&(ballot_fields(ballot), outcome, config.as_ref().map(fields_of)))
         }
         Body::Renew { sequence, lease_ms, config } => postcard::to_stdvec(&(sequence, lease_ms, config)),
-        Body::Renewed { sequence, membership, promised, config, flags } => {
-            postcard::to_stdvec(&(sequence, membership, promised, config, flags.voters, flags.lease_ms))
+        Body::Renewed { sequence, membership, promised, firm, config, flags } => {
+            postcard::to_stdvec(&(sequence, membership, promised, firm, config, flags.voters, flags.lease_ms))
         }
         Body::Configuration { config } => postcard::to_stdvec(&fields_of(config)),
         Body::Recover { round, incarnation } => postcard::to_stdvec(&(round, incarnation)),

@@ -15,7 +15,8 @@ use super::operate::{
 #[cfg(feature = "sim")]
 use super::sim::{SIM_EXAMPLES, SimFlags};
 use super::values::{
-    Output, crash_evidence, founding, mebibytes, peer_auth, peer_port, preempt, socket_address, whole,
+    AppClients, Output, crash_evidence, founding, mebibytes, peer_auth, peer_port, preempt, socket_address,
+    whole,
 };
 use super::voters::{Voters, voters};
 use crate::base::duration::{parse, parse_positive};
@@ -229,6 +230,32 @@ pub struct RunArgs {
         default_value = "256", value_parser = |text: &str| whole::<usize>(text, 0..=WATCHERS_MOST)
     )]
     pub watchers_max: usize,
+
+    /// Which applications may take holds: `loopback` or `none`
+    ///
+    /// loopback: those that come over a loopback address, which in a pod are the pod's own. none: none. With
+    /// hostNetwork all of the node comes over loopback, so choose none there.
+    #[arg(
+        long, env = "BELLWETHER_APP_CLIENTS", value_name = "WHICH", help_heading = PROCESS,
+        default_value = "loopback"
+    )]
+    pub app_clients: AppClients,
+
+    /// Longest hold that a leader promises an application
+    ///
+    /// No other member leads before a hold is over. With --safety classic nothing is promised.
+    #[arg(
+        long, env = "BELLWETHER_HOLD_MAX", value_name = "TIME", help_heading = TIMING, default_value = "1s",
+        value_parser = parse_positive
+    )]
+    pub hold_max: Duration,
+
+    /// How long a leader that is to resign waits for holds that go on
+    #[arg(
+        long, env = "BELLWETHER_STOP_WAIT", value_name = "TIME", help_heading = TIMING,
+        default_value = "10s", value_parser = parse
+    )]
+    pub stop_wait: Duration,
 
     /// Control path: where operators ask, a path, @NAME or `none` (default: @bellwether-PORT, of --http)
     ///

@@ -33,7 +33,7 @@ pub use level::SafetyLevel;
 pub use operate::{ControlSocket, OperateArgs};
 #[cfg(feature = "sim")]
 pub use sim::{SimArgs, SimTask};
-pub use values::Output;
+pub use values::{AppClients, Output};
 
 use crate::channel::{PeerAuth, ProofFiles};
 use crate::election::{Priority, Safety, Settings};
@@ -95,6 +95,8 @@ pub struct Config {
     pub buffers_max: usize,
     /// How many clients may wait for changes at a time; this host has a few places more.
     pub watchers_max: usize,
+    /// Whether applications of this host may ask for what changes something (`--app-clients`).
+    pub app_clients: AppClients,
     /// How long opening a connection to a peer may take.
     pub dial_timeout: Duration,
     /// Between two DNS look-ups.

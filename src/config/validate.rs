@@ -124,6 +124,14 @@ pub enum ConfigError {
     Safety(#[from] voters::SafetyError),
 }
 
+/// The election's name: `--election`, else the first part of the Service's.
+fn election(args: &RunArgs) -> String {
+    args.election.clone().unwrap_or_else(|| {
+        let service = args.service.as_deref().unwrap_or(ELECTION_DEFAULT);
+        service.split('.').next().unwrap_or(service).to_owned()
+    })
+}
+
 /// Makes a configuration of the flags, or says what about them cannot be.
 pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, ConfigError> {
     check_timing(&args)?;
@@ -143,10 +151,7 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Config
         (None, None) => ("the host name", surroundings.host_name.ok_or(ConfigError::NoName)?),
     };
     check_text(what, &name, NAME_BYTES_MAX)?;
-    let cluster = args.election.clone().unwrap_or_else(|| {
-        let service = args.service.as_deref().unwrap_or(ELECTION_DEFAULT);
-        service.split('.').next().unwrap_or(service).to_owned()
-    });
+    let cluster = election(&args);
     check_text("--election", &cluster, CLUSTER_BYTES_MAX)?;
     if let Some(revision) = &args.revision {
         check_text("--revision", revision, REVISION_BYTES_MAX)?;
@@ -173,6 +178,8 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Config
             variant: args.variant,
             preempt: args.preempt,
             crash_evidence: args.crash_evidence,
+            hold_max: args.hold_max,
+            stop_wait: args.stop_wait,
             heartbeat: args.heartbeat,
             failure_timeout: args.lease,
             answer_timeout: args.answer_timeout,
@@ -187,6 +194,7 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Config
         peer_auth,
         buffers_max: args.buffers_max,
         watchers_max: args.watchers_max,
+        app_clients: args.app_clients,
         dial_timeout: args.dial_timeout,
         refresh: args.refresh,
         log: args.log,

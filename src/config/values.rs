@@ -19,6 +19,15 @@ pub enum Output {
     Json,
 }
 
+/// Which applications may ask for what changes something.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AppClients {
+    /// Those that come over a loopback address
+    Loopback,
+    /// None
+    None,
+}
+
 /// Reads a whole number of this range, which must fit into `T`.
 pub(super) fn whole<T: TryFrom<u64>>(text: &str, range: RangeInclusive<u64>) -> Result<T, String> {
     let number = text.parse().ok().filter(|number| range.contains(number));

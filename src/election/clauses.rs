@@ -299,6 +299,32 @@ pub(super) trait Clauses: Copy {
         true
     }
 
+    /// Rule 1 of holds: how much of what is left of a firm lease a hold may take. Its holder's clocks may be
+    /// slewed.
+    fn hold_lasts(self, left: Duration) -> Duration {
+        left * 9 / 10
+    }
+
+    /// Rule 2 of holds: whether a promise counts for them. `firm`: its voter frees it for no crash evidence.
+    fn counts_as_firm(self, firm: bool) -> bool {
+        firm
+    }
+
+    /// Rule 3 of holds: whether a hold that ends at `end` on the slow clock is over.
+    fn hold_is_over(self, end: Moment, slow: Moment, _fast: Moment) -> bool {
+        slow >= end
+    }
+
+    /// Rule 4 of holds: whether a resignation waits. `held`: a hold is out.
+    fn waits_for_holds(self, held: bool) -> bool {
+        held
+    }
+
+    /// Rule 5 of holds: whether the end of a leadership frees this process's promise to itself.
+    fn own_promise_ends(self, held: bool) -> bool {
+        !held
+    }
+
     /// Rule 4 of `classic`: whether a process of the epoch `own` takes part in this round already.
     fn is_known_round(self, epoch: Epoch, own: Epoch) -> bool {
         epoch <= own

@@ -127,6 +127,9 @@ impl<N: Fn(ProcessId) -> String> Describer<N> {
             Notification::VotersDiffer(peer) => format!("{} has other voters", self.name(peer)),
             Notification::StandsAside { aside: None } => "is cordoned".to_owned(),
             Notification::StandsAside { aside: Some(aside) } => format!("stands aside for {aside:?}"),
+            Notification::WaitsForHolds { holds, at_most } => {
+                format!("resigns once {holds} holds are over, within {at_most:?}")
+            }
             Notification::StandsAgain => "stands again".to_owned(),
             Notification::Resigning { successor: Some(to), .. } => format!("resigns to {}", self.name(to)),
             Notification::Resigning { successor: None, .. } => "resigns".to_owned(),

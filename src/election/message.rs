@@ -133,6 +133,9 @@ macro_rules! message_table {
                 /// Whether this is an acknowledgement: epoch and configuration are stored, and the promise is
                 /// made.
                 promised: bool,
+                /// Whether the promise stands to its end, whatever happens to the leader. Only then a hold
+                /// may rest on it.
+                firm: bool,
                 /// Which configuration the follower stores.
                 config: ConfigVersion,
                 /// What the follower was started with.

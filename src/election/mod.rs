@@ -25,6 +25,7 @@ pub use mutations::Mutation;
 pub use types::action::{Action, ElectionOutcome, KnownPeers, Notification, Reason, Record};
 pub use types::epoch::Epoch;
 pub use types::event::Event;
+pub use types::hold::{HOLDS_MAX, HoldAnswer, HoldOutcome, HoldRequest};
 pub use types::identity::{Incarnation, Priority, ProcessId, Rank};
 pub use types::member::{
     CLUSTER_BYTES_MAX, Entry, MEMBERS_MAX, Member, MembershipVersion, NAME_BYTES_MAX, Peer,

@@ -20,6 +20,7 @@ pub const VERSION_CHARS_MAX: usize = 64;
 pub(super) struct State {
     pub(super) leader: Option<Incumbent>,
     pub(super) is_leader: bool,
+    pub(super) resigning: bool,
     pub(super) epoch: Epoch,
 }
 
@@ -28,6 +29,7 @@ impl State {
         State {
             leader: snapshot.leader().cloned(),
             is_leader: snapshot.leads(),
+            resigning: snapshot.resigning(),
             epoch: snapshot.status.epoch,
         }
     }
@@ -38,7 +40,10 @@ impl State {
             (Some(own), Some(other)) => own.peer == other.peer,
             (own, other) => own.is_none() && other.is_none(),
         };
-        same_leader && self.is_leader == snapshot.leads() && self.epoch == snapshot.status.epoch
+        same_leader
+            && self.is_leader == snapshot.leads()
+            && self.resigning == snapshot.resigning()
+            && self.epoch == snapshot.status.epoch
     }
 }
 
@@ -115,6 +120,11 @@ impl Feed {
     /// The feed of this incarnation, so far without a change.
     pub fn new(incarnation: Incarnation) -> Feed {
         Feed { incarnation, recent: Mutex::default() }
+    }
+
+    /// Of which incarnation its changes are.
+    pub(super) fn incarnation(&self) -> Incarnation {
+        self.incarnation
     }
 
     /// Looks at the state now. `read` is called within the feed's lock, so that no later look has an earlier

@@ -16,6 +16,9 @@ const WALL_MS_END: u64 = 253_402_300_800_000;
 pub(super) struct LeaderBody<'a> {
     leader: Option<ProcessJson<'a>>,
     is_leader: bool,
+    /// It leads no more for its application, and resigns once the holds are over.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    resigning: bool,
     epoch: u64,
     valid_for_ms: Option<u64>,
     elected_at: Option<String>,
@@ -28,6 +31,31 @@ pub(super) struct LeaderBody<'a> {
     /// There may have been changes between the version that the client named and this one.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     missed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hold: Option<HoldJson>,
+}
+
+/// A hold, in whole milliseconds from `as_of` on.
+#[derive(Serialize)]
+pub(super) struct HoldJson {
+    id: Option<String>,
+    epoch: Option<u64>,
+    ms: u64,
+    max_ms: u64,
+    stop_wait_ms: u64,
+}
+
+impl HoldJson {
+    pub(super) fn new(
+        id: Option<String>,
+        epoch: Option<u64>,
+        lasts: Duration,
+        longest: Duration,
+        stop_wait: Duration,
+    ) -> HoldJson {
+        let (ms, max_ms, stop_wait_ms) = (whole_ms(lasts), whole_ms(longest), whole_ms(stop_wait));
+        HoldJson { id, epoch, ms, max_ms, stop_wait_ms }
+    }
 }
 
 /// The pod's clocks when the validity was computed, in milliseconds, rounded down.
@@ -78,6 +106,7 @@ impl<'a> LeaderBody<'a> {
         LeaderBody {
             leader: leader.map(|leader| ProcessJson::new(&leader.peer)),
             is_leader: state.is_leader,
+            resigning: state.resigning,
             epoch: state.epoch.0,
             valid_for_ms: if past { Some(0) } else { leader.and(valid_for_ms(snapshot)) },
             elected_at: leader.and_then(|leader| wall_time(leader.elected_at_ms)),
@@ -86,7 +115,13 @@ impl<'a> LeaderBody<'a> {
             as_of: AsOf::of(&snapshot.reading),
             past,
             missed,
+            hold: None,
         }
+    }
+
+    /// With a hold, which counts from an earlier reading than the rest: so do all times from then on.
+    pub(super) fn with_hold(self, hold: HoldJson, reading: &Reading) -> LeaderBody<'a> {
+        LeaderBody { hold: Some(hold), as_of: AsOf::of(reading), ..self }
     }
 }
 
@@ -257,7 +292,9 @@ impl<'a> MembersBody<'a> {
 /// promised. Rounded down: a client must not count on a part of a millisecond that is not there. None in
 /// `classic`, which has no lease.
 fn valid_for_ms(snapshot: &Snapshot) -> Option<u64> {
-    snapshot.status.valid_until.map(|until| whole_ms(until.since(snapshot.now)))
+    let left = snapshot.status.valid_until.map(|until| whole_ms(until.since(snapshot.now)));
+    // An orderly end may come at any time.
+    if snapshot.resigning() { Some(0) } else { left }
 }
 
 /// At most an hour, so that it is exact as a floating-point number.

@@ -3,12 +3,13 @@
 //! A [`net::Listener`](crate::net::Listener) owns the connections, and [`request`] reads requests with
 //! httparse. [`routes`] turns a request and a [`Source`] into a response; `response` has tiny_http encode it.
 //! tiny_http never sees a connection: its own listener can be brought down by one request. No request here
-//! has a body or changes anything.
+//! has a body. `holds` alone changes something: applications of the pod ask the driver there.
 //!
 //! `feed` has the last changes of the state. The clients of `/watch` that wait for the next one leave the
 //! listener, and `watchers` serves them.
 
 mod feed;
+mod holds;
 mod json;
 mod query;
 mod readiness;
@@ -19,8 +20,9 @@ mod watch;
 mod watchers;
 
 use crate::base::{Budget, Holder, LogEvent, RateLimit, Reading, boottime};
-use crate::election::{Incumbent, Moment, Status};
+use crate::election::{HoldRequest, Incumbent, Moment, Role, Status};
 use crate::net::{Detached, Limits, Listener, Service, Step};
+use holds::Applications;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -30,6 +32,7 @@ use watch::Look;
 use watchers::Watchers;
 
 pub use feed::{CHANGES_MAX, Feed, Observed};
+pub use holds::{Held, Unheld};
 pub use request::{HEAD_BYTES_MAX, HEADERS_MAX, Request};
 pub use watchers::LOOPBACK_WATCHERS;
 
@@ -65,6 +68,14 @@ pub trait Source: Send + Sync + 'static {
     }
     /// All metrics, as Prometheus text.
     fn metrics(&self) -> String;
+    /// Whether applications of this pod may ask for holds.
+    fn serves_applications(&self) -> bool {
+        true
+    }
+    /// Asks the driver for a hold, and waits for its answer: this is called on a thread of its own.
+    fn hold(&self, _request: HoldRequest) -> Result<Held, Unheld> {
+        Err(Unheld::Busy)
+    }
     /// The fingerprints of the keys that this process accepts from other members; it sends the first. Empty:
     /// members do not prove themselves.
     fn peer_keys(&self) -> Vec<String> {
@@ -107,6 +118,11 @@ impl Snapshot {
         self.status.leads(self.now, self.turned)
     }
 
+    /// Whether this process is to resign, and waits for holds. All answers go by this.
+    fn resigning(&self) -> bool {
+        self.status.role == Role::Resigning
+    }
+
     /// Whether another member is known to lead at the moment of asking.
     fn follows(&self) -> bool {
         self.leader().is_some_and(|leader| leader.peer.id != self.status.me.id)
@@ -143,7 +159,14 @@ pub fn start_with(
 ) -> io::Result<Server> {
     let source = Arc::new(source);
     let watchers = Watchers::new(Arc::clone(&source), room.watchers_max);
-    let api = Api { source, budget: room.budget, watchers, log: RateLimit::new(LOG_LINES, LOG_LINE_EVERY) };
+    let applications = Applications::new(Arc::clone(&source));
+    let api = Api {
+        source,
+        budget: room.budget,
+        watchers,
+        applications,
+        log: RateLimit::new(LOG_LINES, LOG_LINE_EVERY),
+    };
     Ok(Server { listener: Listener::spawn("http", listener, limits, api)? })
 }
 
@@ -168,6 +191,7 @@ struct Api<S: Source> {
     source: Arc<S>,
     budget: Budget,
     watchers: Watchers<S>,
+    applications: Applications<S>,
     log: RateLimit,
 }
 
@@ -183,13 +207,22 @@ impl<S: Source> Api<S> {
         let answered = |status| {
             self.source.answered(routes::known_path(request.path), status, begun.elapsed());
         };
+        if let Some(look) = holds::look(request, remote.ip(), &*self.source) {
+            match look {
+                holds::Look::Asks(hold) => return Step::Detach(Admitted::Asks(hold)),
+                holds::Look::Answered(response) => {
+                    answered(response.status_code().0);
+                    return Step::Last(response::encode_last(response));
+                }
+            }
+        }
         let watches = request.method == Method::Get && watch::PATHS.contains(&request.path);
         let look = watches.then(|| watch::look(request, &*self.source));
         let response = match look {
             Some(Look::Waits(waiting)) => match self.watchers.place(remote.ip()) {
                 Some(place) => {
                     answered(200);
-                    return Step::Detach((waiting, place));
+                    return Step::Detach(Admitted::Watches(waiting, place));
                 }
                 None => response::too_many_watchers(),
             },
@@ -207,8 +240,13 @@ impl<S: Source> Api<S> {
     }
 }
 
-/// A client that waits, and its place.
-type Admitted<S> = (watch::Waiting, watchers::Place<S>);
+/// What a client waits for that leaves the listener.
+enum Admitted<S: Source> {
+    /// For changes, in its place.
+    Watches(watch::Waiting, watchers::Place<S>),
+    /// For the driver.
+    Asks(HoldRequest),
+}
 
 impl<S: Source> Service for Api<S> {
     type Admitted = Admitted<S>;
@@ -239,7 +277,14 @@ impl<S: Source> Service for Api<S> {
     /// A client that waits sends nothing more that counts.
     fn detached(&mut self, detached: Detached<Admitted<S>>) {
         let remote = detached.remote;
-        if let Err(error) = self.watchers.add(detached)
+        let Detached { stream, received, held, .. } = detached;
+        let added = match detached.admitted {
+            Admitted::Watches(waiting, place) => {
+                self.watchers.add(Detached { stream, remote, received, held, admitted: (waiting, place) })
+            }
+            Admitted::Asks(hold) => self.applications.ask(stream, hold),
+        };
+        if let Err(error) = added
             && let Some(held_back) = self.log.allow(boottime())
         {
             LogEvent::warn("watcher_refused").with("address", remote).not_shown(held_back).say(format_args!(

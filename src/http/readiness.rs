@@ -46,7 +46,7 @@ fn what_is_missing(snapshot: &Snapshot) -> String {
             "it leads alone: discovery names addresses that refuse no connection, and it is connected with \
              none of them. Compare their secret or certificates, --election, --safety and the network policy"
         }
-        Role::Leading | Role::Following | Role::Leaving => "it knows no leader",
+        Role::Leading | Role::Resigning | Role::Following | Role::Leaving => "it knows no leader",
     };
     match status.voting.as_ref().and_then(|voting| majority_missing(status, voting)) {
         Some(missing) => format!("{what}; {missing}"),

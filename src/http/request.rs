@@ -24,6 +24,10 @@ pub struct Request<'a> {
     pub events: bool,
     /// The version of the last event that it has seen, as it says.
     pub last_event_id: Option<&'a [u8]>,
+    /// Whether it has an Origin: it comes from a page.
+    pub origin: bool,
+    /// Whether its Host is localhost or a loopback address.
+    pub loopback_host: bool,
 }
 
 /// Why a request is refused before it is looked at. The connection ends with it: where the next request would
@@ -56,7 +60,10 @@ pub fn parse(received: &[u8]) -> Result<Option<(Request<'_>, usize)>, BadRequest
     let read = read_headers(head.headers, minor)?;
     let method = match method.parse() {
         Ok(Method::NonStandard(_)) | Err(()) => {
-            return refusal(501, "unknown method; this port answers GET, HEAD and OPTIONS");
+            return refusal(
+                501,
+                "unknown method; there are GET, HEAD, OPTIONS, and POST, PUT and DELETE for /holds",
+            );
         }
         Ok(method) => method,
     };
@@ -66,7 +73,18 @@ pub fn parse(received: &[u8]) -> Result<Option<(Request<'_>, usize)>, BadRequest
     let version_1_0 = minor == 0;
     let keep_alive = !read.close && (!version_1_0 || read.keep_alive);
     let (events, last_event_id) = (read.events, read.last_event_id);
-    let request = Request { method, path, query, version_1_0, keep_alive, events, last_event_id };
+    let (origin, loopback_host) = (read.origin, read.loopback_host);
+    let request = Request {
+        method,
+        path,
+        query,
+        version_1_0,
+        keep_alive,
+        events,
+        last_event_id,
+        origin,
+        loopback_host,
+    };
     Ok(Some((request, consumed)))
 }
 
@@ -77,6 +95,8 @@ struct Headers<'a> {
     keep_alive: bool,
     events: bool,
     last_event_id: Option<&'a [u8]>,
+    origin: bool,
+    loopback_host: bool,
 }
 
 /// Checks the headers that matter.
@@ -87,6 +107,9 @@ fn read_headers<'a>(headers: &[httparse::Header<'a>], minor: u8) -> Result<Heade
         let is = |name: &str| header.name.eq_ignore_ascii_case(name);
         if is("Host") {
             hosts += 1;
+            read.loopback_host = is_loopback(header.value.trim_ascii());
+        } else if is("Origin") {
+            read.origin = true;
         } else if is("Connection") {
             for option in header.value.split(|byte| *byte == b',') {
                 let option = option.trim_ascii();
@@ -113,6 +136,17 @@ fn read_headers<'a>(headers: &[httparse::Header<'a>], minor: u8) -> Result<Heade
         return refusal(400, "a request of HTTP/1.1 has exactly one Host header");
     }
     Ok(read)
+}
+
+/// Whether a Host names this host by loopback: localhost, or an address with or without a port.
+fn is_loopback(host: &[u8]) -> bool {
+    let Ok(host) = std::str::from_utf8(host) else { return false };
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let ip = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    name.eq_ignore_ascii_case("localhost") || ip.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
 }
 
 /// Whether one part of an Accept header names Server-Sent Events, and not with a weight of zero.

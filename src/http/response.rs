@@ -139,6 +139,8 @@ mod tests {
             keep_alive,
             events: false,
             last_event_id: None,
+            origin: false,
+            loopback_host: true,
         };
         String::from_utf8(encode(response, &request)).unwrap()
     }

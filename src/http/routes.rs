@@ -1,9 +1,10 @@
-//! The paths of the status API: a request and a source in, a response out.
+//! The paths of the status API that only read: a request and a source in, a response out.
 //!
 //! Each answer computes anew whether there is a leader, from the snapshot's status, its moment and the
 //! driver's last turn.
 
 use super::Source;
+use super::holds;
 use super::json::{EpochBody, IsFollowerBody, IsLeaderBody, LeaderBody, MembersBody, NameBody, StatusBody};
 use super::query::parameter;
 use super::readiness::why_not_ready;
@@ -38,10 +39,10 @@ const ROUTES: [(&str, Handler); 12] = [
 ];
 
 /// The paths that have answers.
-pub const PATHS: [&str; ROUTES.len()] = {
-    let mut paths = [""; ROUTES.len()];
+pub const PATHS: [&str; ROUTES.len() + 1] = {
+    let mut paths = [holds::PATH; ROUTES.len() + 1];
     let mut at = 0;
-    while at < paths.len() {
+    while at < ROUTES.len() {
         paths[at] = ROUTES[at].0;
         at += 1;
     }
@@ -50,6 +51,7 @@ pub const PATHS: [&str; ROUTES.len()] = {
 
 /// The path as one of [`PATHS`], else `other`: a client must not choose what is counted.
 pub fn known_path(path: &str) -> &'static str {
+    let path = if holds::is_one(path) { holds::PATH } else { path };
     PATHS.into_iter().find(|known| *known == path).unwrap_or("other")
 }
 

@@ -161,13 +161,13 @@ pub(super) fn event(change: &Change, latest: &Observed, telling: Telling) -> Vec
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Body<'a> {
-    Leader(LeaderBody<'a>),
+    Leader(Box<LeaderBody<'a>>),
     Name(NameBody<'a>),
 }
 
 fn body<'a>(change: &'a Change, latest: &'a Observed, telling: Telling) -> Body<'a> {
     match telling.form {
-        Form::Leader => Body::Leader(LeaderBody::of(change, latest, telling.missed)),
+        Form::Leader => Body::Leader(Box::new(LeaderBody::of(change, latest, telling.missed))),
         Form::Name => Body::Name(NameBody::of(change)),
     }
 }

@@ -2,11 +2,13 @@
 
 use super::peers_writer::PeersWriter;
 use super::published_state::PublishedState;
+use super::stop::Stop;
 use super::timers::{Patience, Timers};
 use crate::base::{Clock, Reading, wall_ms};
 use crate::discovery::Discovery;
 use crate::election::{
-    Action, Body, Event, Machine, Message, Moment, Now, Operation, OperationOutcome, Record, Settings, Timer,
+    Action, Body, Event, HoldAnswer, HoldRequest, Machine, Message, Moment, Now, Operation, OperationOutcome,
+    Record, Role, Settings, Timer,
 };
 use crate::store::{SaveError, Store};
 use crate::telemetry::EventLog;
@@ -14,7 +16,7 @@ use crate::transport::{Connections, Report, Transport};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
@@ -42,6 +44,13 @@ pub(super) enum Input {
         within: Duration,
         /// Takes the answer. It is dropped where there is none any more.
         answer: SyncSender<OperationOutcome>,
+    },
+    /// By an application of this host.
+    Hold {
+        /// What is asked.
+        request: HoldRequest,
+        /// Takes the answer, and what the clocks showed in the turn that the answer's time counts from.
+        answer: SyncSender<(HoldAnswer, Reading)>,
     },
     /// By a signal, which has raised the flag that the driver looks at.
     Wake,
@@ -75,8 +84,12 @@ pub(super) struct Driver {
     timers: Timers,
     /// The machine's time. All timers are on its fast clock.
     clock: Clock,
-    /// Raised by a signal. Not one more input: peers must not be able to put it off by filling the queue.
-    stop: Arc<AtomicBool>,
+    /// What the kernel's clocks showed when the latest turn began.
+    begun: Reading,
+    /// The application that the latest turn is about: it is answered in that turn.
+    application: Option<SyncSender<(HoldAnswer, Reading)>>,
+    /// Raised by a signal, and told of the holds that a resignation waits for.
+    stop: Arc<Stop>,
     /// The longest time between two turns: a fraction of the time for which an answer stands without one.
     turn_every: Duration,
     published: Moment,
@@ -96,9 +109,10 @@ impl Driver {
         transport: Transport,
         published_state: Arc<PublishedState>,
         discovery: Discovery,
-        stop: Arc<AtomicBool>,
+        stop: Arc<Stop>,
         settings: &Settings,
     ) -> Driver {
+        let begun = Reading::take();
         Driver {
             machine,
             state,
@@ -108,7 +122,9 @@ impl Driver {
             discovery,
             connections: Connections::default(),
             timers: Timers::default(),
-            clock: Clock::new(Reading::take()),
+            clock: Clock::new(begun),
+            begun,
+            application: None,
             stop,
             turn_every: settings.turn_every(),
             published: Moment::default(),
@@ -127,7 +143,7 @@ impl Driver {
         let mut done = self.turn(Event::Start)?;
         let mut patience = Patience::default();
         while !done {
-            let event = if self.stop.swap(false, Ordering::AcqRel) {
+            let event = if self.stop.asked.swap(false, Ordering::AcqRel) {
                 Some(Event::Stop)
             } else {
                 match self.wait(inputs, &mut patience) {
@@ -186,13 +202,18 @@ impl Driver {
                 self.asked.insert(self.operations, answer);
                 Some(Event::Operation { number: self.operations, operation, within })
             }
+            Input::Hold { request, answer } => {
+                self.application = Some(answer);
+                Some(Event::Hold(request))
+            }
             Input::Wake => None,
         }
     }
 
     /// One event and all that follows from it; true when the machine is done.
     fn turn(&mut self, event: Event) -> Result<bool, DriverError> {
-        self.clock.turn(Reading::take());
+        self.begun = Reading::take();
+        self.clock.turn(self.begun);
         let now = Now {
             at: self.clock.fast(),
             slow: self.clock.slow(),
@@ -223,6 +244,7 @@ impl Driver {
         let status = (changes || rest.iter().any(told)).then(|| self.machine.status());
         if let Some(status) = &status {
             self.published = now.at;
+            self.stop.waits.store(status.role == Role::Resigning, Ordering::Relaxed);
             self.transport.led_by(status.leader.as_ref().map(|leader| leader.peer.id));
         }
         self.published_state.turned(self.clock, status, self.transport.listening());
@@ -264,6 +286,12 @@ impl Driver {
                 if let Some(operator) = self.asked.remove(&number) {
                     // An operator that waits no longer needs no answer.
                     let _ = operator.try_send(outcome);
+                }
+            }
+            Action::Held(held) => {
+                if let Some(application) = self.application.take() {
+                    // An application that waits no longer needs no answer.
+                    let _ = application.try_send((held, self.begun));
                 }
             }
             Action::Exit => return Ok(true),

@@ -5,16 +5,18 @@
 //! flushed, exit code. A part that breaks ends the process with exit code 1, and a panic on any thread aborts
 //! it: no part may go on answering for a dead driver.
 
+mod applications;
 mod driver;
 mod operators;
 mod peers_writer;
 mod published_state;
 mod signals;
+mod stop;
 mod timers;
 
 use crate::base::{Budget, Clock, LogEvent, Reading, wall_ms};
 use crate::channel::{Credentials, Keys};
-use crate::config::Config;
+use crate::config::{AppClients, Config};
 use crate::discovery::{self, Discovery, LookupResult};
 use crate::election::{Body, Incarnation, KnownPeers, Machine, Peer, ProcessId, Record, Safety};
 use crate::store::{OpenError, PeersError, PeersFile, Store};
@@ -30,7 +32,6 @@ use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 use uuid::Uuid;
@@ -138,8 +139,8 @@ fn allow_descriptors(watchers_max: usize) {
 fn sidecar(config: Config) -> Result<(), RunError> {
     let (sender, inputs) = sync_channel(INPUTS_MAX);
     // First of all: see `signals`. It also ends a start that hangs.
-    let stop = Arc::new(AtomicBool::new(false));
-    signals::watch(sender.clone(), Arc::clone(&stop))?;
+    let stop = Arc::new(stop::Stop::default());
+    signals::watch(sender.clone(), Arc::clone(&stop), config.settings.stop_wait)?;
     allow_descriptors(config.watchers_max);
     let credentials =
         Arc::new(Credentials::open(config.peer_auth, config.peer_proof.clone(), &config.cluster)?);
@@ -171,7 +172,9 @@ fn sidecar(config: Config) -> Result<(), RunError> {
     let budget = Budget::new(config.buffers_max);
     let trust = Trust { credentials: Arc::clone(&credentials), budget: budget.clone() };
     let transport = start_transport(&config, me, peer_port, sender.clone(), metrics.clone(), trust)?;
-    let answers = published_state::Answers { state: Arc::clone(&published_state), credentials };
+    let applications =
+        (config.app_clients == AppClients::Loopback).then(|| applications::applications(sender.clone()));
+    let answers = published_state::Answers { state: Arc::clone(&published_state), credentials, applications };
     let room = http::Room { budget, watchers_max: config.watchers_max };
     let server = http::start(http_port, answers, room)?;
     let operators = operators::operators(sender.clone());

@@ -2,8 +2,8 @@
 
 use crate::base::{Clock, Reading};
 use crate::channel::Credentials;
-use crate::election::{Moment, Status};
-use crate::http::{Feed, Snapshot, Source};
+use crate::election::{HoldRequest, Moment, Status};
+use crate::http::{Feed, Held, Snapshot, Source, Unheld};
 use crate::telemetry::Metrics;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -111,10 +111,15 @@ impl PublishedState {
     }
 }
 
+/// Asks the driver for a hold, and waits for its answer.
+pub(super) type AskForHold = Box<dyn Fn(HoldRequest) -> Result<Held, Unheld> + Send + Sync>;
+
 /// The published state as the HTTP server's source.
 pub(super) struct Answers {
     pub(super) state: Arc<PublishedState>,
     pub(super) credentials: Arc<Credentials>,
+    /// What asks the driver for holds; none: applications may not.
+    pub(super) applications: Option<AskForHold>,
 }
 
 impl Source for Answers {
@@ -141,6 +146,14 @@ impl Source for Answers {
 
     fn watcher_cut(&self) {
         self.state.metrics.watcher_cut();
+    }
+
+    fn serves_applications(&self) -> bool {
+        self.applications.is_some()
+    }
+
+    fn hold(&self, request: HoldRequest) -> Result<Held, Unheld> {
+        self.applications.as_ref().map_or(Err(Unheld::Off), |ask| ask(request))
     }
 
     fn peer_keys(&self) -> Vec<String> {
@@ -201,16 +214,22 @@ mod tests {
 
     #[test]
     fn the_metrics_are_those_of_the_status() {
-        let metrics =
-            Answers { state: Arc::new(published_state()), credentials: Arc::new(Credentials::none()) }
-                .metrics();
+        let metrics = Answers {
+            state: Arc::new(published_state()),
+            credentials: Arc::new(Credentials::none()),
+            applications: None,
+        }
+        .metrics();
         assert!(metrics.contains("bellwether_process_info{"), "{metrics}");
     }
 
     #[test]
     fn watchers_are_counted() {
-        let answers =
-            Answers { state: Arc::new(published_state()), credentials: Arc::new(Credentials::none()) };
+        let answers = Answers {
+            state: Arc::new(published_state()),
+            credentials: Arc::new(Credentials::none()),
+            applications: None,
+        };
         answers.watchers(2);
         answers.watchers(-1);
         answers.watcher_cut();
@@ -224,7 +243,11 @@ mod tests {
     #[test]
     fn each_published_change_is_in_the_feed() {
         let state = Arc::new(published_state());
-        let answers = Answers { state: Arc::clone(&state), credentials: Arc::new(Credentials::none()) };
+        let answers = Answers {
+            state: Arc::clone(&state),
+            credentials: Arc::new(Credentials::none()),
+            applications: None,
+        };
         let asks = |target: &'static str| {
             let request = format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
             let (request, _) = crate::http::request::parse(request.as_bytes()).unwrap().unwrap();

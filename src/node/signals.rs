@@ -1,25 +1,30 @@
-//! SIGTERM and SIGINT: an orderly resignation within a second, and none when the second signal comes.
+//! SIGTERM and SIGINT: an orderly resignation within a second of the last hold, and none when the second
+//! signal comes.
 //!
 //! Watched before anything else is done: the kernel drops a SIGTERM to process 1 of a container that has no
 //! handler.
 
 use super::driver::Input;
+use super::stop::Stop;
 use crate::base::LogEvent;
 use crate::telemetry;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
-/// How long a resignation may take: less than the second that is promised.
+/// How long a resignation may take: less than the second that is promised. What it waits for holds comes on
+/// top.
 const FAREWELL_MAX: Duration = Duration::from_millis(900);
+/// Between two looks whether holds are waited for still.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Raises `stop` at the first signal and wakes the driver; ends the process at the second, or when the
 /// resignation takes too long.
-pub(super) fn watch(inputs: SyncSender<Input>, stop: Arc<AtomicBool>) -> io::Result<()> {
+pub(super) fn watch(inputs: SyncSender<Input>, stop: Arc<Stop>, stop_wait: Duration) -> io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT])?;
     std::thread::Builder::new().name("signals".to_owned()).stack_size(128 * 1024).spawn(move || {
         let mut asked = false;
@@ -30,14 +35,15 @@ pub(super) fn watch(inputs: SyncSender<Input>, stop: Arc<AtomicBool>) -> io::Res
             asked = true;
             let name = if signal == SIGTERM { "SIGTERM" } else { "SIGINT" };
             LogEvent::info("stopping").with("signal", name).say("this process is told to stop");
-            stop.store(true, Ordering::Release);
+            stop.asked.store(true, Ordering::Release);
             // Where the queue is full the driver is awake, and sees the flag before its next input.
             let _ = inputs.try_send(Input::Wake);
             // A thread of its own, so that a second signal is seen.
             let resignation =
                 std::thread::Builder::new().name("resignation".to_owned()).stack_size(64 * 1024);
-            let begun = resignation.spawn(|| {
-                std::thread::sleep(FAREWELL_MAX);
+            let stop = Arc::clone(&stop);
+            let begun = resignation.spawn(move || {
+                resigning(&stop, stop_wait);
                 end("the resignation took too long: ending without it");
             });
             if begun.is_err() {
@@ -46,6 +52,21 @@ pub(super) fn watch(inputs: SyncSender<Input>, stop: Arc<AtomicBool>) -> io::Res
         }
     })?;
     Ok(())
+}
+
+/// Waits until the resignation has taken too long.
+fn resigning(stop: &Stop, stop_wait: Duration) {
+    std::thread::sleep(FAREWELL_MAX);
+    let mut left = stop_wait;
+    let mut waited = false;
+    while stop.waits.load(Ordering::Relaxed) && !left.is_zero() {
+        std::thread::sleep(LOOK_EVERY);
+        left = left.saturating_sub(LOOK_EVERY);
+        waited = true;
+    }
+    if waited {
+        std::thread::sleep(FAREWELL_MAX);
+    }
 }
 
 fn end(why: &str) -> ! {

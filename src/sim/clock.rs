@@ -134,6 +134,11 @@ impl Clock {
         self.since
     }
 
+    /// For how long the host has slept altogether, as it has measured that.
+    pub(super) fn slept(&self) -> Ns {
+        self.asleep
+    }
+
     /// It is suspended no longer.
     pub(super) fn wake(&mut self, now: Ns) {
         self.since = self.since.min(now);

@@ -6,6 +6,7 @@
 //! faults stop, and the cluster has to agree on a leader within a bound (`run`). The same seed and flags give
 //! the same run, to the byte of its trace. `sweep` runs many seeds, `shrink` makes a failing plan smaller.
 
+mod applications;
 mod assumptions;
 mod checker;
 mod clock;
@@ -16,6 +17,7 @@ mod fault;
 mod fault_generator;
 mod fault_kind;
 mod faults;
+mod hold;
 mod inbox;
 mod link_faults;
 mod network;

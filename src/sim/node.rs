@@ -141,6 +141,8 @@ pub(super) struct Node {
     pub(super) time: base::Clock,
     /// What the host's clocks showed then.
     pub(super) last: Reading,
+    /// For how long the host had slept then.
+    pub(super) slept: Ns,
     /// The driver's clock at its last turn, as its HTTP thread knows it.
     pub(super) turned: base::Clock,
     /// What its HTTP thread answers from.
@@ -156,6 +158,7 @@ impl Node {
         Node {
             time: base::Clock::new(clock.reading(0)),
             last: clock.reading(0),
+            slept: clock.slept(),
             turned: base::Clock::new(clock.reading(0)),
             place,
             name: format!("p-{place}"),

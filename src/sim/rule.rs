@@ -32,6 +32,8 @@ pub enum Rule {
     Unprepared,
     /// Clause 30: a process leads that has told its operator that it does not stand.
     CordonedLeads,
+    /// A process leads while an application of another place has a hold.
+    HoldBroken,
     /// An operator gets no answer, or two.
     Unanswered,
     /// The machine found its own state broken.

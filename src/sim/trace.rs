@@ -66,6 +66,7 @@ impl Trace {
             Event::ReachedSelf(_) => format!("p-{place}         reached itself"),
             Event::Advertise(address) => format!("p-{place}         is at {address}"),
             Event::Operation { operation, .. } => format!("p-{place}         is asked: {operation:?}"),
+            Event::Hold(request) => format!("p-{place}         is asked by its application: {request:?}"),
             Event::Stop => format!("p-{place}         is told to stop"),
         };
         if matches!(event, Event::Timer(crate::election::Timer::Heartbeat)) {

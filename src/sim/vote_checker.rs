@@ -239,8 +239,11 @@ impl VoteChecker {
         status: &Status,
     ) -> Option<Broken> {
         let leader = &places[place];
-        let before = leader.status.as_ref().filter(|before| before.role == Role::Leading);
+        let before = leader.status.as_ref().filter(|b| matches!(b.role, Role::Leading | Role::Resigning));
         let me = myself(leader);
+        if status.role == Role::Resigning {
+            return None;
+        }
         if status.role != Role::Leading {
             if before.is_some() {
                 // It has stopped: nothing is left to be kept.

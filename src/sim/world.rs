@@ -5,6 +5,7 @@ use super::checker::Checker;
 use super::clock::{Clock, MS, Ns};
 use super::disk::{CrashPoint, Written};
 use super::fault_kind::Counts;
+use super::hold::Applications;
 use super::network::Network;
 use super::node::{Busy, Input, Node, NodeInstance, Restart, Stall};
 use super::plan::Plan;
@@ -12,7 +13,9 @@ use super::queue::{ITEMS_MAX, Item, Queue};
 use super::rule::Rule;
 use super::target::{Cue, Waiting};
 use super::trace::Trace;
-use crate::election::{Action, Body, Event, LEASE_MS_MAX, Machine, Notification, Now, Record, Role, Status};
+use crate::election::{
+    Action, Body, Event, LEASE_MS_MAX, Machine, Notification, Now, Record, Role, Status, Timer,
+};
 use std::time::Duration;
 
 /// Between two look-ups, and while a process is alone.
@@ -47,6 +50,8 @@ pub(super) struct World {
     pub(super) trace: Trace,
     /// Faults that wait for their cue.
     pub(super) waiting: Vec<Waiting>,
+    /// In some runs, what uses the processes.
+    pub(super) applications: Option<Applications>,
     /// The faults are over.
     pub(super) healed: bool,
     #[cfg(test)]
@@ -77,7 +82,7 @@ impl World {
         }
         let net = Network::new(plan.places.len(), plan.delay, plan.jitter, plan.link_timeout);
         let checker = Checker::new(plan.majority(), plan.releases());
-        World {
+        let mut world = World {
             now: 0,
             queue,
             random,
@@ -88,12 +93,15 @@ impl World {
             checker,
             trace,
             waiting: Vec::new(),
+            applications: None,
             healed: false,
             #[cfg(test)]
             sabotage: None,
             #[cfg(test)]
             mutation: None,
-        }
+        };
+        world.begin_applications();
+        world
     }
 
     /// Lets time pass until then, or until a rule is broken.
@@ -219,6 +227,7 @@ impl World {
         self.checker.operations.told(process.instance(), &event);
         let Some(machine) = &mut process.machine else { return };
         process.last = process.clock.reading(self.now);
+        process.slept = process.clock.slept();
         process.time.turn(process.last);
         let time = process.time;
         if self.trace.on() {
@@ -235,6 +244,7 @@ impl World {
         }
         let wall_ms = process.clock.wall_ms + self.now / MS;
         let now = Now { at: time.fast(), slow: time.slow(), suspends: time.suspends(), wall_ms };
+        let beats = matches!(event, Event::Timer(Timer::Heartbeat));
         let mut actions = machine.handle(now, event);
         let led = process.status.as_ref().is_some_and(|status| status.role == Role::Leading);
         let noted = led || actions.iter().any(|action| matches!(action, Action::Notification(_)));
@@ -265,6 +275,9 @@ impl World {
             self.finish(place, busy);
         } else {
             self.finish_later(place, busy, stall);
+        }
+        if beats {
+            self.application_asks(self.nodes[place].instance());
         }
     }
 
@@ -360,6 +373,7 @@ impl World {
         if !self.nodes[place].leads(self.now) {
             return;
         }
+        self.check_holds(place);
         for other in 0..self.nodes.len() {
             if other != place && self.nodes[other].leads(self.now) {
                 let (one, two) = (&self.nodes[place], &self.nodes[other]);
@@ -407,6 +421,7 @@ impl World {
                         self.trace.noted(self.now, place, &note);
                     }
                 }
+                Action::Held(answer) => self.hold_answered(place, &answer),
                 Action::Answer { number, outcome } => self.answered(place, number, &outcome),
                 Action::Exit => return self.crash(place, true),
                 // No cluster here is as large as a list may be.

@@ -123,6 +123,7 @@ impl Limits {
             Notification::Leader { .. }
             | Notification::Leaderless { .. }
             | Notification::LeadsAlone { .. }
+            | Notification::WaitsForHolds { .. }
             | Notification::Resigning { .. } => &mut self.leader,
             Notification::MemberUp(_) | Notification::MemberFailed { .. } | Notification::MemberGone(_) => {
                 &mut self.member
@@ -204,6 +205,7 @@ mod tests {
             valid_until: None,
             voting: None,
             cut_off: false,
+            holds: 0,
             candidacy: Candidacy::default(),
             answer_ttl: Duration::from_secs(1),
         };

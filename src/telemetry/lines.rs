@@ -50,6 +50,7 @@ pub(super) fn line(note: &Notification, lasted: Option<Duration>) -> (LogEvent, 
         ),
         Notification::StandsAside { aside } => stands_aside(*aside),
         Notification::StandsAgain => (LogEvent::info("candidate_again"), "this process is a candidate again"),
+        Notification::WaitsForHolds { holds, at_most } => waits_for_holds(*holds, *at_most),
         Notification::Resigning { successor, reason } => resigning(successor.as_ref(), *reason),
         Notification::Recovering => (
             LogEvent::warn("recovering"),
@@ -114,6 +115,11 @@ fn leader_lost(former: &Peer, epoch: Epoch, reason: Reason, me: bool) -> (LogEve
         (false, false) => "the leader is lost",
     };
     (leader(event, former, epoch, reason, me), text)
+}
+
+fn waits_for_holds(holds: usize, at_most: Duration) -> (LogEvent, &'static str) {
+    let event = LogEvent::info("waits_for_holds").with("holds", holds).with("at_most_ms", at_most);
+    (event, "this process resigns once the holds of its applications are over")
 }
 
 fn resigning(successor: Option<&Peer>, reason: Reason) -> (LogEvent, &'static str) {

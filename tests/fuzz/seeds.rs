@@ -120,7 +120,10 @@ fn sound_bodies() -> [(&'static str, Body); 19] {
             vote(ballot, VoteOutcome::Denied(Denial::OlderConfig), Some(config(VOTERS_MAX))),
         ),
         ("renew", Body::Renew { sequence: 70_000, lease_ms, config: stores }),
-        ("renewed", Body::Renewed { sequence: 70_000, membership, promised: true, config: stores, flags }),
+        (
+            "renewed",
+            Body::Renewed { sequence: 70_000, membership, promised: true, firm: true, config: stores, flags },
+        ),
         ("configuration", Body::Configuration { config: config(3) }),
         ("recover", Body::Recover { round: 2, incarnation }),
         ("recovered_founded", recovered(RecoveredState::Founded(config(5)))),

@@ -141,6 +141,7 @@ impl Draw {
                 sequence,
                 membership: self.version(),
                 promised: yes,
+                firm: yes,
                 config: self.version(),
                 flags,
             },

@@ -78,7 +78,14 @@ fn messages() -> Vec<(&'static str, Message)> {
         ("renew", Message::Renew { sequence, lease_ms: 1500, config: stores }),
         (
             "renewed",
-            Message::Renewed { sequence, membership: version, promised: true, config: stores, flags },
+            Message::Renewed {
+                sequence,
+                membership: version,
+                promised: true,
+                firm: true,
+                config: stores,
+                flags,
+            },
         ),
         ("configuration", Message::Configuration(config())),
         ("recover", Message::Recover { round: 2, incarnation: 7 }),

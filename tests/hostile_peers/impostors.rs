@@ -34,7 +34,10 @@ pub fn serve(link: &mut Link, flags: Flags, stop: &Stop) {
             }
             Message::Renew { sequence, config, .. } => {
                 let promised = true;
-                link.say(epoch, &Message::Renewed { sequence, membership, promised, config, flags });
+                link.say(
+                    epoch,
+                    &Message::Renewed { sequence, membership, promised, firm: promised, config, flags },
+                );
             }
             Message::VoteRequest { ballot, .. } => {
                 let epoch = if ballot.vote { ballot.epoch } else { epoch };

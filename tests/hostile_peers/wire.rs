@@ -105,7 +105,7 @@ pub enum Message {
     VoteRequest { ballot: Ballot, contender: bool, transfer: Option<u64>, config: Config },
     Vote { ballot: Ballot, outcome: Outcome, config: Option<Config> },
     Renew { sequence: u32, lease_ms: u32, config: Version },
-    Renewed { sequence: u32, membership: Version, promised: bool, config: Version, flags: Flags },
+    Renewed { sequence: u32, membership: Version, promised: bool, firm: bool, config: Version, flags: Flags },
     Configuration(Config),
     Recover { round: u32, incarnation: u64 },
     Recovered { round: u32, incarnation: u64, state: Known, flags: Flags },
@@ -294,8 +294,9 @@ impl Message {
             Message::Renew { sequence, lease_ms, config } => {
                 (39, f.number(*sequence).number(*lease_ms).version(*config))
             }
-            Message::Renewed { sequence, membership, promised, config, flags } => {
-                let f = f.number(*sequence).version(*membership).byte(u8::from(*promised));
+            Message::Renewed { sequence, membership, promised, firm, config, flags } => {
+                let f =
+                    f.number(*sequence).version(*membership).byte(u8::from(*promised)).byte(u8::from(*firm));
                 (40, f.version(*config).flags(*flags))
             }
             Message::Configuration(config) => (41, f.config(config)),

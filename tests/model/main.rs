@@ -68,6 +68,8 @@ fn settings(safety: Safety) -> Settings {
         start_timeout: ticks(6),
         expect: 0,
         forget_after: ticks(1000),
+        hold_max: ticks(1),
+        stop_wait: ticks(1),
         members_are_proved: false,
     }
 }

@@ -581,6 +581,7 @@ impl World {
                 }
                 // All are connected anyway: where peers were makes no difference here.
                 Action::Seek(_) | Action::Remember(_) | Action::Refuse(_) | Action::Notification(_) => {}
+                Action::Held(_) => self.breaks("an answer that no application waits for"),
                 Action::Answer { .. } => self.breaks("an answer that no operator waits for"),
             }
         }

@@ -18,6 +18,7 @@ mod demo;
 mod ending;
 mod failover;
 mod harness;
+mod holds;
 mod hostile;
 #[path = "../support/log_table.rs"]
 mod log_table;

@@ -159,7 +159,8 @@ fn recovered_state() -> impl Strategy<Value = RecoveredState> {
 /// What only processes with `--safety majority` say.
 pub fn voting_body() -> impl Strategy<Value = Body> {
     let request = (ballot(), any::<bool>(), option::of(epoch()), voter_config());
-    let renewed = (any::<u32>(), membership_version(), any::<bool>(), config_version(), flags());
+    let promised = (any::<bool>(), any::<bool>());
+    let renewed = (any::<u32>(), membership_version(), promised, config_version(), flags());
     prop_oneof![
         request.prop_map(|(ballot, contender, transfer, config)| {
             Body::VoteRequest { request: VoteRequest { ballot, contender, transfer, config } }
@@ -174,10 +175,11 @@ pub fn voting_body() -> impl Strategy<Value = Body> {
             lease_ms,
             config
         }),
-        renewed.prop_map(|(sequence, membership, promised, config, flags)| Body::Renewed {
+        renewed.prop_map(|(sequence, membership, (promised, firm), config, flags)| Body::Renewed {
             sequence,
             membership,
             promised,
+            firm,
             config,
             flags
         }),

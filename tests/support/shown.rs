@@ -100,6 +100,7 @@ pub fn serve(limits: Limits, watchers_max: usize) -> (Server, Arc<Shown>) {
         valid_until: None,
         voting: None,
         cut_off: false,
+        holds: 0,
         candidacy: Candidacy::default(),
         answer_ttl: Duration::from_secs(3600),
     };

@@ -460,6 +460,7 @@ impl World {
                     }
                     self.trace.noted(now, k, &note);
                 }
+                Action::Held(answer) => panic!("{answer:?}, and no application has asked"),
                 Action::Answer { outcome, .. } => {
                     let text = match outcome {
                         Ok(_) => "done".to_owned(),

@@ -102,7 +102,14 @@ fn bodies_about_votes() -> Vec<Body> {
             config: Some(config.clone()),
         },
         Body::Renew { sequence: 70_000, lease_ms: 1500, config: stores },
-        Body::Renewed { sequence: 70_000, membership: VERSION, promised: true, config: stores, flags },
+        Body::Renewed {
+            sequence: 70_000,
+            membership: VERSION,
+            promised: true,
+            firm: true,
+            config: stores,
+            flags,
+        },
         Body::Configuration { config: config.clone() },
         Body::Recover { round: 2, incarnation: Incarnation(7) },
         Body::Recovered {

@@ -76,8 +76,8 @@ impl Protocol for Classic {
         core.broadcast_heartbeat(now, &heartbeat);
     }
 
-    fn transfer(core: &mut Core<Classic>, _: Now, to: ProcessId) {
-        core.resign(Resignation::Transfer(to));
+    fn transfer(core: &mut Core<Classic>, now: Now, to: ProcessId) {
+        core.resign(now, Resignation::Transfer(Some(to)));
     }
 
     fn succeed(core: &mut Core<Classic>, now: Now, leaver: Option<ProcessId>) {

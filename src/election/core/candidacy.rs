@@ -28,6 +28,11 @@ impl<P: Protocol> Core<P> {
         }
     }
 
+    /// As an operator has asked: for so long, or, if that is zero, until this process is uncordoned.
+    pub(super) fn step_aside(&mut self, aside: Duration) {
+        if aside.is_zero() { self.cordon() } else { self.stand_aside(aside) }
+    }
+
     /// This process does not stand for so long. It does not lead now.
     pub(super) fn stand_aside(&mut self, aside: Duration) {
         let until = self.last_turn.at.plus(aside);

@@ -8,6 +8,7 @@
 mod candidacy;
 mod dial_targets;
 mod failure_detector;
+mod holds;
 mod leadership;
 mod members;
 mod membership;
@@ -27,6 +28,7 @@ use super::{
 use candidacy::Standing;
 use dial_targets::DialTargets;
 use failure_detector::Heartbeats;
+use holds::Holds;
 use members::Members;
 use operations::Pending;
 use outbox::Outbox;
@@ -69,6 +71,8 @@ pub(super) struct Core<P> {
     pub(super) transfers: Transfers,
     /// Whether it is a candidate for now.
     pub(super) standing: Standing,
+    /// What applications were promised.
+    pub(super) holds: Holds,
     /// The operation that waits for its end.
     pub(super) pending: Option<Pending>,
     /// The clauses that it keeps: all of them, but in tests.
@@ -95,6 +99,7 @@ impl<P: Protocol> Core<P> {
             protocol: P::new(&settings, record),
             clauses: Rules::default(),
             standing: Standing::of(me.priority),
+            holds: Holds::default(),
             pending: None,
             dial_targets: DialTargets::of(me.address),
             settings,
@@ -150,13 +155,15 @@ impl<P: Protocol> Core<P> {
                 self.me.address = address;
                 self.dial_targets.own.insert(address);
             }
-            Event::Stop => self.on_stop(),
+            Event::Stop => self.on_stop(now),
             Event::Operation { number, operation, within } => {
                 self.on_operation(now, number, operation, within);
             }
+            Event::Hold(request) => self.on_hold(now, request),
             Event::Turn => {}
         }
         self.look_at_operation(now);
+        self.look_at_holds(now);
         assert!(self.epoch >= before, "invariant 1: an epoch never goes back");
         self.finish()
     }
@@ -202,6 +209,7 @@ impl<P: Protocol> Core<P> {
             Timer::Leave => self.act(Action::Exit),
             Timer::Operation => self.on_operation_timer(now),
             Timer::Aside => self.on_aside_timer(now),
+            Timer::Hold => self.on_hold_timer(now),
             timer => P::on_timer(self, now, timer),
         }
     }

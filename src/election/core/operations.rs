@@ -30,6 +30,7 @@ impl<P: Protocol> Core<P> {
         }
         if operation == Operation::Uncordon {
             self.refuse_pending(OperationRefusal::Uncordoned);
+            self.holds.resigning.iter_mut().for_each(|resigning| resigning.aside = None);
         } else if self.pending.is_some() {
             return self.answer(number, Err(OperationRefusal::Busy));
         }
@@ -51,6 +52,9 @@ impl<P: Protocol> Core<P> {
 
     /// A leader is asked to resign.
     fn begin_operation(&mut self, now: Now, number: u64, operation: Operation, within: Duration) {
+        if let Some(refusal) = self.resigns_already() {
+            return self.answer(number, Err(refusal));
+        }
         let successor = match &operation {
             Operation::Transfer { to } => self.successor_named(to),
             _ => self.successor(&BTreeSet::new()).ok_or_else(|| self.no_successor()),
@@ -130,21 +134,27 @@ impl<P: Protocol> Core<P> {
 
     /// This process resigns, or leads no longer. If an operation asks for that, it stands aside from now on.
     pub(super) fn resigned_for_operation(&mut self) {
-        let Some(pending) = &mut self.pending else { return };
-        pending.resigned = true;
-        let left = pending.deadline.since(self.last_turn.at);
-        let aside = match &pending.operation {
+        let Some(aside) = self.aside_asked_for() else { return };
+        self.pending.iter_mut().for_each(|pending| pending.resigned = true);
+        self.step_aside(aside);
+        self.wait_for_operator(self.last_turn.at);
+    }
+
+    /// For how long the operator wants this process to stand aside once it has resigned; zero: until it is
+    /// uncordoned.
+    pub(super) fn aside_asked_for(&self) -> Option<Duration> {
+        Some(match &self.pending.as_ref()?.operation {
             Operation::Resign { stand_aside } => stand_aside.unwrap_or(self.settings.failure_timeout),
             // A better process would take leadership back at once.
             Operation::Transfer { .. } => self.settings.failure_timeout,
             Operation::Cordon | Operation::Uncordon => Duration::ZERO,
-        };
-        if aside.is_zero() {
-            self.cordon();
-        } else {
-            self.stand_aside(aside);
-        }
-        self.arm(Timer::Operation, left);
+        })
+    }
+
+    /// From now on only the operator's patience ends the operation.
+    pub(super) fn wait_for_operator(&mut self, at: Moment) {
+        let left = self.pending.as_ref().map(|pending| pending.deadline.since(at));
+        left.into_iter().for_each(|left| self.arm(Timer::Operation, left));
     }
 
     /// Ends a turn: looks whether what an operation waits for has happened.
@@ -178,6 +188,7 @@ impl<P: Protocol> Core<P> {
     pub(super) fn on_operation_timer(&mut self, now: Now) {
         match self.pending.as_ref().map(|pending| pending.resigned) {
             Some(true) => self.refuse_pending(OperationRefusal::NoLeader),
+            Some(false) if self.holds.resigning.is_some() => self.refuse_pending(OperationRefusal::StillHeld),
             Some(false) => self.ask_next_successor(now),
             None => {}
         }

@@ -91,6 +91,11 @@ pub(in crate::election) trait Protocol: Sized {
     fn valid_until(_core: &Core<Self>) -> Option<Moment> {
         None
     }
+    /// Until when a majority has promised this leader firmly to vote for no other process: holds rest on
+    /// that. None: nothing is promised.
+    fn firm_until(_core: &Core<Self>) -> Option<Moment> {
+        None
+    }
     /// What it shows of its vote.
     fn voting(_core: &Core<Self>) -> Option<Voting> {
         None

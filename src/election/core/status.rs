@@ -23,6 +23,7 @@ impl<P: Protocol> Core<P> {
             role: match self.phase {
                 Phase::Asking(_) => Role::Asking,
                 Phase::Waiting(_) | Phase::Electing | Phase::Deferring => Role::Electing,
+                Phase::Leading(_) if self.holds.resigning.is_some() => Role::Resigning,
                 Phase::Leading(_) => Role::Leading,
                 Phase::Following => Role::Following,
                 Phase::Leaving => Role::Leaving,
@@ -33,6 +34,7 @@ impl<P: Protocol> Core<P> {
             valid_until: P::valid_until(self),
             voting: P::voting(self),
             cut_off: self.cut_off(),
+            holds: self.holds_out(),
             candidacy: self.standing.candidacy,
             answer_ttl: self.settings.failure_timeout,
         }

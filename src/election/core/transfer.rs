@@ -1,6 +1,7 @@
 //! A leader's resignation, and leadership transfer to a better member.
 
 use super::{Core, Heard, Phase, Protocol};
+use crate::election::clauses::Clauses;
 use crate::election::{
     Action, Body, Epoch, Member, Moment, Notification, Now, OperationRefusal, Preempt, ProcessId, Reason,
     State, Timer,
@@ -23,12 +24,12 @@ pub(crate) struct Transfers {
 }
 
 /// Why a leader resigns, and in favour of which process.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Hash, Debug)]
 pub(in crate::election) enum Resignation {
     /// It is told to stop. It names the next leader, where one can be had.
     Leaving(Option<ProcessId>),
-    /// That process takes over, and this one goes on.
-    Transfer(ProcessId),
+    /// That process takes over, or an election decides, and this one goes on.
+    Transfer(Option<ProcessId>),
 }
 
 impl<P: Protocol> Core<P> {
@@ -81,13 +82,13 @@ impl<P: Protocol> Core<P> {
     }
 
     /// The operator stops this process. A leader resigns; others say that they leave.
-    pub(crate) fn on_stop(&mut self) {
+    pub(crate) fn on_stop(&mut self, now: Now) {
         if self.phase == Phase::Leaving {
             return;
         }
         self.refuse_pending(OperationRefusal::Stopping);
         if self.phase.leading() {
-            return self.resign(Resignation::Leaving(self.successor(&BTreeSet::new())));
+            return self.resign(now, Resignation::Leaving(self.successor(&BTreeSet::new())));
         }
         let leave = Body::Leave { version: None, id: self.me.id };
         self.enter(Phase::Leaving);
@@ -96,16 +97,25 @@ impl<P: Protocol> Core<P> {
     }
 
     /// The one way in which a leader resigns: it is told to stop (`leaving`), a better process takes over, or
-    /// an operator asks for it. It stops leading, durably, before its resignation leaves.
-    pub(crate) fn resign(&mut self, resignation: Resignation) {
+    /// an operator asks for it. It waits for the holds of its applications. Then it stops leading, durably,
+    /// before its resignation leaves.
+    pub(crate) fn resign(&mut self, now: Now, resignation: Resignation) {
+        if self.clauses.waits_for_holds(self.held()) {
+            return self.wait_for_holds(now, resignation);
+        }
         let (successor, leaving) = match resignation {
             Resignation::Leaving(successor) => (successor, true),
-            Resignation::Transfer(successor) => (Some(successor), false),
+            Resignation::Transfer(successor) => (successor, false),
         };
+        let waited = self.holds.resigning.take();
+        self.disarm(Timer::Hold);
         if leaving {
             self.enter(Phase::Leaving);
         }
-        self.resigned_for_operation();
+        match waited.and_then(|waited| waited.aside) {
+            Some(aside) if self.pending.is_none() => self.step_aside(aside),
+            _ => self.resigned_for_operation(),
+        }
         let peer = successor.and_then(|id| self.members.get(id)).map(|m| m.peer.clone());
         let reason = if leaving { Reason::Resign } else { Reason::Transfer };
         self.note(Notification::Resigning { successor: peer, reason });
@@ -116,10 +126,11 @@ impl<P: Protocol> Core<P> {
         match resignation {
             Resignation::Leaving(Some(_)) => self.arm(Timer::Leave, self.settings.answer_timeout),
             Resignation::Leaving(None) => self.act(Action::Exit),
-            Resignation::Transfer(to) => {
+            Resignation::Transfer(Some(to)) => {
                 self.transfers.under_way = true;
                 self.wait_for(to);
             }
+            Resignation::Transfer(None) => P::start_election(self, now),
         }
     }
 
@@ -146,7 +157,7 @@ impl<P: Protocol> Core<P> {
         if !self.phase.leading() {
             return;
         }
-        if self.pending.is_some() {
+        if self.pending.is_some() || self.holds.resigning.is_some() {
             return;
         }
         let Some(since) = self.better().map(|m| m.alive_since.max(m.ranked_since)) else {
@@ -177,7 +188,7 @@ impl<P: Protocol> Core<P> {
 
     /// The preemption delay is over: the leader transfers leadership in one step.
     pub(crate) fn on_preempt_timer(&mut self, now: Now) {
-        if !self.phase.leading() || self.pending.is_some() {
+        if !self.phase.leading() || self.pending.is_some() || self.holds.resigning.is_some() {
             return;
         }
         let Some(id) = self.better().map(|m| m.peer.id) else {

@@ -279,7 +279,8 @@ impl Core<Majority> {
     /// stands for an epoch above that, once a coordinator timeout at most. It leads on until it votes for
     /// itself (clause 27).
     pub(super) fn campaign_for_higher_epoch(&mut self, now: Now) {
-        let ignored = self.protocol.campaign.is_some() || !self.clauses.heeds_higher_epoch();
+        let busy = self.protocol.campaign.is_some() || self.holds.resigning.is_some();
+        let ignored = busy || !self.clauses.heeds_higher_epoch();
         let Some(leading) = &mut self.protocol.leading else { return };
         if !ignored && leading.stood.is_none_or(|at| now.at.since(at) >= self.settings.coordinator_timeout) {
             leading.stood = Some(now.at);

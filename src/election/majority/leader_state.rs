@@ -12,6 +12,10 @@ const ROUNDS_MAX: usize = 256;
 pub(super) struct LeaderState {
     /// Until when it leads, unless a majority extends that.
     pub(super) lease_until: Moment,
+    /// Until when a majority has promised firmly to vote for no other process.
+    pub(super) firm_until: Moment,
+    /// Whether a majority has acknowledged a round since its election.
+    pub(super) renewed: bool,
     /// The rounds of the present configuration that can still extend the lease, newest last: at most
     /// [`ROUNDS_MAX`].
     rounds: VecDeque<Round>,
@@ -32,6 +36,8 @@ pub(super) struct Round {
     pub(super) sent: Moment,
     pub(super) lease_ms: u32,
     acknowledged: BTreeSet<String>,
+    /// Those of them whose promise is firm.
+    firm: BTreeSet<String>,
 }
 
 impl Round {
@@ -39,11 +45,21 @@ impl Round {
     pub(super) fn has_majority(&self, config: &VoterConfig) -> bool {
         config.has_majority(self.acknowledged.iter().map(String::as_str))
     }
+
+    /// Whether a majority of it has promised firmly.
+    pub(super) fn has_firm_majority(&self, config: &VoterConfig) -> bool {
+        config.has_majority(self.firm.iter().map(String::as_str))
+    }
 }
 
 impl LeaderState {
     pub(super) fn new(lease_until: Moment) -> LeaderState {
         LeaderState { lease_until, ..LeaderState::default() }
+    }
+
+    /// Until when holds may rest on its lease.
+    pub(super) fn firm_until(&self) -> Moment {
+        self.firm_until.min(self.lease_until)
     }
 
     /// Begins a round. Rounds that were sent when `over` says so can extend nothing any more.
@@ -57,14 +73,18 @@ impl LeaderState {
         while self.rounds.front().is_some_and(|round| over(round.sent)) || self.rounds.len() >= ROUNDS_MAX {
             self.rounds.pop_front();
         }
-        self.rounds.push_back(Round { sequence, sent, lease_ms, acknowledged: BTreeSet::new() });
+        let (acknowledged, firm) = (BTreeSet::new(), BTreeSet::new());
+        self.rounds.push_back(Round { sequence, sent, lease_ms, acknowledged, firm });
     }
 
     /// A member acknowledges a round. The acknowledgement counts for this round, never for an earlier one
     /// (clause 16).
-    pub(super) fn acknowledge(&mut self, sequence: u32, name: &str) -> Option<&mut Round> {
+    pub(super) fn acknowledge(&mut self, sequence: u32, name: &str, firm: bool) -> Option<&mut Round> {
         let round = self.rounds.iter_mut().find(|round| round.sequence == sequence)?;
         round.acknowledged.insert(name.to_owned());
+        if firm {
+            round.firm.insert(name.to_owned());
+        }
         self.stores.insert(name.to_owned());
         Some(round)
     }

@@ -41,19 +41,19 @@ impl Core<Majority> {
     /// After a round was sent, this process has acknowledged it already: alone it is a majority.
     pub(super) fn round_sent(&mut self, now: Now) {
         let name = self.me.name.clone();
-        self.extend(now, self.heartbeats.sequence, &name);
+        self.extend(now, self.heartbeats.sequence, &name, true);
     }
 
     /// A follower answers a round. An acknowledgement, which says what it stores, counts for the round that
     /// it names, never for an earlier one.
-    pub(super) fn on_renewed(&mut self, by: Heard, sequence: u32, stores: Option<ConfigVersion>) {
+    pub(super) fn on_renewed(&mut self, by: Heard, sequence: u32, stores: Option<ConfigVersion>, firm: bool) {
         let Some(name) = self.voter(by.now, by.from).map(str::to_owned) else { return };
         if !self.phase.leading() || by.epoch != self.epoch {
             return;
         }
         let used = self.protocol.config().map(|config| config.version);
         if stores.is_some() {
-            self.extend(by.now, sequence, &name);
+            self.extend(by.now, sequence, &name, firm);
         }
         if self.phase.leading() && used != stores {
             // It has missed the configuration.
@@ -64,21 +64,27 @@ impl Core<Majority> {
     /// A round names a configuration. When a majority of it acknowledges the round, the leader's lease
     /// extends to the round's sending plus its lease, and the configuration is committed. Neither happens
     /// after that end (clause 16).
-    fn extend(&mut self, now: Now, sequence: u32, acknowledged_by: &str) {
+    fn extend(&mut self, now: Now, sequence: u32, acknowledged_by: &str, firm: bool) {
         let clauses = self.clauses;
         let (Some(config), Some(leading)) = (self.protocol.state.founded(), &mut self.protocol.leading)
         else {
             return;
         };
-        let Some(round) = leading.acknowledge(sequence, acknowledged_by) else { return };
+        let firm = clauses.counts_as_firm(firm);
+        let Some(round) = leading.acknowledge(sequence, acknowledged_by, firm) else { return };
         round.sent = clauses.round_lease_begins(round.sent, now.at);
         let (majority, sent, lease_ms) = (round.has_majority(config), round.sent, round.lease_ms);
+        let firm = round.has_firm_majority(config);
         let until = sent.plus(self.counted(lease_ms));
         let Some(leading) = &mut self.protocol.leading else { return };
         if clauses.round_is_over(now.at, until) || !clauses.round_extends(majority) {
             return;
         }
         leading.committed.get_or_insert(now.slow);
+        leading.renewed = true;
+        if firm {
+            leading.firm_until = until.max(leading.firm_until);
+        }
         if until > leading.lease_until {
             leading.lease_until = until;
             self.arm(Timer::Lease, until.since(now.at));
@@ -100,16 +106,24 @@ impl Core<Majority> {
         self.start_campaign(now);
     }
 
-    /// With `--crash-evidence release`, a leader that has lost its connections to a majority stops at once.
-    /// Something on the path may have refused the dials of the others, and they elect another leader.
+    /// A leader that has lost its connections to a majority counts on firm promises only. Something on the
+    /// path may have refused the dials of the others. Where crash evidence frees promises, they then elect
+    /// another leader.
     pub(super) fn check_connections(&mut self, now: Now) {
-        if !self.phase.leading() || self.settings.crash_evidence != CrashEvidence::Release {
-            return;
-        }
         let linked = self.members.iter().filter(|m| m.linked).map(|m| m.peer.name.as_str());
         let connected = linked.chain([self.me.name.as_str()]);
-        if self.protocol.config().is_some_and(|config| !config.has_majority(connected)) {
-            self.lapse(now);
+        if self.protocol.config().is_none_or(|config| config.has_majority(connected)) {
+            return;
+        }
+        let freely = self.settings.crash_evidence == CrashEvidence::Release;
+        // Before its first round is acknowledged, its own flag stands for those of its voters.
+        if let Some(leading) = &mut self.protocol.leading
+            && (leading.renewed || freely)
+        {
+            leading.lease_until = leading.firm_until();
+            let left = leading.lease_until.since(now.at);
+            self.arm(Timer::Lease, left);
+            self.check_lease(now);
         }
     }
 }

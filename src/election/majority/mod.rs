@@ -130,10 +130,10 @@ impl Protocol for Majority {
             Body::VoteRequest { request } => core.on_vote_request(now, from, &request),
             Body::Vote { ballot, outcome, config } => core.on_vote(by, ballot, outcome, config),
             Body::Renew { sequence, lease_ms, config } => core.on_renew(by, sequence, lease_ms, config),
-            Body::Renewed { sequence, membership, promised, config, flags } => {
+            Body::Renewed { sequence, membership, promised, firm, config, flags } => {
                 core.learn_flags(from, flags);
                 core.on_heartbeat_ack(by, sequence, membership);
-                core.on_renewed(by, sequence, promised.then_some(config));
+                core.on_renewed(by, sequence, promised.then_some(config), firm);
             }
             Body::Configuration { config } => core.on_configuration(by, &config),
             Body::Recover { round, incarnation } => core.on_recover(from, round, incarnation),
@@ -218,11 +218,14 @@ impl Protocol for Majority {
         Some(Lease { asked: duration(core.lease_asked_ms()), longest })
     }
 
-    /// A leader's end frees its own promise to itself: it never leads that epoch again (clause 17).
+    /// A leader's end frees its own promise to itself: it never leads that epoch again (clause 17). A hold
+    /// that is out rests on that promise too.
     fn on_term_end(core: &mut Core<Majority>) {
-        let myself = core.myself();
+        let (myself, held) = (core.myself(), core.held());
         core.protocol.leading = None;
-        core.free(|promise| promise.to == myself);
+        if core.clauses.own_promise_ends(held) {
+            core.free(|promise| promise.to == myself);
+        }
     }
 
     fn may_succeed(core: &Core<Majority>, member: &Member) -> bool {
@@ -247,6 +250,10 @@ impl Protocol for Majority {
 
     fn valid_until(core: &Core<Majority>) -> Option<Moment> {
         core.valid_until()
+    }
+
+    fn firm_until(core: &Core<Majority>) -> Option<Moment> {
+        core.protocol.leading.as_ref().map(LeaderState::firm_until)
     }
 
     fn voting(core: &Core<Majority>) -> Option<Voting> {

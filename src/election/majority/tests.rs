@@ -21,6 +21,7 @@ mod configuration;
 mod contest;
 mod first_start_schedules;
 mod founding;
+mod holds;
 mod lease;
 mod operations;
 mod promise;
@@ -278,7 +279,11 @@ impl Voter {
     fn acknowledged(&mut self, from: u8, round: u32, config: ConfigVersion, flags: Flags) -> Vec<Action> {
         let (membership, promised) = (MembershipVersion::default(), true);
         let epoch = self.machine.epoch.0;
-        self.hear(from, epoch, Body::Renewed { sequence: round, membership, promised, config, flags })
+        self.hear(
+            from,
+            epoch,
+            Body::Renewed { sequence: round, membership, promised, firm: promised, config, flags },
+        )
     }
 
     /// p1 was started with these flags and leads epoch 5, elected by p2; no round is acknowledged.

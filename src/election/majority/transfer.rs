@@ -9,7 +9,7 @@ impl Core<Majority> {
     /// Another process is to take over: the leader asks it whether a majority would vote for it.
     pub(super) fn propose_transfer(&mut self, now: Now, to: ProcessId) {
         if !self.clauses.asks_successor() {
-            return self.resign(Resignation::Transfer(to));
+            return self.resign(now, Resignation::Transfer(Some(to)));
         }
         let wait = self.settings.answer_timeout.saturating_mul(2);
         let Some(leading) = &mut self.protocol.leading else { return };
@@ -37,7 +37,7 @@ impl Core<Majority> {
         let Some(leading) = &mut self.protocol.leading else { return };
         if by.epoch == self.epoch && leading.proposed.take_if(|proposed| *proposed == by.from).is_some() {
             if majority {
-                self.resign(Resignation::Transfer(by.from));
+                self.resign(by.now, Resignation::Transfer(Some(by.from)));
             } else {
                 self.transfer_refused(by.now);
             }
@@ -46,6 +46,10 @@ impl Core<Majority> {
 
     /// An operation asks another member. Without one the next attempt comes later, with doubling delay.
     fn transfer_refused(&mut self, now: Now) {
+        if self.holds.resigning.is_some() {
+            // Its applications have stopped already.
+            return self.resign(now, Resignation::Transfer(None));
+        }
         if self.pending.is_some() {
             return self.ask_next_successor(now);
         }

@@ -143,7 +143,8 @@ impl Core<Majority> {
         }
         let config = self.protocol.config().map(|config| config.version).unwrap_or_default();
         let (membership, flags) = (self.members.held(), self.protocol.given);
-        self.send(by.from, Body::Renewed { sequence, membership, promised, config, flags });
+        let firm = promised && self.settings.crash_evidence != CrashEvidence::Release;
+        self.send(by.from, Body::Renewed { sequence, membership, promised, firm, config, flags });
     }
 
     /// A resignation in an epoch at or above its own frees the promise to its sender, and nothing else

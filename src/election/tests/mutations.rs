@@ -138,6 +138,16 @@ mutations! {
     AsideIgnored,
     /// Clause 30: a member counts for what it was started with.
     PriorityIgnored,
+    /// Rule 1 of holds: a hold takes all that the voters have promised.
+    HoldTakesLease,
+    /// Rule 2 of holds: a hold rests on promises that crash evidence frees.
+    HoldOnLoosePromise,
+    /// Rule 3 of holds: a hold is over on the fast clock.
+    HoldEndsEarly,
+    /// Rule 4 of holds: a resignation does not wait.
+    ResignsUnderHold,
+    /// Rule 5 of holds: a leadership's end frees the promise that a hold rests on.
+    OwnPromiseFreedUnderHold,
     /// The guard beside the clauses: the configuration changes without a majority's agreement.
     NoAgreement,
     /// Spec, rule 4: an election that this process takes part in already begins another of its own.
@@ -408,6 +418,27 @@ impl Clauses for LeftOut {
 
     fn heeds_priority(self) -> bool {
         !self.has(PriorityIgnored) && Stated.heeds_priority()
+    }
+
+    fn hold_lasts(self, left: Duration) -> Duration {
+        // A leader counts on 99 parts of 100, and a holder may be slow by one in twelve.
+        if self.has(HoldTakesLease) { left * 12 / 11 } else { Stated.hold_lasts(left) }
+    }
+
+    fn counts_as_firm(self, firm: bool) -> bool {
+        self.has(HoldOnLoosePromise) || Stated.counts_as_firm(firm)
+    }
+
+    fn hold_is_over(self, end: Moment, slow: Moment, fast: Moment) -> bool {
+        Stated.hold_is_over(end, if self.has(HoldEndsEarly) { fast } else { slow }, fast)
+    }
+
+    fn waits_for_holds(self, held: bool) -> bool {
+        !self.has(ResignsUnderHold) && Stated.waits_for_holds(held)
+    }
+
+    fn own_promise_ends(self, held: bool) -> bool {
+        self.has(OwnPromiseFreedUnderHold) || Stated.own_promise_ends(held)
     }
 
     fn is_known_round(self, epoch: Epoch, own: Epoch) -> bool {

@@ -1,8 +1,8 @@
 //! What the machine wants done: everything that it ever asks for.
 
 use crate::election::{
-    Denial, Entry, Epoch, Founding, Message, Moment, OperationOutcome, Peer, ProcessId, Stage, State, Timer,
-    VoteRecord, VoterConfig,
+    Denial, Entry, Epoch, Founding, HoldAnswer, Message, Moment, OperationOutcome, Peer, ProcessId, Stage,
+    State, Timer, VoteRecord, VoterConfig,
 };
 use core::net::SocketAddr;
 use std::collections::BTreeSet;
@@ -49,6 +49,8 @@ pub enum Action {
         /// What came of it.
         outcome: OperationOutcome,
     },
+    /// Tell the application what came of its request for a hold. Its time counts from this turn's.
+    Held(HoldAnswer),
     /// News for a person, a log or a metric. It changes nothing.
     Notification(Notification),
     /// The resignation is over: close the links, announced as deliberate, and end with exit code 0.
@@ -278,6 +280,13 @@ pub enum Notification {
     },
     /// This process is a candidate again.
     StandsAgain,
+    /// The leader is to resign, and waits for the holds of its applications.
+    WaitsForHolds {
+        /// How many are out.
+        holds: usize,
+        /// How long it waits at most.
+        at_most: Duration,
+    },
     /// The leader resigns in favour of another.
     Resigning {
         /// The process that leads next; none: an election decides.

@@ -3,6 +3,7 @@
 pub(super) mod action;
 pub(super) mod epoch;
 pub(super) mod event;
+pub(super) mod hold;
 pub(super) mod identity;
 pub(super) mod member;
 pub(super) mod operation;

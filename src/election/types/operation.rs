@@ -110,6 +110,8 @@ pub enum OperationRefusal {
         /// The leader.
         leader: Peer,
     },
+    /// Applications still have holds. This process resigns, as was asked, once they are over.
+    StillHeld,
     /// This process has resigned, and no process has announced itself in time.
     NoLeader,
 }
@@ -152,6 +154,7 @@ impl OperationRefusal {
             OperationRefusal::NoSuccessor { .. } => "no_successor",
             OperationRefusal::NoMajority { .. } => "no_majority",
             OperationRefusal::AnotherLeads { .. } => "another_leads",
+            OperationRefusal::StillHeld => "still_held",
             OperationRefusal::NoLeader => "no_leader",
         }
     }
@@ -201,6 +204,10 @@ impl fmt::Display for OperationRefusal {
             OperationRefusal::AnotherLeads { leader } => {
                 write!(f, "this process has resigned, and {} leads instead", leader.name)
             }
+            OperationRefusal::StillHeld => f.write_str(
+                "this process leads no more for its applications, which have holds still; it resigns once \
+                 they are over",
+            ),
             OperationRefusal::NoLeader => f.write_str(
                 "this process has resigned, and no process has announced itself as the leader yet",
             ),

@@ -104,6 +104,10 @@ pub struct Settings {
     pub expect: usize,
     /// How long a failed member may be missing from discovery before it is forgotten.
     pub forget_after: Duration,
+    /// The longest hold that a leader promises an application (`--hold-max`).
+    pub hold_max: Duration,
+    /// How long a resignation waits for holds that go on (`--stop-wait`).
+    pub stop_wait: Duration,
     /// Whether peers prove that they are members before anything of theirs is heard. Their lists then name
     /// addresses to dial also while discovery has no answer.
     pub members_are_proved: bool,
@@ -152,6 +156,8 @@ impl Default for Settings {
             start_timeout: Duration::from_secs(10),
             expect: 0,
             forget_after: Duration::from_secs(60),
+            hold_max: Duration::from_secs(1),
+            stop_wait: Duration::from_secs(10),
             members_are_proved: false,
         }
     }

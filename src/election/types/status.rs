@@ -13,6 +13,8 @@ pub enum Role {
     Electing,
     /// It was elected and has not heard otherwise. [`Status::leads`] says whether it leads *now*.
     Leading,
+    /// It was elected, and is to resign. It leads no more for applications, and waits for their holds.
+    Resigning,
     /// It follows a leader.
     Following,
     /// It has resigned and is about to end.
@@ -26,6 +28,7 @@ impl Role {
             Role::Asking => "asking",
             Role::Electing => "electing",
             Role::Leading => "leading",
+            Role::Resigning => "resigning",
             Role::Following => "following",
             Role::Leaving => "leaving",
         }
@@ -103,6 +106,8 @@ pub struct Status {
     /// `classic`: discovery names an address that refuses no connection, and no process is connected. Such a
     /// process may lead itself beside an election that it does not reach.
     pub cut_off: bool,
+    /// How many holds are out.
+    pub holds: usize,
     /// What keeps this process from standing, beside its settings.
     pub candidacy: Candidacy,
     /// How long an answer about leadership stands without a turn of the driver: the failure timeout.

@@ -25,6 +25,8 @@ pub enum Timer {
     Operation,
     /// This process has resigned for a while, which is over.
     Aside,
+    /// The holds that a resignation waits for may be over, or the successor that was asked again is silent.
+    Hold,
     /// `majority`: the leader's lease is over.
     Lease,
     /// `majority`: a candidate asks for pre-votes, or asks again the voters whose promises are over.
@@ -43,7 +45,7 @@ impl Timer {
     }
 
     /// All of them.
-    pub const ALL: [Timer; 15] = [
+    pub const ALL: [Timer; 16] = [
         Timer::Margin,
         Timer::Start,
         Timer::Announcement,
@@ -55,6 +57,7 @@ impl Timer {
         Timer::Leave,
         Timer::Operation,
         Timer::Aside,
+        Timer::Hold,
         Timer::Lease,
         Timer::Retry,
         Timer::Recover,

@@ -47,7 +47,7 @@ fn peer(number: u128, name: &str) -> Peer {
 fn source(role: Role) -> Fixed {
     let (me, other) = (peer(1, "web-1"), peer(2, "web-2"));
     let leader = match role {
-        Role::Leading => Some(me.clone()),
+        Role::Leading | Role::Resigning => Some(me.clone()),
         Role::Following | Role::Leaving => Some(other.clone()),
         Role::Asking | Role::Electing => None,
     };
@@ -70,6 +70,7 @@ fn source(role: Role) -> Fixed {
         valid_until: None,
         voting: None,
         cut_off: false,
+        holds: 0,
         candidacy: Candidacy::default(),
         answer_ttl: STANDS_FOR,
     };
@@ -136,6 +137,8 @@ fn ask(method: Method, target: &str, source: &dyn Source) -> Answer {
         keep_alive: true,
         events: false,
         last_event_id: None,
+        origin: false,
+        loopback_host: true,
     };
     told(route(&request, source))
 }

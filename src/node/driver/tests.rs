@@ -54,7 +54,7 @@ fn peer(k: u8) -> Peer {
 }
 
 /// The driver of a process without peers, the flag that stops it, and what it sends.
-fn driver(settings: Settings, state: Option<State>) -> (Driver, Arc<AtomicBool>, Sent) {
+fn driver(settings: Settings, state: Option<State>) -> (Driver, Arc<Stop>, Sent) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let me = Peer { address: listener.local_addr().unwrap(), ..peer(1) };
     let second = Duration::from_secs(1);
@@ -84,7 +84,7 @@ fn driver(settings: Settings, state: Option<State>) -> (Driver, Arc<AtomicBool>,
         crate::base::Clock::new(crate::base::Reading::take()),
         metrics.clone(),
     ));
-    let stop = Arc::new(AtomicBool::new(false));
+    let stop = Arc::new(Stop::default());
     let flag = Arc::clone(&stop);
     let driver = Driver::new(machine, state, transport, published_state, discovery, flag, &settings);
     (driver, stop, sent)
@@ -105,7 +105,7 @@ fn folder() -> TempDir {
 impl Driver {
     fn answers(&self) -> Answers {
         let credentials = Arc::new(crate::channel::Credentials::none());
-        Answers { state: Arc::clone(&self.published_state), credentials }
+        Answers { state: Arc::clone(&self.published_state), credentials, applications: None }
     }
 
     fn snapshot(&self) -> crate::http::Snapshot {
@@ -168,7 +168,7 @@ fn a_full_queue_puts_no_resignation_off() {
         let sender = sender.clone();
         std::thread::spawn(move || while sender.send(Input::Report(Report::Refused(unused))).is_ok() {});
     }
-    stop.store(true, Ordering::Release);
+    stop.asked.store(true, Ordering::Release);
     let (done, is_done) = channel();
     std::thread::spawn(move || done.send(driver.run(&inputs).is_ok()));
     assert_eq!(is_done.recv_timeout(PATIENCE), Ok(true));

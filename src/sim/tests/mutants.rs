@@ -27,6 +27,7 @@ const RULES: &str = concat!(
     include_str!("../../election/majority/tests/contest.rs"),
     include_str!("../../election/majority/tests/first_start_schedules.rs"),
     include_str!("../../election/majority/tests/founding.rs"),
+    include_str!("../../election/majority/tests/holds.rs"),
     include_str!("../../election/majority/tests/lease.rs"),
     include_str!("../../election/majority/tests/operations.rs"),
     include_str!("../../election/majority/tests/promise.rs"),
@@ -81,6 +82,9 @@ fn caught_by(clause: Mutation) -> By {
         | PriorityIgnored
         | NoAgreement => By::RuleTest(RULES),
         CordonIgnored | AsideIgnored => seeds(3, 60),
+        HoldTakesLease | HoldOnLoosePromise | HoldEndsEarly | ResignsUnderHold | OwnPromiseFreedUnderHold => {
+            By::RuleTest(RULES)
+        }
     }
 }
 

@@ -304,7 +304,11 @@ fn a_change_waits_until_a_majority_of_the_next_configuration_stores_the_present_
         let mut voter = Voter::leader_given(&[1, 3], 1500, leaves_out);
         let (membership, promised) = (MembershipVersion::default(), false);
         let config = ConfigVersion::default();
-        voter.hear(3, 5, Body::Renewed { sequence: voter.round, membership, promised, config, flags: two });
+        voter.hear(
+            3,
+            5,
+            Body::Renewed { sequence: voter.round, membership, promised, firm: true, config, flags: two },
+        );
         voter.stores(2, flags(&[1, 2, 3], 1500));
         assert_eq!(voter.config().voters.len(), early, "{leaves_out:?}");
         voter.stores(3, two);

@@ -88,8 +88,14 @@ fn an_acknowledgement_without_a_promise_or_of_another_epoch_does_not_count() {
     voter.pass(250);
     voter.timer(Timer::Heartbeat);
     let membership = MembershipVersion::default();
-    let renewed =
-        |promised| Body::Renewed { sequence: voter.round, membership, promised, config: OWN, flags: same() };
+    let renewed = |promised| Body::Renewed {
+        sequence: voter.round,
+        membership,
+        promised,
+        firm: true,
+        config: OWN,
+        flags: same(),
+    };
     let (unpromised, promised) = (renewed(false), renewed(true));
     voter.hear(2, 5, unpromised);
     voter.hear(2, 4, promised);

@@ -16,7 +16,8 @@ impl Voter {
     fn hear_of_priority(&mut self, priority: Priority) {
         let (membership, config) = (MembershipVersion::default(), version(5, 0));
         let flags = flags(&[1, 2, 3], 1500);
-        let body = Body::Renewed { sequence: self.round, membership, promised: true, config, flags };
+        let body =
+            Body::Renewed { sequence: self.round, membership, promised: true, firm: true, config, flags };
         let message = Message { epoch: Epoch(5), priority, body };
         self.feed(Event::Received { from: peer(3).id, message });
     }

@@ -1,0 +1,189 @@
+//! Holds: a leader promises applications of its own pod that no other member leads for a time. A resignation
+//! waits for them.
+//!
+//! docs/safety/holds.md has the rules, and why they hold.
+
+use super::{Core, Phase, Protocol, Resignation};
+use crate::election::clauses::Clauses;
+use crate::election::types::hold::{HOLDS_MAX, HoldAnswer, HoldOutcome, HoldRequest};
+use crate::election::{Action, CrashEvidence, DRIFT, Moment, Notification, Now, OperationRefusal, Timer};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// The holds that are out, and the resignation that waits for them.
+#[derive(Clone, Hash, Debug, Default)]
+pub(crate) struct Holds {
+    /// The number of the latest.
+    latest: u64,
+    /// When each is over, on the slow clock: at most [`HOLDS_MAX`].
+    ends: BTreeMap<u64, Moment>,
+    pub(crate) resigning: Option<Resigning>,
+}
+
+/// A leader that leads no more for its applications, and has not resigned yet.
+#[derive(Clone, Copy, Hash, Debug)]
+pub(crate) struct Resigning {
+    resignation: Resignation,
+    /// By when the last hold is over.
+    until: Moment,
+    /// For how long an operator wants it to stand aside then; zero: until it is uncordoned.
+    pub(crate) aside: Option<Duration>,
+    /// The holds are over, and its successor has been asked again whether it can win.
+    asked: bool,
+}
+
+impl<P: Protocol> Core<P> {
+    /// An application asks for a hold, goes on with one, or has stopped.
+    pub(super) fn on_hold(&mut self, now: Now, request: HoldRequest) {
+        let clauses = self.clauses;
+        self.holds.ends.retain(|_, end| !clauses.hold_is_over(*end, now.slow, now.at));
+        let outcome = match request {
+            HoldRequest::Take { lasts } => self.take_hold(now, lasts),
+            HoldRequest::Extend { hold, lasts } => self.extend_hold(now, hold, lasts),
+            HoldRequest::End { hold } => {
+                self.holds.ends.remove(&hold);
+                HoldOutcome::Ended
+            }
+        };
+        let answer = HoldAnswer { outcome, longest: self.longest_hold(), stop_wait: self.settings.stop_wait };
+        self.act(Action::Held(answer));
+    }
+
+    fn take_hold(&mut self, now: Now, lasts: Duration) -> HoldOutcome {
+        let lasts = self.grant(now, lasts);
+        if lasts.is_zero() || self.holds.resigning.is_some() {
+            return HoldOutcome::Nothing;
+        }
+        if self.holds.ends.len() >= HOLDS_MAX {
+            return HoldOutcome::TooMany;
+        }
+        self.holds.latest += 1;
+        let hold = self.holds.latest;
+        self.holds.ends.insert(hold, end_of(now, lasts));
+        HoldOutcome::Granted { hold, epoch: self.epoch, lasts }
+    }
+
+    /// A hold is never shortened. While this process resigns, it ends within the time that is left for that.
+    fn extend_hold(&mut self, now: Now, hold: u64, lasts: Duration) -> HoldOutcome {
+        let left = self.holds.resigning.map_or(lasts, |resigning| lasts.min(resigning.until.since(now.at)));
+        let lasts = self.grant(now, left);
+        let Some(end) = self.holds.ends.get_mut(&hold) else { return HoldOutcome::Unknown };
+        *end = end_of(now, lasts).max(*end);
+        HoldOutcome::Granted { hold, epoch: self.epoch, lasts }
+    }
+
+    /// What may be promised of a time that is asked for: a part of what is left of the firm lease.
+    fn grant(&self, now: Now, lasts: Duration) -> Duration {
+        let firm_until = P::firm_until(self).filter(|_| self.phase.leading());
+        let left = firm_until.map_or(Duration::ZERO, |until| until.since(now.at));
+        whole_ms(self.clauses.hold_lasts(left).min(lasts).min(self.settings.hold_max))
+    }
+
+    /// The longest hold that this process ever promises.
+    fn longest_hold(&self) -> Duration {
+        let lease = P::lease(self).filter(|_| self.settings.crash_evidence != CrashEvidence::Release);
+        let lease = lease.map_or(Duration::ZERO, |lease| self.clauses.lease_counts(lease.longest));
+        whole_ms(self.clauses.hold_lasts(lease).min(self.settings.hold_max))
+    }
+
+    /// Whether a hold is out in this turn.
+    pub(crate) fn held(&self) -> bool {
+        self.holds_left().is_some()
+    }
+
+    /// How long it takes on the slow clock until the last hold is over.
+    fn holds_left(&self) -> Option<Duration> {
+        let (slow, fast) = (self.last_turn.slow, self.last_turn.at);
+        let out = self.holds.ends.values().filter(|end| !self.clauses.hold_is_over(**end, slow, fast));
+        out.max().map(|end| end.since(slow))
+    }
+
+    /// How many holds are out.
+    pub(super) fn holds_out(&self) -> usize {
+        let (slow, fast) = (self.last_turn.slow, self.last_turn.at);
+        self.holds.ends.values().filter(|end| !self.clauses.hold_is_over(**end, slow, fast)).count()
+    }
+
+    /// A leader is to resign, and holds are out. From now on it leads no more for its applications. It goes
+    /// on with its rounds, since the holds rest on its lease.
+    pub(super) fn wait_for_holds(&mut self, now: Now, resignation: Resignation) {
+        let earlier = self.holds.resigning.take();
+        let until = earlier.map_or(now.at.plus(self.settings.stop_wait), |earlier| earlier.until);
+        let aside = self.aside_asked_for().or(earlier.and_then(|earlier| earlier.aside));
+        self.holds.resigning = Some(Resigning { resignation, until, aside, asked: false });
+        self.disarm(Timer::Preempt);
+        self.disarm(Timer::Hold);
+        self.wait_for_operator(now.at);
+        if earlier.is_none() {
+            let holds = self.holds_out();
+            self.note(Notification::WaitsForHolds { holds, at_most: self.settings.stop_wait });
+        }
+    }
+
+    /// Ends a turn: looks whether the holds that a resignation waits for are over.
+    pub(super) fn look_at_holds(&mut self, now: Now) {
+        let Some(resigning) = self.holds.resigning else { return };
+        if !self.phase.leading() {
+            // It has lost its lease, or was paused: there is nothing to resign from.
+            self.holds.resigning = None;
+            self.disarm(Timer::Hold);
+            return self.go_on_without_resigning(now, resigning);
+        }
+        if resigning.asked {
+            return;
+        }
+        if let Some(left) = self.holds_left() {
+            // The timer runs on the fast clock, and so may come early.
+            if !self.outbox.armed.contains(&Timer::Hold) {
+                self.arm(Timer::Hold, left.max(Duration::from_millis(1)));
+            }
+            return;
+        }
+        match resigning.resignation {
+            Resignation::Leaving(_) => {
+                let successor = self.successor(&BTreeSet::new());
+                self.resign(now, Resignation::Leaving(successor));
+            }
+            Resignation::Transfer(None) => self.resign(now, resigning.resignation),
+            Resignation::Transfer(Some(to)) => {
+                // What was found out before the wait may be out of date.
+                self.holds.resigning = Some(Resigning { asked: true, ..resigning });
+                self.arm(Timer::Hold, self.settings.answer_timeout.saturating_mul(2));
+                P::transfer(self, now, to);
+            }
+        }
+    }
+
+    /// The successor that was asked again is silent. This process has said that it resigns, and does.
+    pub(super) fn on_hold_timer(&mut self, now: Now) {
+        if self.holds.resigning.is_some_and(|resigning| resigning.asked) {
+            self.resign(now, Resignation::Transfer(None));
+        }
+    }
+
+    fn go_on_without_resigning(&mut self, now: Now, resigning: Resigning) {
+        match (resigning.resignation, resigning.aside) {
+            (Resignation::Leaving(_), _) => self.on_stop(now),
+            (Resignation::Transfer(_), Some(aside)) if self.pending.is_none() => {
+                self.step_aside(aside);
+                self.rejoin_election(now);
+            }
+            (Resignation::Transfer(_), _) => {}
+        }
+    }
+
+    /// Why no operation begins now, if this leader resigns already.
+    pub(super) fn resigns_already(&self) -> Option<OperationRefusal> {
+        let resigns = self.holds.resigning.is_some() && self.phase != Phase::Leaving;
+        resigns.then_some(OperationRefusal::Busy)
+    }
+}
+
+/// When a hold is over, on the slow clock: later than its holder counts, by as much as clocks may differ.
+fn end_of(now: Now, lasts: Duration) -> Moment {
+    now.slow.plus(lasts + lasts / DRIFT)
+}
+
+fn whole_ms(duration: Duration) -> Duration {
+    Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+}

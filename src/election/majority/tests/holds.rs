@@ -1,0 +1,294 @@
+//! Holds: docs/safety/holds.md, rule by rule.
+
+use super::*;
+use crate::election::{
+    CrashEvidence, HOLDS_MAX, HoldAnswer, HoldOutcome, HoldRequest, Operation, OperationRefusal, Role,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A leader whose first round p2 has acknowledged, firmly or not.
+fn leader(firm: bool, leaves_out: Option<Mutation>) -> Voter {
+    leader_with(|_| {}, firm, leaves_out)
+}
+
+fn leader_with(change: impl Fn(&mut Settings), firm: bool, leaves_out: Option<Mutation>) -> Voter {
+    let mut settings = given(&[1, 2, 3], 1500);
+    settings.hold_max = Duration::from_secs(60);
+    change(&mut settings);
+    let record = record(1, config(4, &[1, 2, 3]));
+    let mut voter = Voter::start(peer(1), settings, Some(&record), &[2, 3], leaves_out);
+    voter.wait_for_grace();
+    voter.ask_for_votes();
+    voter.answered(2, GRANTED);
+    voter.acknowledged_by(2, firm);
+    voter
+}
+
+impl Voter {
+    /// The latest round.
+    fn acknowledged_by(&mut self, from: u8, firm: bool) -> Vec<Action> {
+        let (membership, config) = (MembershipVersion::default(), version(5, 0));
+        let (sequence, flags) = (self.round, flags(&[1, 2, 3], 1500));
+        self.hear(from, 5, Body::Renewed { sequence, membership, promised: true, firm, config, flags })
+    }
+
+    fn asked_to_hold(&mut self, request: HoldRequest) -> HoldOutcome {
+        held(&self.feed(Event::Hold(request)))
+    }
+
+    /// For how long it promises.
+    fn takes(&mut self, lasts: Duration) -> Option<(u64, Duration)> {
+        match self.asked_to_hold(HoldRequest::Take { lasts }) {
+            HoldOutcome::Granted { hold, lasts, epoch: Epoch(5) } => Some((hold, lasts)),
+            HoldOutcome::Nothing => None,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn role(&self) -> Role {
+        self.machine.status().role
+    }
+}
+
+fn held(actions: &[Action]) -> HoldOutcome {
+    let answer = actions.iter().find_map(|action| match action {
+        Action::Held(HoldAnswer { outcome, .. }) => Some(*outcome),
+        _ => None,
+    });
+    answer.unwrap()
+}
+
+fn resignation(actions: &[Action]) -> Option<(Option<ProcessId>, bool)> {
+    bodies(actions).find_map(|body| match body {
+        Body::Resign { successor, leaving } => Some((*successor, *leaving)),
+        _ => None,
+    })
+}
+
+fn refused(actions: &[Action]) -> Option<OperationRefusal> {
+    actions.iter().find_map(|action| match action {
+        Action::Answer { outcome, .. } => outcome.clone().err(),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_hold_takes_nine_tenths_of_what_is_left_of_the_lease() {
+    // The lease of 1500 ms counts as 1485 ms.
+    for (leaves_out, lasts) in [(None, 1336), (Some(Mutation::HoldTakesLease), 1620)] {
+        let granted = leader(true, leaves_out).takes(SECOND * 60).unwrap().1;
+        assert_eq!(granted, Duration::from_millis(lasts), "{leaves_out:?}");
+    }
+    let mut voter = leader(true, None);
+    voter.pass(500);
+    assert_eq!(voter.takes(SECOND * 60).unwrap().1, Duration::from_millis(886));
+    assert_eq!(voter.takes(Duration::from_millis(50)).unwrap().1, Duration::from_millis(50));
+    let mut short = leader_with(|settings| settings.hold_max = SECOND / 2, true, None);
+    assert_eq!(short.takes(SECOND).unwrap().1, SECOND / 2);
+}
+
+#[test]
+fn a_hold_rests_on_firm_promises_only() {
+    for (leaves_out, granted) in [(None, false), (Some(Mutation::HoldOnLoosePromise), true)] {
+        assert_eq!(leader(false, leaves_out).takes(SECOND).is_some(), granted, "{leaves_out:?}");
+    }
+    let mut voter = leader(false, None);
+    voter.acknowledged_by(3, true);
+    assert!(voter.takes(SECOND).is_some(), "two of three are firm");
+    assert_eq!(Voter::settled(None).takes(SECOND), None, "it does not lead");
+}
+
+/// A voter says whether it frees its promise for crash evidence.
+#[test]
+fn a_voter_that_frees_promises_for_crash_evidence_says_so() {
+    for (crash_evidence, is_firm) in
+        [(CrashEvidence::Suspect, true), (CrashEvidence::Off, true), (CrashEvidence::Release, false)]
+    {
+        let settings = Settings { crash_evidence, ..given(&[1, 2, 3], 1500) };
+        let record = record(1, config(4, &[1, 2, 3]));
+        let mut voter = Voter::start(peer(1), settings, Some(&record), &[2, 3], None);
+        let sent = voter.hear(2, 7, Body::Renew { sequence: 1, lease_ms: 1500, config: version(4, 0) });
+        let firm = |body: &Body| match body {
+            Body::Renewed { firm, .. } => Some(*firm),
+            _ => None,
+        };
+        assert_eq!(bodies(&sent).find_map(firm), Some(is_firm), "{crash_evidence:?}");
+    }
+}
+
+/// Where others free their promises, a leader without its connections counts on firm ones, whatever its own
+/// flag is.
+#[test]
+fn a_leader_without_its_connections_counts_on_firm_promises_only() {
+    for (firm, leads) in [(true, true), (false, false)] {
+        let mut voter = leader(firm, None);
+        for k in [2, 3] {
+            voter.feed(Event::LinkDown { id: peer(k).id, incarnation: peer(k).incarnation });
+        }
+        assert_eq!(voter.leads(), leads, "firm: {firm}");
+    }
+}
+
+#[test]
+fn a_resignation_waits_for_holds() {
+    for (leaves_out, waits) in [(None, true), (Some(Mutation::ResignsUnderHold), false)] {
+        let mut voter = leader(true, leaves_out);
+        voter.takes(Duration::from_millis(400)).unwrap();
+        let sent = voter.feed(Event::Stop);
+        assert_eq!(resignation(&sent).is_none(), waits, "{leaves_out:?}");
+        if !waits {
+            continue;
+        }
+        assert_eq!(voter.role(), Role::Resigning);
+        assert_eq!(voter.takes(SECOND), None, "no new hold");
+        voter.pass(403);
+        assert_eq!(voter.role(), Role::Resigning);
+        voter.pass(1);
+        assert_eq!(voter.role(), Role::Leaving);
+    }
+}
+
+/// The holder's clock may be the slow one.
+#[test]
+fn a_hold_ends_on_the_slow_clock() {
+    for (leaves_out, resigns) in [(None, false), (Some(Mutation::HoldEndsEarly), true)] {
+        let mut voter = leader(true, leaves_out);
+        voter.takes(Duration::from_millis(400)).unwrap();
+        voter.feed(Event::Stop);
+        voter.lag = Duration::from_millis(30);
+        voter.pass(420);
+        assert_eq!(voter.role() == Role::Leaving, resigns, "{leaves_out:?}");
+        voter.pass(20);
+        assert_eq!(voter.role(), Role::Leaving);
+    }
+}
+
+#[test]
+fn a_holder_that_has_stopped_is_waited_for_no_longer() {
+    let mut voter = leader(true, None);
+    let (hold, _) = voter.takes(SECOND).unwrap();
+    voter.feed(Event::Stop);
+    let sent = voter.feed(Event::Hold(HoldRequest::End { hold }));
+    assert_eq!((held(&sent), resignation(&sent)), (HoldOutcome::Ended, Some((Some(peer(3).id), true))));
+}
+
+#[test]
+fn holds_go_on_within_the_time_of_a_resignation() {
+    let mut voter = leader_with(|settings| settings.stop_wait = SECOND, true, None);
+    let (hold, _) = voter.takes(SECOND).unwrap();
+    voter.feed(Event::Stop);
+    let mut extend = |after: u64| {
+        voter.pass(after);
+        voter.feed(Event::Timer(Timer::Heartbeat));
+        voter.acknowledged_by(2, true);
+        voter.asked_to_hold(HoldRequest::Extend { hold, lasts: SECOND })
+    };
+    let granted = |lasts| HoldOutcome::Granted { hold, epoch: Epoch(5), lasts: Duration::from_millis(lasts) };
+    assert_eq!(extend(400), granted(600));
+    assert_eq!(extend(500), granted(100));
+    voter.pass(120);
+    assert_eq!(voter.role(), Role::Leaving);
+}
+
+#[test]
+fn a_hold_is_never_shortened_and_ends_once() {
+    let mut voter = leader(true, None);
+    let (hold, _) = voter.takes(SECOND).unwrap();
+    voter.asked_to_hold(HoldRequest::Extend { hold, lasts: Duration::from_millis(10) });
+    voter.feed(Event::Stop);
+    voter.pass(1009);
+    assert_eq!(voter.role(), Role::Resigning);
+    let mut voter = leader(true, None);
+    let (hold, _) = voter.takes(Duration::from_millis(100)).unwrap();
+    voter.pass(101);
+    assert_eq!(voter.asked_to_hold(HoldRequest::Extend { hold, lasts: SECOND }), HoldOutcome::Unknown);
+    assert_eq!(voter.asked_to_hold(HoldRequest::End { hold }), HoldOutcome::Ended);
+}
+
+#[test]
+fn so_many_holds_and_no_more() {
+    let mut voter = leader(true, None);
+    for _ in 0..HOLDS_MAX {
+        voter.takes(SECOND).unwrap();
+    }
+    assert_eq!(voter.asked_to_hold(HoldRequest::Take { lasts: SECOND }), HoldOutcome::TooMany);
+    assert_eq!(voter.machine.status().holds, HOLDS_MAX);
+    voter.pass(1011);
+    assert_eq!(voter.machine.status().holds, 0);
+}
+
+/// A suspend ends a leadership, and a holder may not have noticed it. The leader's own promise stays.
+#[test]
+fn the_end_of_a_leadership_frees_no_promise_that_a_hold_rests_on() {
+    for (held, leaves_out, votes) in
+        [(false, None, true), (true, None, false), (true, Some(Mutation::OwnPromiseFreedUnderHold), true)]
+    {
+        let mut voter = leader(true, leaves_out);
+        if held {
+            voter.takes(SECOND).unwrap();
+        }
+        let now = Moment(voter.now);
+        voter.machine.handle(Now { suspends: 1, ..Now::at(now) }, Event::Turn);
+        assert_eq!(voter.role(), Role::Asking);
+        let request = VoteRequest { config: config(5, &[1, 2, 3]), ..request(2, Stage::Vote, 9) };
+        let request = Body::VoteRequest { request };
+        let message = Message { epoch: Epoch(8), priority: Priority::DEFAULT, body: request };
+        let event = Event::Received { from: peer(2).id, message };
+        let sent = voter.machine.handle(Now { suspends: 1, ..Now::at(now) }, event);
+        assert_eq!(outcome(&sent) == Some(GRANTED), votes, "{held} {leaves_out:?}");
+    }
+}
+
+/// An operator's transfer: a pre-vote, the wait, and a second pre-vote, since the first may be out of date.
+#[test]
+fn a_transfer_asks_its_successor_again_after_the_wait() {
+    for majority in [true, false] {
+        let mut voter = leader(true, None);
+        let (hold, _) = voter.takes(SECOND).unwrap();
+        let (operation, within) = (Operation::Transfer { to: "p3".to_owned() }, SECOND * 10);
+        voter.feed(Event::Operation { number: 1, operation, within });
+        let sent = voter.hear(3, 5, Body::TransferReady { majority: true });
+        assert_eq!((resignation(&sent), voter.role()), (None, Role::Resigning));
+        let sent = voter.feed(Event::Hold(HoldRequest::End { hold }));
+        assert!(bodies(&sent).any(|body| *body == Body::ProposeTransfer));
+        assert_eq!(resignation(&sent), None);
+        let sent = voter.hear(3, 5, Body::TransferReady { majority });
+        let successor = majority.then_some(peer(3).id);
+        assert_eq!(resignation(&sent), Some((successor, false)), "its applications have stopped");
+        assert!(voter.machine.status().candidacy.aside_until.is_some());
+    }
+    // The successor does not answer.
+    let mut voter = leader(true, None);
+    let (hold, _) = voter.takes(SECOND).unwrap();
+    let operation = Operation::Resign { stand_aside: None };
+    voter.feed(Event::Operation { number: 1, operation, within: SECOND * 10 });
+    voter.hear(3, 5, Body::TransferReady { majority: true });
+    voter.feed(Event::Hold(HoldRequest::End { hold }));
+    assert_eq!(resignation(&voter.timer(Timer::Hold)), Some((None, false)));
+}
+
+#[test]
+fn an_operator_whose_time_is_over_is_told_of_the_holds() {
+    let mut voter = leader(true, None);
+    let (hold, _) = voter.takes(SECOND).unwrap();
+    let cordon = |within| Event::Operation { number: 1, operation: Operation::Cordon, within };
+    voter.feed(cordon(SECOND / 5));
+    voter.hear(3, 5, Body::TransferReady { majority: true });
+    assert_eq!(refused(&voter.timer(Timer::Operation)), Some(OperationRefusal::StillHeld));
+    assert_eq!(refused(&voter.feed(cordon(SECOND))), Some(OperationRefusal::Busy));
+    voter.feed(Event::Hold(HoldRequest::End { hold }));
+    assert!(resignation(&voter.hear(3, 5, Body::TransferReady { majority: true })).is_some());
+    assert!(voter.machine.status().candidacy.cordoned, "as was asked");
+}
+
+#[test]
+fn a_leader_that_loses_its_lease_while_it_waits_has_nothing_to_resign_from() {
+    let mut voter = leader(true, None);
+    voter.takes(SECOND).unwrap();
+    voter.feed(Event::Stop);
+    voter.now += Duration::from_millis(1490);
+    let sent = voter.feed(Event::Turn);
+    assert_eq!((resignation(&sent), voter.role()), (None, Role::Leaving));
+    assert!(sent.contains(&Action::Exit));
+}

@@ -1,0 +1,302 @@
+//! `/holds`: what applications of this pod ask of the driver. It is the one path that changes something.
+//!
+//! A request is read on the listener's thread, which must not wait. A thread of its own asks the driver, and
+//! sends each answer as it is, however late: a question that is asked again would be a second hold.
+
+use super::Source;
+use super::feed::Observed;
+use super::json::{HoldJson, LeaderBody};
+use super::query::parameter;
+use super::request::Request;
+use super::response::{JSON, Response, encode_last, error, etag, header, json, response};
+use crate::base::{Reading, duration};
+use crate::election::{HOLDS_MAX, HoldAnswer, HoldOutcome, HoldRequest, Incarnation};
+use std::io::{self, Write};
+use std::net::{IpAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use tiny_http::Method;
+
+/// Where holds are asked for.
+pub(super) const PATH: &str = "/holds";
+/// How many requests wait for the driver at a time. All holders of a pod may ask at once.
+const WAITING_MAX: usize = HOLDS_MAX;
+/// How long a client may take nothing of its answer, which is shorter than what the kernel keeps for it.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
+const STACK_BYTES: usize = 256 * 1024;
+const ALLOW: &str = "POST, OPTIONS";
+const ALLOW_ONE: &str = "PUT, DELETE, OPTIONS";
+
+/// What the driver has answered, and what the clocks showed in the turn that the answer counts from.
+pub type Held = (HoldAnswer, Reading);
+
+/// Why an application is not asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unheld {
+    /// The operator has turned holds off (`--app-clients none`).
+    Off,
+    /// The driver has no room or no time for the question.
+    Busy,
+}
+
+/// What becomes of a request for a hold.
+pub(super) enum Look {
+    /// The driver is to be asked.
+    Asks(HoldRequest),
+    /// It is answered at once.
+    Answered(Response),
+}
+
+/// Whether a path is that of one hold.
+pub(super) fn is_one(path: &str) -> bool {
+    path.strip_prefix(PATH).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// The request, if it is one about holds.
+pub(super) fn look(request: &Request<'_>, remote: IpAddr, source: &dyn Source) -> Option<Look> {
+    if request.path != PATH && !is_one(request.path) {
+        return None;
+    }
+    let id = request.path[PATH.len()..].strip_prefix('/');
+    let allow = if id.is_none() { ALLOW } else { ALLOW_ONE };
+    let known = match (&request.method, id) {
+        (Method::Options, _) => {
+            return Some(Look::Answered(response(204, JSON, Vec::new()).with_header(header("Allow", allow))));
+        }
+        (Method::Post, None) | (Method::Put | Method::Delete, Some(_)) => true,
+        _ => false,
+    };
+    if !known {
+        let message = "a hold is taken by POST /holds, extended by PUT and ended by DELETE of /holds/ID";
+        return Some(Look::Answered(error(405, message).with_header(header("Allow", allow))));
+    }
+    let read = refusal(request, remote, source).map_or_else(|| read(request, id, source), Err);
+    Some(read.map_or_else(Look::Answered, Look::Asks))
+}
+
+/// Why a client may not ask, if it may not. A page in a browser has an Origin, and a name that leads to
+/// loopback is a foreign Host.
+fn refusal(request: &Request<'_>, remote: IpAddr, source: &dyn Source) -> Option<Response> {
+    let why = if !source.serves_applications() {
+        "holds are turned off (--app-clients none)"
+    } else if !remote.is_loopback() {
+        "holds are for applications of this pod: ask over a loopback address, such as http://127.0.0.1:4040"
+    } else if request.origin {
+        "holds are for programs, not for pages: leave the Origin header out"
+    } else if !request.loopback_host {
+        "holds are for applications of this pod: the Host header has to name localhost or a loopback address"
+    } else {
+        return None;
+    };
+    Some(error(403, why))
+}
+
+fn read(request: &Request<'_>, id: Option<&str>, source: &dyn Source) -> Result<HoldRequest, Response> {
+    let Some(id) = id else { return Ok(HoldRequest::Take { lasts: lasts(request)? }) };
+    let hold = number(id, source.feed().incarnation());
+    if request.method == Method::Delete {
+        return hold.map(|hold| HoldRequest::End { hold }).ok_or_else(ended);
+    }
+    let lasts = lasts(request)?;
+    hold.map(|hold| HoldRequest::Extend { hold, lasts }).ok_or_else(unknown)
+}
+
+/// What `for=` says. A longer time than is ever granted is no error.
+fn lasts(request: &Request<'_>) -> Result<Duration, Response> {
+    const EXPECTED: &str = "for has to say for how long once, such as for=500ms, at least 1ms";
+    let text = parameter(request.query.unwrap_or_default(), "for").ok().flatten();
+    let lasts = text.and_then(|text| duration::parse_positive(&text).ok());
+    lasts.ok_or_else(|| error(400, EXPECTED))
+}
+
+/// A hold's name for clients: the incarnation that has granted it, and its number.
+fn name(incarnation: Incarnation, hold: u64) -> String {
+    format!("{:016x}-{hold}", incarnation.0)
+}
+
+fn number(id: &str, incarnation: Incarnation) -> Option<u64> {
+    let hold = id.rsplit_once('-')?.1.parse().ok()?;
+    (id == name(incarnation, hold)).then_some(hold)
+}
+
+fn ended() -> Response {
+    response(204, JSON, Vec::new())
+}
+
+fn unknown() -> Response {
+    error(404, "there is no such hold: it has run out, has ended, or is of an earlier run of this process")
+}
+
+fn busy() -> Response {
+    let message = "the process has no time for this now; ask again in 1s. The holds that you have go on";
+    error(503, message).with_header(header("Retry-After", "1"))
+}
+
+/// The answer, as of the turn in which the driver has given it.
+fn answer(
+    request: HoldRequest,
+    answered: Result<Held, Unheld>,
+    latest: &Observed,
+    own: Incarnation,
+) -> Response {
+    let (HoldAnswer { outcome, longest, stop_wait }, reading) = match answered {
+        Ok(held) => held,
+        Err(_) => return busy(),
+    };
+    let (status, id, epoch, lasts) = match outcome {
+        HoldOutcome::Granted { hold, epoch, lasts } => {
+            let status = if matches!(request, HoldRequest::Take { .. }) { 201 } else { 200 };
+            (status, Some(name(own, hold)), Some(epoch.0), lasts)
+        }
+        HoldOutcome::Nothing => (200, None, None, Duration::ZERO),
+        HoldOutcome::TooMany => {
+            let message =
+                format!("{HOLDS_MAX} holds are out, which is the most; end one, or wait for its end");
+            return error(503, &message).with_header(header("Retry-After", "1"));
+        }
+        HoldOutcome::Unknown => return unknown(),
+        HoldOutcome::Ended => return ended(),
+    };
+    let hold = HoldJson::new(id, epoch, lasts, longest, stop_wait);
+    let body = LeaderBody::of(&latest.change, latest, false).with_hold(hold, &reading);
+    json(status, &body).with_header(etag(&latest.change))
+}
+
+/// One request that waits for the driver: its connection, and since when.
+type Waiting = (TcpStream, HoldRequest, Instant);
+type Worker = (SyncSender<Waiting>, JoinHandle<()>);
+
+/// Those that wait, and the thread that asks for them. It starts with the first.
+pub(super) struct Applications<S: Source> {
+    source: Arc<S>,
+    worker: Option<Worker>,
+}
+
+impl<S: Source> Applications<S> {
+    pub(super) fn new(source: Arc<S>) -> Applications<S> {
+        Applications { source, worker: None }
+    }
+
+    /// Asks the driver, and answers on this connection, which is closed after that.
+    ///
+    /// # Errors
+    /// The system has no thread for it.
+    pub(super) fn ask(&mut self, stream: TcpStream, request: HoldRequest) -> io::Result<()> {
+        let sender = match &self.worker {
+            Some((sender, _)) => sender,
+            None => &self.worker.insert(start(Arc::clone(&self.source))?).0,
+        };
+        if let Err(TrySendError::Full(waiting) | TrySendError::Disconnected(waiting)) =
+            sender.try_send((stream, request, Instant::now()))
+        {
+            self.source.answered(PATH, 503, Duration::ZERO);
+            say(&waiting.0, busy());
+        }
+        Ok(())
+    }
+}
+
+impl<S: Source> Drop for Applications<S> {
+    /// The thread ends once it has answered those that wait.
+    fn drop(&mut self) {
+        if let Some((sender, thread)) = self.worker.take() {
+            drop(sender);
+            // A thread that has panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn start<S: Source>(source: Arc<S>) -> io::Result<Worker> {
+    let (sender, waiting): (_, Receiver<Waiting>) = sync_channel(WAITING_MAX);
+    let work = move || {
+        for (stream, request, begun) in waiting {
+            let answered = source.hold(request);
+            let latest = source.observe();
+            let response = answer(request, answered, &latest, source.feed().incarnation());
+            source.answered(PATH, response.status_code().0, begun.elapsed());
+            say(&stream, response);
+        }
+    };
+    let thread = thread::Builder::new().name("holds".to_owned()).stack_size(STACK_BYTES).spawn(work)?;
+    Ok((sender, thread))
+}
+
+/// Sends the last reply of a connection. A client that does not take it has lost its answer, not its hold.
+fn say(mut stream: &TcpStream, response: Response) {
+    let _ = stream.set_write_timeout(Some(WRITE_TIMEOUT));
+    let _ = stream.write_all(&encode_last(response));
+    let _ = stream.shutdown(std::net::Shutdown::Write);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::request::parse;
+    use super::super::{Feed, Snapshot};
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    struct Off(Feed);
+
+    impl Source for Off {
+        fn snapshot(&self) -> Snapshot {
+            unreachable!("a request about holds is read without the state")
+        }
+        fn feed(&self) -> &Feed {
+            &self.0
+        }
+        fn metrics(&self) -> String {
+            String::new()
+        }
+    }
+
+    fn asks(request: &str, headers: &str, remote: Ipv4Addr) -> Result<HoldRequest, u16> {
+        let text = format!("{request} HTTP/1.1\r\n{headers}\r\n");
+        let (request, _) = parse(text.as_bytes()).unwrap().unwrap();
+        match look(&request, remote.into(), &Off(Feed::new(Incarnation(0xb)))).unwrap() {
+            Look::Asks(hold) => Ok(hold),
+            Look::Answered(response) => Err(response.status_code().0),
+        }
+    }
+
+    #[test]
+    fn only_programs_of_this_host_may_ask() {
+        let take = Ok(HoldRequest::Take { lasts: Duration::from_millis(500) });
+        for (headers, remote, expected) in [
+            ("Host: localhost\r\n", Ipv4Addr::LOCALHOST, take),
+            ("Host: LocalHost:4040\r\n", Ipv4Addr::LOCALHOST, take),
+            ("Host: 127.0.0.9:4040\r\n", Ipv4Addr::LOCALHOST, take),
+            ("Host: [::1]:4040\r\n", Ipv4Addr::LOCALHOST, take),
+            ("Host: ::1\r\n", Ipv4Addr::LOCALHOST, Err(403)),
+            ("Host: localhost.example\r\n", Ipv4Addr::LOCALHOST, Err(403)),
+            ("Host: 198.18.0.1:4040\r\n", Ipv4Addr::LOCALHOST, Err(403)),
+            ("Host: \r\n", Ipv4Addr::LOCALHOST, Err(403)),
+            ("Host: localhost\r\nOrigin: null\r\n", Ipv4Addr::LOCALHOST, Err(403)),
+            ("Host: localhost\r\n", Ipv4Addr::new(198, 18, 0, 1), Err(403)),
+        ] {
+            assert_eq!(asks("POST /holds?for=500ms", headers, remote), expected, "{headers:?} {remote}");
+        }
+    }
+
+    #[test]
+    fn a_hold_has_the_name_that_this_incarnation_gave_it() {
+        let lasts = Duration::from_secs(1);
+        let one = name(Incarnation(0xb), 7);
+        for (request, expected) in [
+            (format!("PUT /holds/{one}?for=1s"), Ok(HoldRequest::Extend { hold: 7, lasts })),
+            (format!("DELETE /holds/{one}"), Ok(HoldRequest::End { hold: 7 })),
+            (format!("PUT /holds/{one}0?for=1s"), Ok(HoldRequest::Extend { hold: 70, lasts })),
+            (format!("PUT /holds/{}?for=1s", name(Incarnation(0xc), 7)), Err(404)),
+            (format!("DELETE /holds/{}", name(Incarnation(0xc), 7)), Err(204)),
+            ("PUT /holds/000000000000000b-07?for=1s".to_owned(), Err(404)),
+            ("PUT /holds/?for=1s".to_owned(), Err(404)),
+            ("DELETE /holds".to_owned(), Err(405)),
+            (format!("GET /holds/{one}"), Err(405)),
+            (format!("OPTIONS /holds/{one}"), Err(204)),
+        ] {
+            assert_eq!(asks(&request, "Host: localhost\r\n", Ipv4Addr::LOCALHOST), expected, "{request}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Applications beside the processes of a run: they take holds, and count on each for as long as a careful
+//! holder may.
+
+use super::hold::{Applications, Hold};
+use super::node::{Input, NodeInstance};
+use super::rule::Rule;
+use super::world::World;
+use crate::election::{CrashEvidence, Event, HOLDS_MAX, HoldAnswer, HoldOutcome, HoldRequest};
+use std::time::Duration;
+
+/// The longest hold that an application is granted, and how long a resignation waits, in such a run.
+const HOLD_MAX: Duration = Duration::from_secs(10);
+const STOP_WAIT: Duration = Duration::from_secs(3);
+
+impl World {
+    /// In one of four runs of `majority` there are applications. Where evidence frees promises, every second
+    /// process does not go by it: a rolling change of the flag.
+    pub(super) fn begin_applications(&mut self) {
+        let mut random = fastrand::Rng::with_seed(self.plan.seed ^ 0x686f_6c64_6572_7321);
+        if !self.plan.majority() || random.u8(0..4) != 0 {
+            return;
+        }
+        for process in &mut self.nodes {
+            let settings = &mut process.settings;
+            (settings.hold_max, settings.stop_wait) = (HOLD_MAX, STOP_WAIT);
+            if settings.crash_evidence == CrashEvidence::Release && random.bool() {
+                settings.crash_evidence = CrashEvidence::Suspect;
+            }
+        }
+        self.applications = Some(Applications { random, holds: Vec::new(), granted: 0 });
+    }
+
+    /// A leader has sent a round: its application may want something.
+    pub(super) fn application_asks(&mut self, instance: NodeInstance) {
+        let Some(Applications { random, holds, .. }) = &mut self.applications else { return };
+        let own: Vec<u64> =
+            holds.iter().filter(|hold| hold.instance == instance).map(|hold| hold.number).collect();
+        let lasts = Duration::from_millis(random.u64(1..=2_000));
+        let known = random.choice(own);
+        let request = match (random.u8(0..8), known) {
+            (0 | 1, Some(hold)) => {
+                holds.retain(|held| held.instance != instance || held.number != hold);
+                HoldRequest::End { hold }
+            }
+            (2..=4, Some(hold)) => HoldRequest::Extend { hold, lasts },
+            (0..=5, _) => HoldRequest::Take { lasts },
+            _ => return,
+        };
+        self.input(instance, Input::Event(Event::Hold(request)));
+    }
+
+    /// A process answers its application. The promise counts from the turn, whose readings are the last.
+    pub(super) fn hold_answered(&mut self, place: usize, answer: &HoldAnswer) {
+        let HoldOutcome::Granted { hold: number, lasts, .. } = answer.outcome else { return };
+        let (now, whole_seconds) = (self.now, self.plan.whole_seconds);
+        let (nodes, process) = (&self.nodes, &self.nodes[place]);
+        let Some(applications) = &mut self.applications else { return };
+        applications.granted += 1;
+        applications.holds.retain(|hold| hold.counts(&nodes[hold.instance.place], whole_seconds, now));
+        applications.holds.push(Hold {
+            instance: process.instance(),
+            number,
+            taken: process.last,
+            slept: process.slept,
+            lasts,
+        });
+        let most = nodes.len() * HOLDS_MAX * 64;
+        assert!(applications.holds.len() <= most, "holds end");
+    }
+
+    /// A process answers that it leads: no application of another place may count on a hold.
+    pub(super) fn check_holds(&mut self, place: usize) {
+        let Some(applications) = &self.applications else { return };
+        let out = |hold: &&Hold| {
+            let holder = &self.nodes[hold.instance.place];
+            hold.instance.place != place && hold.counts(holder, self.plan.whole_seconds, self.now)
+        };
+        if let Some(hold) = applications.holds.iter().find(out) {
+            let what = format!("p-{place} answers that it leads, under a hold of p-{}", hold.instance.place);
+            self.checker.broken(self.now, Rule::HoldBroken, what);
+        }
+    }
+}
