@@ -95,6 +95,11 @@ struct Members {
     members: Vec<Member>,
     /// With `--safety majority`, once the voters are known.
     voters: Option<Voters>,
+    /// An operator has cordoned the process that answers.
+    #[serde(default)]
+    cordoned: bool,
+    /// The process that answers has resigned, and this is left of the time that it was told.
+    resigned_for_ms: Option<u64>,
     /// Where members prove themselves: the fingerprints of this process's credentials.
     peer_keys: Option<PeerKeys>,
 }
@@ -155,8 +160,8 @@ fn make_harmless(value: &mut Value) {
     }
 }
 
-/// The first line names the leader. Lines for what applies follow: why the process is not ready, the voters,
-/// the peer keys. The rest are the members.
+/// The first line names the leader. Lines for what applies follow: why the process is not ready or may not
+/// lead, the voters, the peer keys. The rest are the members.
 fn table(record: &Record, list: &Members, not_ready: Option<&str>) -> String {
     let mut text = match &record.leader {
         Some(leader) => {
@@ -170,6 +175,12 @@ fn table(record: &Record, list: &Members, not_ready: Option<&str>) -> String {
     }
     if let Some(why) = not_ready {
         text += &format!("\nnot ready: {}", escaped(why));
+    }
+    if list.cordoned {
+        text += "\ncordoned: this process does not lead before bellwether uncordon, or its restart";
+    }
+    if let Some(ms) = list.resigned_for_ms {
+        text += &format!("\nresigned: this process does not lead for {}s more", ms.div_ceil(1000));
     }
     if let Some(Voters { epoch, version, names }) = &list.voters {
         let alive = |name: &String| list.members.iter().any(|m| m.name == *name && m.state == "alive");

@@ -544,6 +544,22 @@ voters: evil\u{1b}[2J (missing), web-2; configuration 6.2
 }
 
 #[test]
+fn status_says_what_keeps_the_process_from_leading() {
+    let members =
+        MEMBERS.strip_suffix('}').unwrap().to_owned() + r#","cordoned":true,"resigned_for_ms":8001}"#;
+    let replies = || vec![reply("200 OK", LEADER), reply("200 OK", &members)];
+    let output = status(replies(), &[]);
+    let head = "leader: web-2 (abcdef01, 10.0.0.2:4041), epoch 7\n\
+                cordoned: this process does not lead before bellwether uncordon, or its restart\n\
+                resigned: this process does not lead for 9s more\n\n";
+    assert!(stdout(&output).starts_with(head), "{}{}", stdout(&output), stderr(&output));
+
+    let output = status(replies(), &["-o", "json"]);
+    let object: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&object["cordoned"], &object["resigned_for_ms"]), (&true.into(), &8001.into()));
+}
+
+#[test]
 fn status_without_a_leader_exits_with_3() {
     let replies = || {
         let unavailable = |body| reply("503 Service Unavailable", body);

@@ -3,7 +3,7 @@
 use super::Snapshot;
 use super::feed::{Change, Observed};
 use crate::base::Reading;
-use crate::election::{MemberStatus, Peer, ProcessId, State, VoterConfig};
+use crate::election::{Candidacy, MemberStatus, Peer, ProcessId, State, VoterConfig};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::time::{Duration, UNIX_EPOCH};
@@ -240,6 +240,12 @@ pub(super) struct MembersBody<'a> {
     members: Vec<MemberBody<'a>>,
     #[serde(flatten)]
     voters: Option<VotersBody<'a>>,
+    /// An operator has cordoned this process.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    cordoned: bool,
+    /// What is left of the time for which this process has resigned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resigned_for_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     peer_keys: Option<PeerKeysBody<'a>>,
 }
@@ -280,9 +286,12 @@ impl<'a> MembersBody<'a> {
             bound_ms: config.bound_ms,
         };
         let voting = snapshot.status.voting.as_ref();
+        let Candidacy { cordoned, aside_until } = snapshot.status.candidacy;
         MembersBody {
             members: snapshot.status.members.iter().map(body).collect(),
             voters: voting.map(|voting| VotersBody { voters: voting.config.as_ref().map(voters) }),
+            cordoned,
+            resigned_for_ms: aside_until.map(|until| whole_ms(until.since(snapshot.now))),
             peer_keys: peer_keys.first().map(|sent| PeerKeysBody { sent, accepted: peer_keys }),
         }
     }

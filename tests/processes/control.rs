@@ -144,6 +144,8 @@ fn a_cordoned_process_runs_on_and_does_not_lead() {
         assert_ne!(second.leader, cordoned);
         let candidate = |place| real.metric(place, "bellwether_candidate");
         assert_eq!((candidate(cordoned), candidate(second.leader)), (Some(0.0), Some(1.0)));
+        let says = |place| done(&operate(&real, place, &["status"])).contains("\ncordoned: this process ");
+        assert_eq!((says(cordoned), says(second.leader)), (true, false));
         let back = ["transfer", "--to", &real.name(cordoned), "-o", "json"];
         let refused = operate(&real, second.leader, &back);
         assert_eq!((refused.status.code(), text(&refused.stderr).as_str()), (Some(3), ""));

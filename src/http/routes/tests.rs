@@ -393,6 +393,24 @@ fn the_members_are_exactly_these() {
 }
 
 #[test]
+fn the_members_say_what_keeps_this_process_from_leading() {
+    let told = |source: &Fixed| {
+        let body = get("/members", source).1;
+        (body.get("cordoned").cloned(), body.get("resigned_for_ms").cloned())
+    };
+    assert_eq!(told(&source(Role::Following)), (None, None));
+    assert_eq!(told(&cordoned_and_resigned()), (Some(json!(true)), Some(json!(2500))));
+}
+
+/// A follower that an operator has cordoned, and that has resigned for 2.5 s more.
+fn cordoned_and_resigned() -> Fixed {
+    let mut source = source(Role::Following);
+    let aside_until = Some(source.0.now.plus(Duration::from_millis(2500)));
+    Arc::make_mut(&mut source.0.status).candidacy = Candidacy { cordoned: true, aside_until };
+    source
+}
+
+#[test]
 fn a_standby_answers_as_its_prober_asks() {
     #[rustfmt::skip]
     let table = [

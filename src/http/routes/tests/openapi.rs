@@ -197,6 +197,7 @@ fn states() -> Vec<Box<dyn Source>> {
     let mut dateless = source(Role::Following);
     Arc::make_mut(&mut dateless.0.status).leader.as_mut().unwrap().elected_at_ms = u64::MAX;
     states.push(Box::new(dateless));
+    states.push(Box::new(cordoned_and_resigned()));
     states.push(Box::new(changes().0));
     states
 }
