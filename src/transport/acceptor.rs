@@ -207,8 +207,10 @@ impl Acceptor {
             Verdict::Self_ => First::Answer(self.inner.hello(0)),
             Verdict::Refuse(why, text) => {
                 self.inner.counts.refused();
-                let event = refused(&Peer { address: remote, ..hello.peer })
-                    .with("other_election", hello.cluster.as_str());
+                let mut event = refused(&Peer { address: remote, ..hello.peer });
+                if hello.cluster != self.inner.settings.cluster {
+                    event = event.with("other_election", hello.cluster.as_str());
+                }
                 self.inner.warn(event, format_args!("a peer was refused: {text}"));
                 First::Answer(wire::encode_refuse(why, &text))
             }
