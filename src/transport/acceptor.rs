@@ -54,6 +54,26 @@ enum First {
     Close,
 }
 
+/// Why a connection's first bytes cannot be read.
+#[derive(Debug, thiserror::Error)]
+enum Unreadable {
+    #[error(
+        "the peer speaks TLS, and this process has neither a secret nor a certificate. Give all members the \
+         same --peer-secret-file, or certificates of one authority (--peer-cert), or none of these"
+    )]
+    Sealed,
+    #[error(transparent)]
+    NoFrame(wire::DecodeError),
+}
+
+impl Unreadable {
+    /// A member with a proof begins with TLS. As a frame these bytes have a length that is too great.
+    fn of(said: &[u8], error: wire::DecodeError, proved: bool) -> Unreadable {
+        let sealed = !proved && channel::looks_sealed(said) == Some(true);
+        if sealed { Unreadable::Sealed } else { Unreadable::NoFrame(error) }
+    }
+}
+
 impl Service for Acceptor {
     type Admitted = Welcome;
     type Session = Session;
@@ -183,9 +203,11 @@ impl Acceptor {
             Ok(None) => return First::Wait,
             Ok(Some(frame)) => frame,
             Err(error) => {
+                let unreadable = Unreadable::of(said, error, proof.is_some());
                 self.inner.counts.refused();
                 let event = LogEvent::warn("peer_refused").with("address", remote);
-                self.inner.warn(event, format_args!("a connection was refused at the peer port: {error}"));
+                let text = format_args!("a connection was refused at the peer port: {unreadable}");
+                self.inner.warn(event, text);
                 return First::Close;
             }
         };

@@ -60,6 +60,9 @@ fn a_process_without_the_secret_stays_outside() {
         });
         let known = together.unwrap_or_else(|| panic!("{outside:?}: the members do not find each other"));
         assert!(known.iter().all(|list| !list.contains(&real.name(2))), "{outside:?}: {known:?}");
+        if outside.is_empty() {
+            real.logged(2, &["peer_refused", "the peer speaks TLS", "the same --peer-secret-file"]);
+        }
         let alone = members(2);
         assert!(!alone.contains(&real.name(0)) && !alone.contains(&real.name(1)), "{outside:?}: {alone}");
     }

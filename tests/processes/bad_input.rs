@@ -111,7 +111,8 @@ fn what_is_no_handshake_is_closed_without_an_answer() {
     damaged[last] ^= 1;
     let four_gib = u32::MAX.to_le_bytes().to_vec();
     let endless = vec![b'A'; 1 << 20];
-    for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &damaged, &four_gib, &endless, &sound[..9], b""] {
+    let tls = [&[0x16, 0x03, 0x01, 0x02, 0x00, 0x01][..], &[0; 512]].concat();
+    for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &damaged, &four_gib, &endless, &tls, &sound[..9], b""] {
         assert_eq!(said_to(port, bytes), b"", "{:?}", &bytes[..bytes.len().min(20)]);
     }
     // And a good one is answered after all that.
