@@ -137,7 +137,7 @@ impl Limits {
             | Notification::RestartGrace(_)
             | Notification::VotersChanged(_)
             | Notification::LeaseInUse { .. } => &mut self.voting,
-            Notification::VotersDiffer(_) => &mut self.differs,
+            Notification::VotersDiffer(_) | Notification::VoterRecovers(_) => &mut self.differs,
         }
     }
 }

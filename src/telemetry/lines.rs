@@ -56,6 +56,7 @@ pub(super) fn line(note: &Notification, lasted: Option<Duration>) -> (LogEvent, 
             LogEvent::warn("recovering"),
             "this voter has no vote yet: it asks the other voters what it may have forgotten",
         ),
+        Notification::VoterRecovers(peer) => voter_recovers(peer),
         Notification::Recovered(epoch) => {
             (LogEvent::info("recovered").with("epoch", epoch.0), "this voter votes from now on")
         }
@@ -153,6 +154,11 @@ fn same_name(known: &Peer, other: &Peer) -> LogEvent {
 
 fn denied(voter: &Peer, stage: Stage, denial: Denial) -> LogEvent {
     member(LogEvent::debug("vote_denied"), voter).with("asked", stage.name()).with("denial", denial.name())
+}
+
+fn voter_recovers(peer: &Peer) -> (LogEvent, &'static str) {
+    let text = "a voter has no vote: it has lost its record, or is new, and asks what it may have forgotten";
+    (member(LogEvent::warn("voter_recovers"), peer), text)
 }
 
 fn voters_changed(config: &VoterConfig) -> LogEvent {

@@ -120,6 +120,24 @@ fn a_voter_that_has_lost_its_folder_recovers_with_a_new_id() {
     assert_eq!((all.leader, all.epoch), (now.leader, now.epoch), "the leader is not unseated for it");
 }
 
+/// The voters without a record do not say which others have lost theirs. The voter that kept its own does.
+#[test]
+fn a_voter_that_kept_its_record_names_those_that_lost_theirs() {
+    let (mut real, _) = voters_started(3, &[]);
+    for place in 0..3 {
+        real.kill(place);
+        real.end(place);
+        if place != 0 {
+            fs::remove_dir_all(real.state(place)).unwrap();
+        }
+    }
+    (0..3).for_each(|place| real.start(place, &[]).unwrap());
+    for place in [1, 2] {
+        real.logged(0, &["voter_recovers", "has lost its record", &format!("name={}", real.name(place))]);
+        waits(&real, place, "half of the voters or more have no record");
+    }
+}
+
 #[test]
 fn a_folder_of_another_voter_is_refused() {
     let (mut real, now) = voters_started(3, &[]);

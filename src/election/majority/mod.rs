@@ -37,8 +37,8 @@ use crate::election::core::{Core, Heard, Lease, Phase, Protocol};
 use crate::election::message::Protocols;
 use crate::election::types::voters::{duration, fingerprint, milliseconds};
 use crate::election::{
-    Ballot, Body, Epoch, Flags, Incumbent, Instance, Member, Moment, Notification, Now, Peer, ProcessId,
-    Record, RecoveredState, Settings, Timer, VoteRecord, VoteRequest, VoterConfig, Voting,
+    Ballot, Body, Epoch, Flags, Incarnation, Incumbent, Instance, Member, Moment, Notification, Now, Peer,
+    ProcessId, Record, RecoveredState, Settings, Timer, VoteRecord, VoteRequest, VoterConfig, Voting,
 };
 use campaign::Campaign;
 use contenders::Contenders;
@@ -79,6 +79,9 @@ pub(super) struct Majority {
     leader_heard: Moment,
     /// What each member was started with. At most one entry a member.
     flags: BTreeMap<ProcessId, Flags>,
+    /// The latest incarnation of each voter without a record that the log has named. At most one entry a
+    /// member.
+    seen_recovering: BTreeMap<ProcessId, Incarnation>,
 }
 
 impl Majority {
@@ -136,7 +139,7 @@ impl Protocol for Majority {
                 core.on_renewed(by, sequence, promised.then_some(config), firm);
             }
             Body::Configuration { config } => core.on_configuration(by, &config),
-            Body::Recover { round, incarnation } => core.on_recover(from, round, incarnation),
+            Body::Recover { round, incarnation } => core.on_recover(by, round, incarnation),
             Body::Recovered { round, incarnation, state, flags } => {
                 core.learn_flags(from, flags);
                 core.on_recovered(by, round, incarnation, state, flags);
@@ -196,6 +199,7 @@ impl Protocol for Majority {
             return;
         }
         m.flags.remove(id);
+        m.seen_recovering.remove(id);
         if !core.members.iter().any(|other| other.peer.id != *id && other.peer.name == *name) {
             m.leading.iter_mut().for_each(|leading| _ = leading.stores.remove(name));
             m.recovery.iter_mut().for_each(|recovery| recovery.forget(name));

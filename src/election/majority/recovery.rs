@@ -47,6 +47,7 @@ impl Core<Majority> {
     pub(super) fn ask_newcomer_to_recover(&mut self, id: ProcessId) {
         // Nothing that is kept of a member outlives that member.
         self.protocol.flags.retain(|known, _| *known != id && self.members.get(*known).is_some());
+        self.protocol.seen_recovering.retain(|known, _| self.members.get(*known).is_some());
         if let Some(recovery) = &self.protocol.recovery {
             let (round, incarnation) = (recovery.round, self.me.incarnation);
             self.send(id, Body::Recover { round, incarnation });
@@ -54,9 +55,23 @@ impl Core<Majority> {
     }
 
     /// Tells another what this process knows from its record.
-    pub(super) fn on_recover(&mut self, from: ProcessId, round: u32, incarnation: Incarnation) {
+    pub(super) fn on_recover(&mut self, by: Heard, round: u32, incarnation: Incarnation) {
         let (state, flags) = (self.protocol.state.clone(), self.protocol.given);
-        self.send(from, Body::Recovered { round, incarnation, state, flags });
+        self.send(by.from, Body::Recovered { round, incarnation, state, flags });
+        self.name_recovering(by);
+    }
+
+    /// The log of a voter with a record names each voter without one, once an incarnation. Before the first
+    /// epoch that is no loss: the voters start one after another.
+    fn name_recovering(&mut self, by: Heard) {
+        let Some(peer) = self.members.get(by.from).map(|member| member.peer.clone()) else { return };
+        let name = self.voter(by.now, by.from);
+        let config = self.protocol.config().filter(|_| self.epoch > Epoch::default());
+        let votes = config.is_some_and(|config| name.is_some_and(|name| config.voters.contains(name)));
+        let seen = &mut self.protocol.seen_recovering;
+        if votes && seen.insert(by.from, peer.incarnation) != Some(peer.incarnation) {
+            self.note(Notification::VoterRecovers(peer));
+        }
     }
 
     /// An answer. Only one to this incarnation counts (clause 11).

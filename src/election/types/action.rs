@@ -243,6 +243,8 @@ pub enum Notification {
     /// `majority`: this voter has no record, or has not finished its first start. It asks what it has to
     /// know.
     Recovering,
+    /// `majority`: another voter has no record, or has not finished its first start.
+    VoterRecovers(Peer),
     /// `majority`: this voter votes from now on, and is in this epoch.
     Recovered(Epoch),
     /// `majority`: this voter has no record, and its settings do not let it take part in a first start.

@@ -227,3 +227,37 @@ fn a_recovered_voter_stands_where_there_is_no_leader() {
     let sent = voter.hear(3, 4, Body::Recovered { round: 2, incarnation: Incarnation(1), state, flags });
     assert!(armed(&sent, Timer::Retry).is_some());
 }
+
+/// p1 has kept its record, and p2 and p3 have lost theirs. p4 is no voter.
+#[test]
+fn a_voter_with_a_record_names_each_voter_without_one_once_an_incarnation() {
+    let named = |sent: &[Action]| -> Vec<String> {
+        let named = sent.iter().filter_map(|action| match action {
+            Action::Notification(Notification::VoterRecovers(peer)) => Some(peer.name.clone()),
+            _ => None,
+        });
+        named.collect()
+    };
+    let asks = |voter: &mut Voter, from: u8| {
+        named(&voter.hear(from, 0, Body::Recover { round: 1, incarnation: Incarnation(1) }))
+    };
+    let list = given(&[1, 2, 3], 1500);
+    let kept = record(1, config(4, &[1, 2, 3]));
+    let mut voter = Voter::start(peer(1), list.clone(), Some(&kept), &[2, 3, 4], None);
+    for (from, expected) in [(2, vec!["p2"]), (3, vec!["p3"]), (2, vec![]), (3, vec![]), (4, vec![])] {
+        assert_eq!(asks(&mut voter, from), expected, "{from}");
+    }
+    // Its link begins anew, and then another incarnation has one.
+    voter.feed(Event::LinkUp(peer(2)));
+    assert_eq!(asks(&mut voter, 2), Vec::<String>::new());
+    voter.feed(Event::LinkUp(Peer { incarnation: Incarnation(99), ..peer(2) }));
+    assert_eq!(asks(&mut voter, 2), ["p2"]);
+    assert_eq!(asks(&mut voter, 2), Vec::<String>::new());
+
+    // A voter without a record names no other, nor does one of a first start.
+    let first = Record { epoch: Epoch(0), ..record(1, config(0, &[1, 2, 3])) };
+    for record in [None, Some(&first)] {
+        let mut voter = Voter::start(peer(1), list.clone(), record, &[2, 3], None);
+        assert_eq!(asks(&mut voter, 2), Vec::<String>::new());
+    }
+}
