@@ -150,6 +150,21 @@ fn of_two_transactions_one_waits_for_the_other() {
     assert_eq!(old.end(), conflict);
 }
 
+/// A leader that stops within its transaction keeps the next one out only for a while.
+#[test]
+#[ignore = "needs root and PostgreSQL"]
+fn the_database_ends_a_transaction_that_pauses() {
+    let database = Database::start(None);
+    assert_eq!(database.run(WORKER, "show idle_in_transaction_session_timeout"), Ok("10s".to_owned()));
+    database.run(OWNER, "alter role worker set idle_in_transaction_session_timeout = '3s'").unwrap();
+    let mut paused = database.session(WORKER, "paused");
+    paused.send(&write("1").replace("commit;", ""));
+    database.waits_for("paused", "state = 'idle in transaction' and query like 'insert%'");
+    database.run(WORKER, &write("2")).unwrap();
+    paused.end().unwrap();
+    assert_eq!((rows(&database), epoch(&database)), ("1".to_owned(), "2".to_owned()));
+}
+
 /// After the epochs have begun anew, the owner gives the resource to an election of another name.
 #[test]
 #[ignore = "needs root and PostgreSQL"]
