@@ -15,9 +15,7 @@ pub(super) fn line(note: &Notification, lasted: Option<Duration>) -> (LogEvent, 
         Notification::ElectionBegins { reason } => {
             (LogEvent::info("election_begun").with("reason", reason.name()), "an election begins")
         }
-        Notification::ElectionEnds { outcome } => {
-            (election_ended(*outcome, lasted), "the election has ended")
-        }
+        Notification::ElectionEnds { outcome } => election_ended(*outcome, lasted),
         Notification::NoCandidate => (
             LogEvent::warn("no_candidate"),
             "no process can lead: all live members are cordoned, stand aside or have priority 0; uncordon \
@@ -99,12 +97,12 @@ fn asking(paused: Option<Duration>, expect: usize) -> (LogEvent, String) {
 }
 
 /// The line of a leader that follows says all of an election that is won.
-fn election_ended(outcome: ElectionOutcome, lasted: Option<Duration>) -> LogEvent {
+fn election_ended(outcome: ElectionOutcome, lasted: Option<Duration>) -> (LogEvent, &'static str) {
     let event = match outcome {
         ElectionOutcome::Won => LogEvent::debug("election_ended"),
         _ => LogEvent::info("election_ended"),
     };
-    event.with("outcome", outcome.name()).with_some("duration_ms", lasted)
+    (event.with("outcome", outcome.name()).with_some("duration_ms", lasted), "the election has ended")
 }
 
 fn leader_lost(former: &Peer, epoch: Epoch, reason: Reason, me: bool) -> (LogEvent, &'static str) {
