@@ -437,6 +437,7 @@ impl Metrics {
             let count = i64::try_from(count).unwrap_or(i64::MAX);
             standing.members.with_label_values(&[state_name(state)]).set(count);
         }
+        inner.requests.holds(status.holds);
         self.leaderless(now, None);
         let mut families = inner.registry.gather();
         if let Some(voting) = &status.voting {

@@ -136,6 +136,7 @@ fn so_many_holds_and_probes_are_answered_still() {
     for _ in 0..64 {
         take(&real, now.leader, 1_000);
     }
+    assert!(real.metric(now.leader, "bellwether_holds") > Some(0.0));
     let (status, body) = ask(&real, now.leader, "POST /holds?for=1s");
     // A slow machine may have seen the first end.
     assert!(matches!(status, 503 | 201), "{status} {body}");

@@ -5,10 +5,12 @@ use prometheus::{HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaug
 use std::time::Duration;
 
 /// What is counted by its number. `?standby=` lets a client choose any status: the others are one series.
-const STATUSES: [(u16, &str); 8] = [
+const STATUSES: [(u16, &str); 10] = [
     (200, "200"),
+    (201, "201"),
     (204, "204"),
     (400, "400"),
+    (403, "403"),
     (404, "404"),
     (405, "405"),
     (429, "429"),
@@ -23,6 +25,7 @@ pub(super) struct Requests {
     duration: HistogramVec,
     watchers: IntGauge,
     watchers_cut: IntCounter,
+    holds: IntGauge,
 }
 
 impl Requests {
@@ -48,11 +51,16 @@ impl Requests {
             "bellwether_watchers_cut_total",
             "Clients of /watch or /sse that were cut off, since they did not take what they were told.",
         )?;
+        let holds = IntGauge::new(
+            "bellwether_holds",
+            "Holds of applications that are out: a resignation waits for them.",
+        )?;
         registry.register(Box::new(answered.clone()))?;
         registry.register(Box::new(duration.clone()))?;
         registry.register(Box::new(watchers.clone()))?;
         registry.register(Box::new(watchers_cut.clone()))?;
-        Ok(Requests { answered, duration, watchers, watchers_cut })
+        registry.register(Box::new(holds.clone()))?;
+        Ok(Requests { answered, duration, watchers, watchers_cut, holds })
     }
 
     /// Begins the series of these paths, so that their first request can be seen.
@@ -65,6 +73,10 @@ impl Requests {
 
     pub(super) fn watchers(&self, more: i64) {
         self.watchers.add(more);
+    }
+
+    pub(super) fn holds(&self, out: usize) {
+        self.holds.set(i64::try_from(out).unwrap_or(i64::MAX));
     }
 
     pub(super) fn watcher_cut(&self) {
