@@ -3,7 +3,7 @@
 //!
 //! docs/safety/holds.md has the rules, and why they hold.
 
-use super::{Core, Phase, Protocol, Resignation};
+use super::{Core, Protocol, Resignation};
 use crate::election::clauses::Clauses;
 use crate::election::types::hold::{HOLDS_MAX, HoldAnswer, HoldOutcome, HoldRequest};
 use crate::election::{Action, CrashEvidence, DRIFT, Moment, Notification, Now, OperationRefusal, Timer};
@@ -174,8 +174,10 @@ impl<P: Protocol> Core<P> {
 
     /// Why no operation begins now, if this leader resigns already.
     pub(super) fn resigns_already(&self) -> Option<OperationRefusal> {
-        let resigns = self.holds.resigning.is_some() && self.phase != Phase::Leaving;
-        resigns.then_some(OperationRefusal::Busy)
+        Some(match self.holds.resigning?.resignation {
+            Resignation::Leaving(_) => OperationRefusal::Stopping,
+            Resignation::Transfer(_) => OperationRefusal::Busy,
+        })
     }
 }
 

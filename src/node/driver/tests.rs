@@ -3,7 +3,8 @@
 use super::*;
 use crate::base::boottime;
 use crate::election::{
-    Epoch, Incarnation, KnownPeers, MembershipVersion, Peer, Priority, ProcessId, Safety, Settings,
+    Epoch, HoldOutcome, Incarnation, KnownPeers, MembershipVersion, Peer, Priority, ProcessId, Safety,
+    Settings,
 };
 use crate::http::Source;
 use crate::node::published_state::Answers;
@@ -379,4 +380,27 @@ fn an_operator_is_answered_what_came_of_its_operation() {
             assert_eq!(answered.try_recv().unwrap().unwrap().candidacy.cordoned, cordoned);
         }
     }
+}
+
+/// The holder counts from what the clocks showed when the turn began, which `lasts` counts from too.
+#[test]
+fn an_application_is_answered_as_of_the_turn_that_grants() {
+    let dir = folder();
+    let (mut driver, ..) = driver(lone_voter(), Some(state(dir.path(), |_| Ok(()))));
+    driver.turn(Event::Start).unwrap();
+    driver.turn(no_peers()).unwrap();
+    driver.turn_until("it leads", Driver::leads);
+    for waits in [false, true] {
+        let request = HoldRequest::Take { lasts: Duration::from_millis(500) };
+        let (answer, answered) = sync_channel(1);
+        let answered = waits.then_some(answered);
+        let event = driver.event(Input::Hold { request, answer }).unwrap();
+        driver.turn(event).unwrap();
+        if let Some(answered) = answered {
+            let (held, reading) = answered.try_recv().unwrap();
+            assert!(matches!(held.outcome, HoldOutcome::Granted { hold: 2, .. }), "{held:?}");
+            assert_eq!(driver.clock.fast_at(&reading), driver.clock.fast());
+        }
+    }
+    assert_eq!(driver.machine.status().holds, 2);
 }

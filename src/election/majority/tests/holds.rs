@@ -197,6 +197,8 @@ fn a_hold_is_never_shortened_and_ends_once() {
     let (hold, _) = voter.takes(SECOND).unwrap();
     voter.asked_to_hold(HoldRequest::Extend { hold, lasts: Duration::from_millis(10) });
     voter.feed(Event::Stop);
+    let cordon = Event::Operation { number: 1, operation: Operation::Cordon, within: SECOND };
+    assert_eq!(refused(&voter.feed(cordon)), Some(OperationRefusal::Stopping));
     voter.pass(1009);
     assert_eq!(voter.role(), Role::Resigning);
     let mut voter = leader(true, None);
