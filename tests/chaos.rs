@@ -95,6 +95,7 @@ fn summary(cluster: &Cluster, observers: &[Observer], outcome: &StormOutcome, sa
         sum(|o| o.yes),
         sum(|o| o.unanswered)
     );
+    println!("holds granted: {}", sum(Observer::held));
     println!("leaders seen, by epoch: {}", history::reigns(observers).len());
     println!(
         "agreement of all after the end of all faults: {} times, after at most {:.1?}",

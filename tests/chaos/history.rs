@@ -123,6 +123,8 @@ impl Reign {
 pub enum Violation {
     /// Two led at one instant.
     Together(Reign, Reign),
+    /// A process of another place led while the first had promised its application that none would.
+    Held(Reign, Reign),
     /// The second answered yes after the first did, although its epoch is lower.
     Order(Reign, Reign),
     /// More than one leader of an epoch: the ids that the answers named, and the processes that answered yes.
@@ -170,6 +172,7 @@ impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             Violation::Together(a, b) => write!(f, "two led at one instant: {a}, and {b}"),
+            Violation::Held(hold, b) => write!(f, "led under a hold: {b}, and the hold of {hold}"),
             Violation::Order(a, b) => write!(f, "a lower epoch was led after a higher one: {a}, then {b}"),
             Violation::Shared { epoch, named, yes } => {
                 let yes: Vec<String> = yes.iter().map(Lifetime::to_string).collect();
@@ -216,6 +219,8 @@ pub struct Observer {
     open: bool,
     named: BTreeMap<u64, BTreeSet<String>>,
     violations: Vec<Violation>,
+    /// The holds that it granted, as reigns that are proved from the answer to the hold's end.
+    holds: Vec<Reign>,
 }
 
 /// More violations of one place are not kept: the first tells what is wrong.
@@ -299,6 +304,19 @@ impl Observer {
         }
     }
 
+    /// It has granted a hold, which counts from a moment after the question was sent.
+    pub fn holds(&mut self, life: Lifetime, epoch: u64, sent: Nanos, received: Nanos, lasts: Nanos) {
+        let last = sent + lasts;
+        if received < last {
+            self.holds.push(Reign { life, epoch, first: received, last });
+        }
+    }
+
+    /// How many holds it has granted.
+    pub fn held(&self) -> u64 {
+        self.holds.len() as u64
+    }
+
     /// Its runs of yes, in order.
     pub fn runs(&self) -> &[Run] {
         &self.runs
@@ -337,6 +355,10 @@ pub fn violations(observers: &[Observer]) -> Vec<Violation> {
                 found.push(Violation::Order(*high, *low));
             }
         }
+    }
+    for hold in observers.iter().flat_map(|o| &o.holds) {
+        let others = reigns.iter().filter(|reign| reign.life.place != hold.life.place);
+        found.extend(others.filter(|reign| hold.meets(reign)).map(|reign| Violation::Held(*hold, *reign)));
     }
     let mut leaders: BTreeMap<u64, (BTreeSet<String>, BTreeSet<Lifetime>)> = BTreeMap::new();
     for (epoch, named) in observers.iter().flat_map(|o| &o.named) {

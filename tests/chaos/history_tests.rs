@@ -45,6 +45,22 @@ fn two_proved_reigns_that_overlap_are_rejected() {
 }
 
 #[test]
+fn a_yes_of_another_process_under_a_hold_is_rejected() {
+    let held = |place, answers: &[(Nanos, Nanos, u64, bool)]| {
+        let mut holder = observer(0, &[(0, 1, 1, true)]);
+        // Granted at some moment from 10 to 12 on, for 20.
+        holder.holds(life(0), 1, 10, 12, 20);
+        let found = violations(&[holder, observer(place, answers)]);
+        found.iter().any(|v| matches!(v, Violation::Held(..)))
+    };
+    assert!(held(1, &[(13, 29, 2, true)]));
+    assert!(held(1, &[(25, 26, 2, true), (40, 41, 2, true)]));
+    assert!(!held(1, &[(11, 13, 2, true)]), "it may have been before the hold");
+    assert!(!held(1, &[(29, 31, 2, true), (40, 41, 2, true)]), "it may have been after the hold");
+    assert!(!held(0, &[(13, 29, 1, true)]), "the holder's own");
+}
+
+#[test]
 fn a_single_yes_within_a_proved_reign_is_rejected() {
     assert!(together(&found(&[(0, 1, 1, true), (10, 11, 1, true)], &[(4, 6, 2, true)])));
     assert!(together(&found(&[(0, 1, 1, true), (10, 11, 1, true)], &[(2, 9, 2, true)])));

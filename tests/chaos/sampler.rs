@@ -17,6 +17,10 @@ pub const TIMEOUT: Duration = Duration::from_millis(100);
 /// Between two attempts to connect to a process that refuses.
 const REFUSED: Duration = Duration::from_millis(1);
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
+/// In every second span of this length, a leader's application takes holds.
+const HOLDING: Nanos = 3_000_000_000;
+/// Between two holds.
+const HOLD_EVERY: Nanos = 40_000_000;
 
 /// Where the process of a place is asked.
 pub struct Place {
@@ -118,22 +122,50 @@ fn ask_one_after_another(
     stream.set_nodelay(true).unwrap();
     stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     let mut buffer = Vec::new();
+    let mut held = 0;
     while !done.load(Ordering::Relaxed) {
         sent = since(origin);
         let answer = ask(&mut stream, "/leader", &mut buffer).ok().and_then(|body| read(&body));
         let sample = Sample { life, sent, received: since(origin), answer };
         let answered = sample.answer.is_some();
+        let yes = sample.answer.as_ref().is_some_and(|answer| answer.yes);
         watched.observer.lock().unwrap().observe(sample);
         if !answered {
             return;
+        }
+        if yes && sent / HOLDING % 2 == 1 && sent - held >= HOLD_EVERY {
+            held = sent;
+            // Where no answer comes, a hold may be out that none counts on.
+            take_hold(watched, http, life, origin).ok();
         }
         std::thread::sleep(pause);
     }
 }
 
+/// Asks for a hold, as an application does, for half a second at most.
+fn take_hold(watched: &Watched, http: SocketAddr, life: Lifetime, origin: Instant) -> io::Result<()> {
+    let mut stream = TcpStream::connect_timeout(&http, TIMEOUT)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    let sent = since(origin);
+    stream.write_all(b"POST /holds?for=500ms HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
+    let body = body(&mut stream, &mut Vec::new())?;
+    let received = since(origin);
+    let number = |name: &str| body.pointer(name).and_then(serde_json::Value::as_u64);
+    if let (Some(epoch), Some(ms)) = (number("/hold/epoch"), number("/hold/ms")) {
+        let lasts = ms * 1_000_000;
+        watched.observer.lock().unwrap().holds(life, epoch, sent, received, lasts);
+    }
+    Ok(())
+}
+
 /// One question: the body of its answer, which is an object.
 fn ask(stream: &mut TcpStream, path: &str, buffer: &mut Vec<u8>) -> io::Result<serde_json::Value> {
     stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: here\r\n\r\n").as_bytes())?;
+    body(stream, buffer)
+}
+
+/// The body of an answer, which is an object.
+fn body(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<serde_json::Value> {
     buffer.clear();
     let mut piece = [0u8; 2048];
     while buffer.len() < ANSWER_BYTES_MAX {
