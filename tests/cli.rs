@@ -254,6 +254,7 @@ fn impossible_relations_are_refused_with_both_values_and_the_mend() {
         (&["--preempt=249ms"], &["--preempt 249ms", "--heartbeat 250ms"]),
         (&["--forget-after=1s"], &["--forget-after 1s", "--lease 1500ms"]),
         (&["--refresh=50ms"], &["--refresh 50ms", "--refresh 100ms"]),
+        (&["--stop-wait=999ms"], &["--stop-wait 999ms", "--hold-max 1s", "--stop-wait 1s"]),
         (
             &["--listen=[::]:7", "--http=127.0.0.1:7"],
             &["--listen [::]:7", "--http 127.0.0.1:7", "another port"],

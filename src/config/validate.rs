@@ -50,6 +50,12 @@ pub enum ConfigError {
     )]
     RefreshTooShort(Duration),
     #[error(
+        "--stop-wait {} is too short: a resignation waits for holds of up to --hold-max {}; write \
+         --stop-wait {} or more, or a shorter --hold-max",
+        show(*.wait), show(*.hold), show(*.hold)
+    )]
+    StopWaitTooShort { wait: Duration, hold: Duration },
+    #[error(
         "--lease {} is shorter than {HEARTBEATS_A_LEASE} heartbeats (--heartbeat {}), so that a single late \
          one would pass for a death. Write --lease {} or more, or a shorter --heartbeat",
         show(*.lease), show(*.heartbeat), show(*.heartbeat * HEARTBEATS_A_LEASE)
@@ -259,6 +265,9 @@ fn check_timing(args: &RunArgs) -> Result<(), ConfigError> {
     }
     if args.forget_after < lease {
         return Err(ConfigError::ForgetTooShort { forget: args.forget_after, lease });
+    }
+    if args.stop_wait < args.hold_max {
+        return Err(ConfigError::StopWaitTooShort { wait: args.stop_wait, hold: args.hold_max });
     }
     if args.refresh < REFRESH_SHORTEST {
         return Err(ConfigError::RefreshTooShort(args.refresh));

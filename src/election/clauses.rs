@@ -88,6 +88,11 @@ pub(super) trait Clauses: Copy {
         false
     }
 
+    /// Clause 8: whether crash evidence that frees a promise leaves the restart grace that is part of it.
+    fn evidence_keeps_grace(self) -> bool {
+        true
+    }
+
     /// Clause 9: whether a resignation in this epoch frees the promise `to` an instance.
     fn resignation_frees(self, to: Instance, sender: Option<Instance>, epoch: Epoch, own: Epoch) -> bool {
         epoch >= own && sender == Some(to)
@@ -308,6 +313,12 @@ pub(super) trait Clauses: Copy {
     /// Rule 2 of holds: whether a promise counts for them. `firm`: its voter frees it for no crash evidence.
     fn counts_as_firm(self, firm: bool) -> bool {
         firm
+    }
+
+    /// Rule 2 of holds: whether the next configuration waits while a hold is out (`held`). `firm`: a firm
+    /// majority has acknowledged the present one, for as long as the holds before it rest on.
+    fn changes_under_hold(self, held: bool, firm: bool) -> bool {
+        !held || firm
     }
 
     /// Rule 3 of holds: whether a hold that ends at `end` on the slow clock is over.

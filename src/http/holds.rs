@@ -23,8 +23,8 @@ use tiny_http::Method;
 pub(super) const PATH: &str = "/holds";
 /// How many requests wait for the driver at a time. All holders of a pod may ask at once.
 const WAITING_MAX: usize = HOLDS_MAX;
-/// How long a client may take nothing of its answer, which is shorter than what the kernel keeps for it.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
+/// A request that has waited for longer is not asked: its client is gone, or takes the hold for none.
+const PATIENCE: Duration = Duration::from_secs(2);
 const STACK_BYTES: usize = 256 * 1024;
 const ALLOW: &str = "POST, OPTIONS";
 const ALLOW_ONE: &str = "PUT, DELETE, OPTIONS";
@@ -213,7 +213,8 @@ fn start<S: Source>(source: Arc<S>) -> io::Result<Worker> {
     let (sender, waiting): (_, Receiver<Waiting>) = sync_channel(WAITING_MAX);
     let work = move || {
         for (stream, request, begun) in waiting {
-            let answered = source.hold(request);
+            let late = begun.elapsed() > PATIENCE;
+            let answered = if late { Err(Unheld::Busy) } else { source.hold(request) };
             let latest = source.observe();
             let response = answer(request, answered, &latest, source.feed().incarnation());
             source.answered(PATH, response.status_code().0, begun.elapsed());
@@ -224,9 +225,12 @@ fn start<S: Source>(source: Arc<S>) -> io::Result<Worker> {
     Ok((sender, thread))
 }
 
-/// Sends the last reply of a connection. A client that does not take it has lost its answer, not its hold.
+/// Sends the last reply of a connection, without waiting: it is shorter than what the kernel keeps for a
+/// client. A client that has taken no earlier reply loses this one, and not its hold.
 fn say(mut stream: &TcpStream, response: Response) {
-    let _ = stream.set_write_timeout(Some(WRITE_TIMEOUT));
+    if stream.set_nonblocking(true).is_err() {
+        return;
+    }
     let _ = stream.write_all(&encode_last(response));
     let _ = stream.shutdown(std::net::Shutdown::Write);
 }

@@ -1,7 +1,9 @@
 //! Hands what applications ask for to the driver, and waits for the answer.
 
 use super::driver::Input;
+use super::operators::hand_over;
 use super::published_state::AskForHold;
+use crate::base::boottime;
 use crate::http::Unheld;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
@@ -13,7 +15,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(super) fn applications(inputs: SyncSender<Input>) -> AskForHold {
     Box::new(move |request| {
         let (answer, answered) = sync_channel(1);
-        inputs.try_send(Input::Hold { request, answer }).map_err(|_| Unheld::Busy)?;
+        let deadline = boottime().plus(PATIENCE);
+        hand_over(&inputs, Input::Hold { request, answer }, deadline).map_err(|_| Unheld::Busy)?;
         answered.recv_timeout(PATIENCE).map_err(|_| Unheld::Busy)
     })
 }

@@ -135,18 +135,19 @@ impl Driver {
         }
     }
 
-    /// Drives the machine until it says that it is done.
+    /// Drives the machine until it says that it is done. The inputs end with it, so that none waits for an
+    /// answer that does not come.
     ///
     /// # Errors
     /// When the process has to stop itself; nothing that depended on the failed step was sent.
-    pub(super) fn run(mut self, inputs: &Receiver<Input>) -> Result<(), DriverError> {
+    pub(super) fn run(mut self, inputs: Receiver<Input>) -> Result<(), DriverError> {
         let mut done = self.turn(Event::Start)?;
         let mut patience = Patience::default();
         while !done {
             let event = if self.stop.asked.swap(false, Ordering::AcqRel) {
                 Some(Event::Stop)
             } else {
-                match self.wait(inputs, &mut patience) {
+                match self.wait(&inputs, &mut patience) {
                     Some(input) => self.event(input),
                     None => Some(self.timer()),
                 }

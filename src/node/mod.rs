@@ -183,7 +183,7 @@ fn sidecar(config: Config) -> Result<(), RunError> {
     let discovery = start_discovery(&config, sender, metrics)?;
 
     let driver = Driver::new(machine, state, transport, published_state, discovery, stop, &config.settings);
-    driver.run(&inputs)?;
+    driver.run(inputs)?;
     server.stop();
     Ok(())
 }

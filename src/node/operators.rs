@@ -49,7 +49,11 @@ pub(super) fn operators(inputs: SyncSender<Input>) -> Operators {
 }
 
 /// Puts an input into the driver's queue, once it has room.
-fn hand_over(inputs: &SyncSender<Input>, mut input: Input, deadline: Moment) -> Result<(), Unanswered> {
+pub(super) fn hand_over(
+    inputs: &SyncSender<Input>,
+    mut input: Input,
+    deadline: Moment,
+) -> Result<(), Unanswered> {
     loop {
         input = match inputs.try_send(input) {
             Ok(()) => return Ok(()),

@@ -13,21 +13,27 @@ const HOLD_MAX: Duration = Duration::from_secs(10);
 const STOP_WAIT: Duration = Duration::from_secs(3);
 
 impl World {
-    /// In one of four runs of `majority` there are applications. Where evidence frees promises, every second
-    /// process does not go by it: a rolling change of the flag.
+    /// In one of four runs of `majority` there are applications.
     pub(super) fn begin_applications(&mut self) {
         let mut random = fastrand::Rng::with_seed(self.plan.seed ^ 0x686f_6c64_6572_7321);
         if !self.plan.majority() || random.u8(0..4) != 0 {
             return;
         }
         for process in &mut self.nodes {
-            let settings = &mut process.settings;
-            (settings.hold_max, settings.stop_wait) = (HOLD_MAX, STOP_WAIT);
-            if settings.crash_evidence == CrashEvidence::Release && random.bool() {
-                settings.crash_evidence = CrashEvidence::Suspect;
-            }
+            (process.settings.hold_max, process.settings.stop_wait) = (HOLD_MAX, STOP_WAIT);
         }
         self.applications = Some(Applications { random, holds: Vec::new(), granted: 0 });
+    }
+
+    /// A process starts. Where evidence frees promises, every second start is without that: the flag changes
+    /// under way.
+    pub(super) fn change_evidence(&mut self, place: usize) {
+        let releases = self.plan.releases();
+        let Some(Applications { random, .. }) = self.applications.as_mut().filter(|_| releases) else {
+            return;
+        };
+        let flags = [CrashEvidence::Release, CrashEvidence::Suspect];
+        self.nodes[place].settings.crash_evidence = flags[usize::from(random.bool())];
     }
 
     /// A leader has sent a round: its application may want something.
@@ -66,6 +72,11 @@ impl World {
         });
         let most = nodes.len() * HOLDS_MAX * 64;
         assert!(applications.holds.len() <= most, "holds end");
+        for other in (0..self.nodes.len()).filter(|other| *other != place) {
+            if self.nodes[other].leads(now) {
+                self.check_holds(other);
+            }
+        }
     }
 
     /// A process answers that it leads: no application of another place may count on a hold.

@@ -156,6 +156,8 @@ impl World {
             return self.queue.put(process.clock.wakes(), Item::Start(place));
         }
         process.vanished = false;
+        self.change_evidence(place);
+        let process = &mut self.nodes[place];
         process.fate = Restart::default();
         if process.disk.record.is_none() && process.starts > 0 {
             // Nothing was kept of the id either.

@@ -6,7 +6,9 @@
 use super::{Core, Protocol, Resignation};
 use crate::election::clauses::Clauses;
 use crate::election::types::hold::{HOLDS_MAX, HoldAnswer, HoldOutcome, HoldRequest};
-use crate::election::{Action, CrashEvidence, DRIFT, Moment, Notification, Now, OperationRefusal, Timer};
+use crate::election::{
+    Action, CrashEvidence, DRIFT, Epoch, Moment, Notification, Now, OperationRefusal, Timer,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -15,8 +17,8 @@ use std::time::Duration;
 pub(crate) struct Holds {
     /// The number of the latest.
     latest: u64,
-    /// When each is over, on the slow clock: at most [`HOLDS_MAX`].
-    ends: BTreeMap<u64, Moment>,
+    /// In which epoch each was granted, and when it is over, on the slow clock: at most [`HOLDS_MAX`].
+    out: BTreeMap<u64, (Epoch, Moment)>,
     pub(crate) resigning: Option<Resigning>,
 }
 
@@ -36,12 +38,12 @@ impl<P: Protocol> Core<P> {
     /// An application asks for a hold, goes on with one, or has stopped.
     pub(super) fn on_hold(&mut self, now: Now, request: HoldRequest) {
         let clauses = self.clauses;
-        self.holds.ends.retain(|_, end| !clauses.hold_is_over(*end, now.slow, now.at));
+        self.holds.out.retain(|_, (_, end)| !clauses.hold_is_over(*end, now.slow, now.at));
         let outcome = match request {
             HoldRequest::Take { lasts } => self.take_hold(now, lasts),
             HoldRequest::Extend { hold, lasts } => self.extend_hold(now, hold, lasts),
             HoldRequest::End { hold } => {
-                self.holds.ends.remove(&hold);
+                self.holds.out.remove(&hold);
                 HoldOutcome::Ended
             }
         };
@@ -54,29 +56,34 @@ impl<P: Protocol> Core<P> {
         if lasts.is_zero() || self.holds.resigning.is_some() {
             return HoldOutcome::Nothing;
         }
-        if self.holds.ends.len() >= HOLDS_MAX {
+        if self.holds.out.len() >= HOLDS_MAX {
             return HoldOutcome::TooMany;
         }
         self.holds.latest += 1;
         let hold = self.holds.latest;
-        self.holds.ends.insert(hold, end_of(now, lasts));
+        self.holds.out.insert(hold, (self.epoch, end_of(now, lasts)));
         HoldOutcome::Granted { hold, epoch: self.epoch, lasts }
     }
 
-    /// A hold is never shortened. While this process resigns, it ends within the time that is left for that.
+    /// A hold is never shortened, and none outlives its epoch. While this process resigns, a hold ends within
+    /// the time that is left for that.
     fn extend_hold(&mut self, now: Now, hold: u64, lasts: Duration) -> HoldOutcome {
         let left = self.holds.resigning.map_or(lasts, |resigning| lasts.min(resigning.until.since(now.at)));
         let lasts = self.grant(now, left);
-        let Some(end) = self.holds.ends.get_mut(&hold) else { return HoldOutcome::Unknown };
-        *end = end_of(now, lasts).max(*end);
-        HoldOutcome::Granted { hold, epoch: self.epoch, lasts }
+        match self.holds.out.get_mut(&hold) {
+            Some((epoch, end)) if *epoch == self.epoch => {
+                *end = end_of(now, lasts).max(*end);
+                HoldOutcome::Granted { hold, epoch: *epoch, lasts }
+            }
+            _ => HoldOutcome::Unknown,
+        }
     }
 
     /// What may be promised of a time that is asked for: a part of what is left of the firm lease.
     fn grant(&self, now: Now, lasts: Duration) -> Duration {
         let firm_until = P::firm_until(self).filter(|_| self.phase.leading());
         let left = firm_until.map_or(Duration::ZERO, |until| until.since(now.at));
-        whole_ms(self.clauses.hold_lasts(left).min(lasts).min(self.settings.hold_max))
+        whole_ms(self.clauses.hold_lasts(left).min(lasts)).min(self.longest_hold())
     }
 
     /// The longest hold that this process ever promises.
@@ -94,14 +101,15 @@ impl<P: Protocol> Core<P> {
     /// How long it takes on the slow clock until the last hold is over.
     fn holds_left(&self) -> Option<Duration> {
         let (slow, fast) = (self.last_turn.slow, self.last_turn.at);
-        let out = self.holds.ends.values().filter(|end| !self.clauses.hold_is_over(**end, slow, fast));
-        out.max().map(|end| end.since(slow))
+        let ends = self.holds.out.values().map(|(_, end)| *end);
+        ends.filter(|end| !self.clauses.hold_is_over(*end, slow, fast)).max().map(|end| end.since(slow))
     }
 
     /// How many holds are out.
     pub(super) fn holds_out(&self) -> usize {
         let (slow, fast) = (self.last_turn.slow, self.last_turn.at);
-        self.holds.ends.values().filter(|end| !self.clauses.hold_is_over(**end, slow, fast)).count()
+        let ends = self.holds.out.values().map(|(_, end)| *end);
+        ends.filter(|end| !self.clauses.hold_is_over(*end, slow, fast)).count()
     }
 
     /// A leader is to resign, and holds are out. From now on it leads no more for its applications. It goes
@@ -111,6 +119,8 @@ impl<P: Protocol> Core<P> {
         let until = earlier.map_or(now.at.plus(self.settings.stop_wait), |earlier| earlier.until);
         let aside = self.aside_asked_for().or(earlier.and_then(|earlier| earlier.aside));
         self.holds.resigning = Some(Resigning { resignation, until, aside, asked: false });
+        // A leader that stood for a higher epoch would stop leading in the middle of the wait.
+        P::abandon_election(self);
         self.disarm(Timer::Preempt);
         self.disarm(Timer::Hold);
         self.wait_for_operator(now.at);

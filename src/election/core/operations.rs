@@ -196,7 +196,9 @@ impl<P: Protocol> Core<P> {
 
     /// The operation under way does not come to its end.
     pub(super) fn refuse_pending(&mut self, refusal: OperationRefusal) {
-        P::call_off_transfer(self);
+        if self.holds.resigning.is_none() {
+            P::call_off_transfer(self);
+        }
         self.answer_pending(Err(refusal));
     }
 

@@ -14,6 +14,10 @@ pub(super) struct LeaderState {
     pub(super) lease_until: Moment,
     /// Until when a majority has promised firmly to vote for no other process.
     pub(super) firm_until: Moment,
+    /// Until when holds rested on it when the present configuration began, and whether a firm majority has
+    /// acknowledged a round of the present one that lasts as long.
+    firm_before: Moment,
+    pub(super) firm: bool,
     /// Whether a majority has acknowledged a round since its election.
     pub(super) renewed: bool,
     /// The rounds of the present configuration that can still extend the lease, newest last: at most
@@ -62,6 +66,12 @@ impl LeaderState {
         self.firm_until.min(self.lease_until)
     }
 
+    /// A firm majority has acknowledged a round that lasts until then.
+    pub(super) fn promised_firmly(&mut self, until: Moment) {
+        self.firm |= until >= self.firm_before;
+        self.firm_until = until.max(self.firm_until);
+    }
+
     /// Begins a round. Rounds that were sent when `over` says so can extend nothing any more.
     pub(super) fn begin_round(
         &mut self,
@@ -93,6 +103,11 @@ impl LeaderState {
     pub(super) fn begin_config(&mut self, clauses: impl Clauses) {
         self.committed = None;
         self.stores.clear();
+        if !self.firm {
+            // The majorities of the one before need not meet those of the next.
+            self.firm_until = Moment::default();
+        }
+        (self.firm_before, self.firm) = (self.firm_until, false);
         if !clauses.rounds_outlive_config() {
             self.rounds.clear();
         }

@@ -83,7 +83,7 @@ impl Core<Majority> {
         leading.committed.get_or_insert(now.slow);
         leading.renewed = true;
         if firm {
-            leading.firm_until = until.max(leading.firm_until);
+            leading.promised_firmly(until);
         }
         if until > leading.lease_until {
             leading.lease_until = until;

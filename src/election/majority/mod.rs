@@ -185,7 +185,7 @@ impl Protocol for Majority {
     }
 
     fn on_link_lost(core: &mut Core<Majority>, now: Now, crashed: Option<Instance>) {
-        crashed.into_iter().for_each(|instance| core.release(instance));
+        crashed.into_iter().for_each(|instance| core.release(now, instance));
         core.check_connections(now);
     }
 

@@ -146,6 +146,9 @@ impl Core<Majority> {
         let (m, me) = (&self.protocol, self.me.name.as_str());
         let (config, leading) = (m.config()?, m.leading.as_ref()?);
         let since = leading.committed?;
+        if !self.clauses.changes_under_hold(self.held(), leading.firm) {
+            return None;
+        }
         let version = ConfigVersion { epoch: self.epoch, version: config.version.version.checked_add(1)? };
         let flags = m.flags.iter().filter_map(|(id, flags)| Some((self.voter(now, *id)?, *flags)));
         let live = self.members.iter().filter(|member| member.linked && member.state == State::Alive);

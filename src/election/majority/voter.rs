@@ -17,6 +17,8 @@ pub(super) struct Promise {
     pub(super) to: Instance,
     /// Until when, on the slow clock.
     until: Moment,
+    /// Until when the restart grace would have lasted that is part of it.
+    grace_until: Moment,
 }
 
 impl Core<Majority> {
@@ -77,7 +79,7 @@ impl Core<Majority> {
 
     /// How long a promise to another still stands in the way of a process (clause 4).
     fn promised_to_another(&self, now: Now, process: Instance) -> Option<Duration> {
-        let Promise { to, until } = self.protocol.promise?;
+        let Promise { to, until, .. } = self.protocol.promise?;
         let binds = self.clauses.promise_binds(to, process, self.myself());
         (binds && now.slow < until).then(|| until.since(now.slow))
     }
@@ -114,9 +116,10 @@ impl Core<Majority> {
         let (m, clauses) = (&mut self.protocol, self.clauses);
         let earlier = m.promise.filter(|promise| promise.to == to).map(|promise| promise.until);
         let grace = m.grace_until.take();
+        let grace_until = grace.max(m.promise.map(|promise| promise.grace_until)).unwrap_or_default();
         let end = now.slow.plus(clauses.promise_lasts(lease));
         let until = clauses.promise_ends(end, earlier.unwrap_or_default(), grace.unwrap_or_default());
-        m.promise = Some(Promise { to, until });
+        m.promise = Some(Promise { to, until, grace_until });
         self.disarm(Timer::Grace);
     }
 
@@ -171,10 +174,17 @@ impl Core<Majority> {
     }
 
     /// Crash evidence about one incarnation of a member frees the promise to it. This needs the operator's
-    /// word that refused dials prove a death (`--crash-evidence release`).
-    pub(super) fn release(&mut self, instance: Instance) {
-        if self.settings.crash_evidence == CrashEvidence::Release {
-            self.free(|promise| promise.to == instance);
+    /// word that refused dials prove a death (`--crash-evidence release`). It does not free what an earlier
+    /// incarnation, which may have had another word, has promised: the rest of the restart grace is back.
+    pub(super) fn release(&mut self, now: Now, instance: Instance) {
+        if self.settings.crash_evidence != CrashEvidence::Release {
+            return;
+        }
+        let freed = self.protocol.promise.take_if(|promise| promise.to == instance);
+        let grace_until = freed.map(|promise| promise.grace_until).filter(|until| now.slow < *until);
+        if let Some(until) = grace_until.filter(|_| self.clauses.evidence_keeps_grace()) {
+            self.protocol.grace_until = Some(until);
+            self.arm(Timer::Grace, until.since(now.slow));
         }
     }
 

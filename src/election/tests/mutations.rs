@@ -54,6 +54,8 @@ mutations! {
     GraceEndedByRound,
     /// Clause 8: a round of a lower epoch ends the restart grace.
     GraceEndedByStaleRound,
+    /// Clause 8: crash evidence frees the restart grace with the promise that it is part of.
+    GraceFreedByEvidence,
     /// Clause 9: a resignation frees every promise, and ends the restart grace.
     ResignFreesAny,
     /// Clause 9: a resignation of a lower epoch frees a later promise to its sender.
@@ -142,6 +144,8 @@ mutations! {
     HoldTakesLease,
     /// Rule 2 of holds: a hold rests on promises that crash evidence frees.
     HoldOnLoosePromise,
+    /// Rule 2 of holds: the configuration changes past a hold.
+    ChangesUnderHold,
     /// Rule 3 of holds: a hold is over on the fast clock.
     HoldEndsEarly,
     /// Rule 4 of holds: a resignation does not wait.
@@ -427,6 +431,14 @@ impl Clauses for LeftOut {
 
     fn counts_as_firm(self, firm: bool) -> bool {
         self.has(HoldOnLoosePromise) || Stated.counts_as_firm(firm)
+    }
+
+    fn evidence_keeps_grace(self) -> bool {
+        !self.has(GraceFreedByEvidence) && Stated.evidence_keeps_grace()
+    }
+
+    fn changes_under_hold(self, held: bool, firm: bool) -> bool {
+        self.has(ChangesUnderHold) || Stated.changes_under_hold(held, firm)
     }
 
     fn hold_is_over(self, end: Moment, slow: Moment, fast: Moment) -> bool {

@@ -171,7 +171,7 @@ fn a_full_queue_puts_no_resignation_off() {
     }
     stop.asked.store(true, Ordering::Release);
     let (done, is_done) = channel();
-    std::thread::spawn(move || done.send(driver.run(&inputs).is_ok()));
+    std::thread::spawn(move || done.send(driver.run(inputs).is_ok()));
     assert_eq!(is_done.recv_timeout(PATIENCE), Ok(true));
 }
 

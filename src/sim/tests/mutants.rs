@@ -82,6 +82,7 @@ fn caught_by(clause: Mutation) -> By {
         | PriorityIgnored
         | NoAgreement => By::RuleTest(RULES),
         CordonIgnored | AsideIgnored => seeds(3, 60),
+        GraceFreedByEvidence | ChangesUnderHold => By::RuleTest(RULES),
         HoldTakesLease | HoldOnLoosePromise | HoldEndsEarly | ResignsUnderHold | OwnPromiseFreedUnderHold => {
             By::RuleTest(RULES)
         }

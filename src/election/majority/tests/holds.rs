@@ -294,3 +294,78 @@ fn a_leader_that_loses_its_lease_while_it_waits_has_nothing_to_resign_from() {
     assert_eq!((resignation(&sent), voter.role()), (None, Role::Leaving));
     assert!(sent.contains(&Action::Exit));
 }
+
+/// c frees promises for crash evidence since its restart. What it had promised before that stands.
+#[test]
+fn crash_evidence_frees_no_promise_of_an_earlier_incarnation() {
+    for (leaves_out, votes) in [(None, false), (Some(Mutation::GraceFreedByEvidence), true)] {
+        let settings = Settings { crash_evidence: CrashEvidence::Release, ..given(&[1, 2, 3], 1500) };
+        let record = record(1, config(4, &[1, 2, 3]));
+        let mut voter = Voter::start(peer(1), settings, Some(&record), &[2, 3], leaves_out);
+        voter.hear(2, 7, Body::Renew { sequence: 1, lease_ms: 1500, config: version(4, 0) });
+        voter.feed(Event::Crashed { id: peer(2).id, incarnation: peer(2).incarnation });
+        assert_eq!(voter.vote_for(3, 8) == Some(GRANTED), votes, "{leaves_out:?}");
+        voter.pass(1500);
+        voter.timer(Timer::Grace);
+        assert_eq!(voter.vote_for(3, 9), Some(GRANTED));
+    }
+}
+
+/// p1 grows the cluster from three to five. p2's firm promise is of the first configuration.
+#[test]
+fn the_configuration_does_not_change_past_a_hold() {
+    const FIVE: [u8; 5] = [1, 2, 3, 4, 5];
+    for (hold, leaves_out, voters) in
+        [(false, None, 5), (true, None, 4), (true, Some(Mutation::ChangesUnderHold), 5)]
+    {
+        let settings = Settings { hold_max: SECOND * 60, ..given(&FIVE, 1500) };
+        let record = record(1, config(4, &[1, 2, 3]));
+        let mut voter = Voter::start(peer(1), settings, Some(&record), &[2, 3], leaves_out);
+        [4, 5].into_iter().for_each(|k| drop(voter.feed(Event::LinkUp(peer(k)))));
+        voter.wait_for_grace();
+        voter.ask_for_votes();
+        voter.answered(2, GRANTED);
+        let acknowledged = |voter: &mut Voter, from: u8, firm: bool, counter: u32| {
+            let (membership, config) = (MembershipVersion::default(), version(5, counter));
+            let (sequence, flags) = (voter.round, flags(&FIVE, 1500));
+            voter.hear(from, 5, Body::Renewed { sequence, membership, promised: true, firm, config, flags });
+        };
+        [4, 5].into_iter().for_each(|k| acknowledged(&mut voter, k, false, 0));
+        acknowledged(&mut voter, 2, true, 0);
+        assert_eq!(voter.config().voters.len(), 4);
+        if hold {
+            assert!(voter.takes(SECOND).is_some());
+        }
+        [4, 5, 3].into_iter().for_each(|k| acknowledged(&mut voter, k, false, 1));
+        assert_eq!(voter.config().voters.len(), voters, "{hold} {leaves_out:?}");
+        if voters == 4 {
+            assert!(voter.takes(SECOND).is_some(), "the first majority's promise stands");
+            voter.pass(1011);
+            voter.timer(Timer::Heartbeat);
+            [4, 5, 3].into_iter().for_each(|k| acknowledged(&mut voter, k, false, 1));
+            assert_eq!(voter.config().voters.len(), 5);
+        }
+        assert_eq!(voter.takes(SECOND), None, "no majority of the five has promised firmly");
+    }
+}
+
+/// A leader that stands for a higher epoch would stop leading in the middle of its wait.
+#[test]
+fn a_leader_that_waits_for_holds_does_not_stand_for_another_epoch() {
+    for stops in [true, false] {
+        let mut voter = leader(true, None);
+        let (hold, _) = voter.takes(SECOND).unwrap();
+        voter.hear(3, 7, Body::LeaderQuery);
+        if stops {
+            voter.feed(Event::Stop);
+        }
+        voter.answered(2, GRANTED);
+        assert_eq!(voter.leads(), stops);
+        if !stops {
+            voter.answered(2, GRANTED);
+            assert!(voter.leads() && voter.machine.epoch == Epoch(8));
+            let extend = HoldRequest::Extend { hold, lasts: SECOND };
+            assert_eq!(voter.asked_to_hold(extend), HoldOutcome::Unknown, "it is of another epoch");
+        }
+    }
+}
