@@ -9,7 +9,8 @@ use super::json::{HoldJson, LeaderBody};
 use super::query::parameter;
 use super::request::Request;
 use super::response::{JSON, Response, encode_last, error, etag, header, json, response};
-use crate::base::{Reading, duration};
+use crate::base::Reading;
+use crate::base::duration::{self, DurationError};
 use crate::election::{HOLDS_MAX, HoldAnswer, HoldOutcome, HoldRequest, Incarnation};
 use std::io::{self, Write};
 use std::net::{IpAddr, TcpStream};
@@ -107,8 +108,11 @@ fn read(request: &Request<'_>, id: Option<&str>, source: &dyn Source) -> Result<
 fn lasts(request: &Request<'_>) -> Result<Duration, Response> {
     const EXPECTED: &str = "for has to say for how long once, such as for=500ms, at least 1ms";
     let text = parameter(request.query.unwrap_or_default(), "for").ok().flatten();
-    let lasts = text.and_then(|text| duration::parse_positive(&text).ok());
-    lasts.ok_or_else(|| error(400, EXPECTED))
+    match text.map(|text| duration::parse_positive(&text)) {
+        Some(Ok(lasts)) => Ok(lasts),
+        Some(Err(DurationError::TooLong)) => Ok(duration::LONGEST),
+        _ => Err(error(400, EXPECTED)),
+    }
 }
 
 /// A hold's name for clients: the incarnation that has granted it, and its number.
@@ -281,6 +285,20 @@ mod tests {
             ("Host: localhost\r\n", Ipv4Addr::new(198, 18, 0, 1), Err(403)),
         ] {
             assert_eq!(asks("POST /holds?for=500ms", headers, remote), expected, "{headers:?} {remote}");
+        }
+    }
+
+    #[test]
+    fn a_longer_time_than_is_ever_granted_is_no_error() {
+        for (text, lasts) in
+            [("1ms", 1), ("1h", 3_600_000), ("7001s", 3_600_000), ("99999999999999999999h", 3_600_000)]
+        {
+            let asked = asks(&format!("POST /holds?for={text}"), "Host: localhost\r\n", Ipv4Addr::LOCALHOST);
+            assert_eq!(asked, Ok(HoldRequest::Take { lasts: Duration::from_millis(lasts) }), "{text}");
+        }
+        for text in ["", "0s", "1", "-1s", "1.5s", "1s&for=1s"] {
+            let asked = asks(&format!("POST /holds?for={text}"), "Host: localhost\r\n", Ipv4Addr::LOCALHOST);
+            assert_eq!(asked, Err(400), "{text}");
         }
     }
 
