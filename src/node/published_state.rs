@@ -239,6 +239,18 @@ mod tests {
         }
     }
 
+    #[test]
+    fn applications_are_served_where_the_driver_can_be_asked() {
+        let asks: AskForHold = Box::new(|_| Err(Unheld::Busy));
+        for (applications, serves, refusal) in [(None, false, Unheld::Off), (Some(asks), true, Unheld::Busy)]
+        {
+            let state = Arc::new(published_state());
+            let answers = Answers { state, credentials: Arc::new(Credentials::none()), applications };
+            assert_eq!(answers.serves_applications(), serves);
+            assert_eq!(answers.hold(HoldRequest::End { hold: 1 }), Err(refusal));
+        }
+    }
+
     /// No client has asked in between: what comes and goes is in the feed all the same.
     #[test]
     fn each_published_change_is_in_the_feed() {
