@@ -79,6 +79,11 @@ pub(super) enum Position {
     Unknown,
 }
 
+/// What clients call the change, or the hold, of this number: each incarnation counts its own.
+pub(super) fn name(incarnation: Incarnation, number: u64) -> String {
+    format!("{:016x}-{number}", incarnation.0)
+}
+
 /// The last [`CHANGES_MAX`] changes. All of it may be called from any thread.
 pub struct Feed {
     incarnation: Incarnation,
@@ -97,7 +102,7 @@ impl Recent {
     /// Adds the change that leads to this state.
     fn add(&mut self, incarnation: Incarnation, state: State) -> Arc<Change> {
         let number = self.changes.back().map_or(1, |latest| latest.number + 1);
-        let version = format!("{:016x}-{number}", incarnation.0);
+        let version = name(incarnation, number);
         let change = Arc::new(Change { number, version, state, wall_ms: wall_ms() });
         if self.changes.len() >= CHANGES_MAX {
             self.changes.pop_front();

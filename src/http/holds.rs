@@ -4,7 +4,7 @@
 //! sends each answer as it is, however late: a question that is asked again would be a second hold.
 
 use super::Source;
-use super::feed::Observed;
+use super::feed::{Observed, name};
 use super::json::{HoldJson, LeaderBody};
 use super::query::parameter;
 use super::request::Request;
@@ -62,18 +62,16 @@ pub(super) fn look(request: &Request<'_>, remote: IpAddr, source: &dyn Source) -
     }
     let id = request.path[PATH.len()..].strip_prefix('/');
     let allow = if id.is_none() { ALLOW } else { ALLOW_ONE };
-    let known = match (&request.method, id) {
-        (Method::Options, _) => {
-            return Some(Look::Answered(response(204, JSON, Vec::new()).with_header(header("Allow", allow))));
+    let read = match (&request.method, id) {
+        (Method::Post, None) | (Method::Put | Method::Delete, Some(_)) => {
+            refusal(request, remote, source).map_or_else(|| read(request, id, source), Err)
         }
-        (Method::Post, None) | (Method::Put | Method::Delete, Some(_)) => true,
-        _ => false,
+        (Method::Options, _) => Err(response(204, JSON, Vec::new()).with_header(header("Allow", allow))),
+        _ => {
+            let message = "a hold is taken by POST /holds, extended by PUT and ended by DELETE of /holds/ID";
+            Err(error(405, message).with_header(header("Allow", allow)))
+        }
     };
-    if !known {
-        let message = "a hold is taken by POST /holds, extended by PUT and ended by DELETE of /holds/ID";
-        return Some(Look::Answered(error(405, message).with_header(header("Allow", allow))));
-    }
-    let read = refusal(request, remote, source).map_or_else(|| read(request, id, source), Err);
     Some(read.map_or_else(Look::Answered, Look::Asks))
 }
 
@@ -115,11 +113,7 @@ fn lasts(request: &Request<'_>) -> Result<Duration, Response> {
     }
 }
 
-/// A hold's name for clients: the incarnation that has granted it, and its number.
-fn name(incarnation: Incarnation, hold: u64) -> String {
-    format!("{:016x}-{hold}", incarnation.0)
-}
-
+/// The number of the hold that has this name.
 fn number(id: &str, incarnation: Incarnation) -> Option<u64> {
     let hold = id.rsplit_once('-')?.1.parse().ok()?;
     (id == name(incarnation, hold)).then_some(hold)

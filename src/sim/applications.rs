@@ -22,7 +22,7 @@ impl World {
         for process in &mut self.nodes {
             (process.settings.hold_max, process.settings.stop_wait) = (HOLD_MAX, STOP_WAIT);
         }
-        self.applications = Some(Applications { random, holds: Vec::new(), granted: 0 });
+        self.applications = Some(Applications { random, holds: Vec::new() });
     }
 
     /// A process starts. Where evidence frees promises, every second start is without that: the flag changes
@@ -61,7 +61,6 @@ impl World {
         let (now, whole_seconds) = (self.now, self.plan.whole_seconds);
         let (nodes, process) = (&self.nodes, &self.nodes[place]);
         let Some(applications) = &mut self.applications else { return };
-        applications.granted += 1;
         applications.holds.retain(|hold| hold.counts(&nodes[hold.instance.place], whole_seconds, now));
         applications.holds.push(Hold {
             instance: process.instance(),

@@ -12,8 +12,6 @@ pub(super) struct Applications {
     pub(super) random: fastrand::Rng,
     /// All holds and extensions that may not be over, at most some for each that is out.
     pub(super) holds: Vec<Hold>,
-    /// How many were granted.
-    pub(super) granted: u64,
 }
 
 /// One promise, from its turn on.

@@ -28,7 +28,7 @@ fn ask(real: &Real, place: usize, request: &str) -> (u16, Value) {
     ask_with(real, place, request, "Host: localhost:4040\r\nConnection: close\r\n")
 }
 
-/// A hold for so many milliseconds: its id, and for how long it is promised.
+/// Takes a hold for this number of milliseconds. Returns its id, and for how long it is promised.
 fn take(real: &Real, place: usize, ms: u64) -> (String, u64) {
     let took = within(PATIENCE, || {
         let (status, body) = ask(real, place, &format!("POST /holds?for={ms}ms"));

@@ -19,6 +19,7 @@ pub(crate) struct Holds {
     latest: u64,
     /// In which epoch each was granted, and when it is over, on the slow clock: at most [`HOLDS_MAX`].
     out: BTreeMap<u64, (Epoch, Moment)>,
+    /// The resignation that waits for them.
     pub(crate) resigning: Option<Resigning>,
 }
 
@@ -93,23 +94,21 @@ impl<P: Protocol> Core<P> {
         whole_ms(self.clauses.hold_lasts(lease).min(self.settings.hold_max))
     }
 
-    /// Whether a hold is out in this turn.
-    pub(crate) fn held(&self) -> bool {
-        self.holds_left().is_some()
-    }
-
-    /// How long it takes on the slow clock until the last hold is over.
-    fn holds_left(&self) -> Option<Duration> {
+    /// When each hold that is out in this turn is over.
+    fn ends(&self) -> impl Iterator<Item = Moment> {
         let (slow, fast) = (self.last_turn.slow, self.last_turn.at);
         let ends = self.holds.out.values().map(|(_, end)| *end);
-        ends.filter(|end| !self.clauses.hold_is_over(*end, slow, fast)).max().map(|end| end.since(slow))
+        ends.filter(move |end| !self.clauses.hold_is_over(*end, slow, fast))
+    }
+
+    /// Whether a hold is out in this turn.
+    pub(crate) fn held(&self) -> bool {
+        self.ends().next().is_some()
     }
 
     /// How many holds are out.
     pub(super) fn holds_out(&self) -> usize {
-        let (slow, fast) = (self.last_turn.slow, self.last_turn.at);
-        let ends = self.holds.out.values().map(|(_, end)| *end);
-        ends.filter(|end| !self.clauses.hold_is_over(*end, slow, fast)).count()
+        self.ends().count()
     }
 
     /// A leader is to resign, and holds are out. From now on it leads no more for its applications. It goes
@@ -142,10 +141,10 @@ impl<P: Protocol> Core<P> {
         if resigning.asked {
             return;
         }
-        if let Some(left) = self.holds_left() {
+        if let Some(last) = self.ends().max() {
             // The timer runs on the fast clock, and so may come early.
             if !self.outbox.armed.contains(&Timer::Hold) {
-                self.arm(Timer::Hold, left.max(Duration::from_millis(1)));
+                self.arm(Timer::Hold, last.since(now.slow).max(Duration::from_millis(1)));
             }
             return;
         }

@@ -110,6 +110,9 @@ impl Core<Majority> {
     /// path may have refused the dials of the others. Where crash evidence frees promises, they then elect
     /// another leader.
     pub(super) fn check_connections(&mut self, now: Now) {
+        if self.protocol.leading.is_none() {
+            return;
+        }
         let linked = self.members.iter().filter(|m| m.linked).map(|m| m.peer.name.as_str());
         let connected = linked.chain([self.me.name.as_str()]);
         if self.protocol.config().is_none_or(|config| config.has_majority(connected)) {
