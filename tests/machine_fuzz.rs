@@ -417,6 +417,7 @@ fn record(random: &mut fastrand::Rng, me: &Peer) -> Record {
     let vote = VoteRecord {
         name: me.name.clone(),
         founding: random.bool(),
+        firm: random.bool(),
         config: VoterConfig { version, voters: voters(), lease_ms, bound_ms: lease_ms + more_ms },
     };
     Record { cluster: "test".to_string(), id: me.id, epoch: Epoch(4), vote: random.bool().then_some(vote) }

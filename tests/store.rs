@@ -48,6 +48,7 @@ fn voters_record(epoch: u64) -> Record {
     let vote = VoteRecord {
         name: "web-0".to_owned(),
         founding: false,
+        firm: false,
         config: VoterConfig {
             version: ConfigVersion { epoch: Epoch(6), version: 2 },
             voters: ["web-0", "web-1", "web-2"].map(str::to_owned).into(),
@@ -194,6 +195,7 @@ fn an_operator_can_read_a_vote() {
   \"vote\": {
     \"name\": \"web-0\",
     \"founding\": false,
+    \"firm\": false,
     \"config\": {
       \"version\": {
         \"epoch\": 6,
@@ -381,6 +383,17 @@ fn an_unknown_field_is_ignored() {
     let json = serde_json::to_string(&record(7)).unwrap().replacen('{', "{\"novelty\": [1],", 1);
     fs::write(record_file(&dir), summed(json.as_bytes())).unwrap();
     assert_eq!(reopened(&dir), Some(record(7)));
+}
+
+/// An older version did not say whether a firm promise may be out.
+#[test]
+fn a_vote_that_does_not_say_so_may_be_firm() {
+    let dir = folder();
+    let json = serde_json::to_string(&voters_record(7)).unwrap();
+    let older = json.replacen("\"firm\":false,", "", 1);
+    assert_ne!(older, json);
+    fs::write(record_file(&dir), summed(older.as_bytes())).unwrap();
+    assert!(reopened(&dir).unwrap().vote.unwrap().firm);
 }
 
 #[test]

@@ -344,7 +344,7 @@ pub fn records() -> Seeds {
     let small = Record { cluster: "web".to_owned(), id: peer().id, epoch: Epoch(300), vote: None };
     let known = KnownPeers { cluster: "web".to_owned(), leader: Some(peer()), members: entries() };
     let known = serde_json::to_string(&known).unwrap();
-    let vote = VoteRecord { name: "web-0".to_owned(), founding: false, config: config(3) };
+    let vote = VoteRecord { name: "web-0".to_owned(), founding: false, firm: true, config: config(3) };
     let founding = VoteRecord { founding: true, ..vote.clone() };
     let founding = Record { vote: Some(founding), ..small.clone() };
     let voter = Record { vote: Some(vote), ..small.clone() };

@@ -229,10 +229,10 @@ pub fn cluster() -> impl Strategy<Value = String> {
 }
 
 fn vote_record() -> impl Strategy<Value = VoteRecord> {
-    (text(NAME_BYTES_MAX), any::<bool>(), voter_config(), records_epoch()).prop_map(
-        |(name, founding, mut config, epoch)| {
+    (text(NAME_BYTES_MAX), any::<[bool; 2]>(), voter_config(), records_epoch()).prop_map(
+        |(name, [founding, firm], mut config, epoch)| {
             config.version.epoch = epoch;
-            VoteRecord { name, founding, config }
+            VoteRecord { name, founding, firm, config }
         },
     )
 }
@@ -266,7 +266,7 @@ pub fn largest_config() -> VoterConfig {
 pub fn largest_vote() -> VoteRecord {
     let mut config = largest_config();
     config.version.epoch = Epoch::RECORD_MAX;
-    VoteRecord { name: "\"".repeat(NAME_BYTES_MAX), founding: false, config }
+    VoteRecord { name: "\"".repeat(NAME_BYTES_MAX), founding: false, firm: false, config }
 }
 
 /// The member that takes the most bytes: longest texts, greatest numbers.

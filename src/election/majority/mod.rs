@@ -65,6 +65,10 @@ pub(super) struct Majority {
     /// Until when it votes for no process, since it may have forgotten a promise (clause 8). On the slow
     /// clock.
     grace_until: Option<Moment>,
+    /// Whether an earlier incarnation may have promised firmly, as its record says, and until when that
+    /// counts. On the slow clock.
+    was_firm: bool,
+    firm_until: Option<Moment>,
     /// Whether it may still win, as far as it knows (clause 25).
     contender: bool,
     /// The contenders that have asked it.
@@ -99,8 +103,10 @@ impl Protocol for Majority {
     fn new(settings: &Settings, record: Option<&Record>) -> Majority {
         let (target, lease_ms) = (settings.voters(), milliseconds(settings.failure_timeout));
         let given = Flags { voters: fingerprint(&target), lease_ms };
-        let state = RecoveredState::of(record.and_then(|record| record.vote.as_ref()), &target, lease_ms);
-        Majority { target, given, state, asks_ms: u32::MAX, contender: true, ..Majority::default() }
+        let vote = record.and_then(|record| record.vote.as_ref());
+        let state = RecoveredState::of(vote, &target, lease_ms);
+        let was_firm = vote.is_some_and(|vote| vote.firm);
+        Majority { target, given, state, was_firm, asks_ms: u32::MAX, contender: true, ..Majority::default() }
     }
 
     fn knows(body: &Body) -> bool {

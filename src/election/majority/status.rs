@@ -46,6 +46,7 @@ impl Core<Majority> {
             RecoveredState::Founding(config) => (true, config.clone()),
             RecoveredState::Founded(config) => (false, config.clone()),
         };
-        Some(VoteRecord { name: self.me.name.clone(), founding, config })
+        let firm = self.may_have_promised_firmly();
+        Some(VoteRecord { name: self.me.name.clone(), founding, firm, config })
     }
 }

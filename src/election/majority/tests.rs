@@ -70,7 +70,7 @@ fn flags(voters: &[u8], lease_ms: u32) -> Flags {
 }
 
 fn record(k: u8, config: VoterConfig) -> Record {
-    let vote = VoteRecord { name: format!("p{k}"), founding: false, config };
+    let vote = VoteRecord { name: format!("p{k}"), founding: false, firm: true, config };
     Record { cluster: "c".to_owned(), id: peer(k).id, epoch: Epoch(4), vote: Some(vote) }
 }
 

@@ -17,8 +17,6 @@ pub(super) struct Promise {
     pub(super) to: Instance,
     /// Until when, on the slow clock.
     until: Moment,
-    /// Until when the restart grace would have lasted that is part of it.
-    grace_until: Moment,
 }
 
 impl Core<Majority> {
@@ -116,10 +114,9 @@ impl Core<Majority> {
         let (m, clauses) = (&mut self.protocol, self.clauses);
         let earlier = m.promise.filter(|promise| promise.to == to).map(|promise| promise.until);
         let grace = m.grace_until.take();
-        let grace_until = grace.max(m.promise.map(|promise| promise.grace_until)).unwrap_or_default();
         let end = now.slow.plus(clauses.promise_lasts(lease));
         let until = clauses.promise_ends(end, earlier.unwrap_or_default(), grace.unwrap_or_default());
-        m.promise = Some(Promise { to, until, grace_until });
+        m.promise = Some(Promise { to, until });
         self.disarm(Timer::Grace);
     }
 
@@ -146,7 +143,7 @@ impl Core<Majority> {
         }
         let config = self.protocol.config().map(|config| config.version).unwrap_or_default();
         let (membership, flags) = (self.members.held(), self.protocol.given);
-        let firm = promised && self.settings.crash_evidence != CrashEvidence::Release;
+        let firm = promised && self.promises_firmly();
         self.send(by.from, Body::Renewed { sequence, membership, promised, firm, config, flags });
     }
 
@@ -174,18 +171,27 @@ impl Core<Majority> {
     }
 
     /// Crash evidence about one incarnation of a member frees the promise to it. This needs the operator's
-    /// word that refused dials prove a death (`--crash-evidence release`). It does not free what an earlier
-    /// incarnation, which may have had another word, has promised: the rest of the restart grace is back.
+    /// word that refused dials prove a death (`--crash-evidence release`). It frees nothing that an earlier
+    /// incarnation without that word may have promised: the rest of the restart grace is back then.
     pub(super) fn release(&mut self, now: Now, instance: Instance) {
-        if self.settings.crash_evidence != CrashEvidence::Release {
+        if self.promises_firmly() || !self.free(|promise| promise.to == instance) {
             return;
         }
-        let freed = self.protocol.promise.take_if(|promise| promise.to == instance);
-        let grace_until = freed.map(|promise| promise.grace_until).filter(|until| now.slow < *until);
-        if let Some(until) = grace_until.filter(|_| self.clauses.evidence_keeps_grace()) {
+        let firm_until = self.protocol.firm_until.filter(|until| now.slow < *until);
+        if let Some(until) = firm_until.filter(|_| self.clauses.evidence_keeps_grace()) {
             self.protocol.grace_until = Some(until);
             self.arm(Timer::Grace, until.since(now.slow));
         }
+    }
+
+    /// Whether no crash evidence frees a promise of this voter (rule 2 of holds).
+    fn promises_firmly(&self) -> bool {
+        self.settings.crash_evidence != CrashEvidence::Release
+    }
+
+    /// Whether this voter may be bound by a firm promise, of this incarnation or an earlier one.
+    pub(super) fn may_have_promised_firmly(&self) -> bool {
+        self.promises_firmly() || self.protocol.firm_until.is_some_and(|until| self.last_turn.slow < until)
     }
 
     /// Says whether there was a promise to free.
@@ -201,8 +207,11 @@ impl Core<Majority> {
     }
 
     /// This incarnation votes for no process for one bound: a former incarnation may have promised that long.
+    /// The record says whether firmly. Each start writes it, before the first promise.
     pub(super) fn begin_grace(&mut self, now: Now, bound: Duration) {
-        self.protocol.grace_until = Some(now.slow.plus(bound));
+        let until = now.slow.plus(bound);
+        self.protocol.grace_until = Some(until);
+        self.protocol.firm_until = self.protocol.was_firm.then_some(until);
         self.note(Notification::RestartGrace(bound));
         self.arm(Timer::Grace, bound);
     }

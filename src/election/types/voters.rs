@@ -243,8 +243,16 @@ pub struct VoteRecord {
     pub name: String,
     /// Whether it still takes part in its first start: it has never voted then.
     pub founding: bool,
+    /// Whether a promise may be out that no crash evidence frees (rule 2 of docs/safety/holds.md). A record
+    /// of an older version does not say, so it may be.
+    #[serde(default = "unsaid")]
+    pub firm: bool,
     /// The configuration that it stores.
     pub config: VoterConfig,
+}
+
+fn unsaid() -> bool {
+    true
 }
 
 /// A duration as the wire and the record have it: whole milliseconds, rounded up. So a promise is never

@@ -295,20 +295,58 @@ fn a_leader_that_loses_its_lease_while_it_waits_has_nothing_to_resign_from() {
     assert!(sent.contains(&Action::Exit));
 }
 
-/// c frees promises for crash evidence since its restart. What it had promised before that stands.
+/// p1 frees promises for crash evidence since its restart. What it had promised firmly before that stands.
 #[test]
-fn crash_evidence_frees_no_promise_of_an_earlier_incarnation() {
-    for (leaves_out, votes) in [(None, false), (Some(Mutation::GraceFreedByEvidence), true)] {
+fn crash_evidence_frees_no_firm_promise_of_an_earlier_incarnation() {
+    for (firm, leaves_out, votes) in
+        [(true, None, false), (false, None, true), (true, Some(Mutation::GraceFreedByEvidence), true)]
+    {
         let settings = Settings { crash_evidence: CrashEvidence::Release, ..given(&[1, 2, 3], 1500) };
-        let record = record(1, config(4, &[1, 2, 3]));
+        let record = record_of(firm);
         let mut voter = Voter::start(peer(1), settings, Some(&record), &[2, 3], leaves_out);
         voter.hear(2, 7, Body::Renew { sequence: 1, lease_ms: 1500, config: version(4, 0) });
         voter.feed(Event::Crashed { id: peer(2).id, incarnation: peer(2).incarnation });
-        assert_eq!(voter.vote_for(3, 8) == Some(GRANTED), votes, "{leaves_out:?}");
+        assert_eq!(voter.vote_for(3, 8) == Some(GRANTED), votes, "{firm} {leaves_out:?}");
+        if votes {
+            continue;
+        }
         voter.pass(1500);
         voter.timer(Timer::Grace);
         assert_eq!(voter.vote_for(3, 9), Some(GRANTED));
     }
+}
+
+/// p1's record says so from the start on that promises firmly, until one bound after the next that does not.
+#[test]
+fn a_record_says_whether_a_firm_promise_may_be_out() {
+    let settings = |crash_evidence| Settings { crash_evidence, ..given(&[1, 2, 3], 1500) };
+    let says = |record: &Record| record.vote.as_ref().unwrap().firm;
+    for (evidence, firm, written) in [
+        (CrashEvidence::Suspect, false, true),
+        (CrashEvidence::Suspect, true, true),
+        (CrashEvidence::Release, false, false),
+        (CrashEvidence::Release, true, true),
+    ] {
+        let record = record_of(firm);
+        let mut p1 = Core::<Majority>::new(settings(evidence), "c".to_owned(), peer(1), Some(&record));
+        let actions = p1.handle(Now::at(Moment::default()), Event::Start);
+        let Some(Action::Persist(record)) = actions.first() else { panic!("{actions:?}") };
+        assert_eq!(says(record), written, "{evidence:?} {firm}");
+    }
+    let release = settings(CrashEvidence::Release);
+    let mut voter = Voter::start(peer(1), release, Some(&record_of(true)), &[2, 3], None);
+    voter.pass(1499);
+    voter.feed(Event::Turn);
+    assert!(says(&voter.machine.record()), "a promise of its earlier incarnation may last as long");
+    voter.pass(1);
+    voter.feed(Event::Turn);
+    assert!(!says(&voter.machine.record()));
+}
+
+fn record_of(firm: bool) -> Record {
+    let mut record = record(1, config(4, &[1, 2, 3]));
+    record.vote.iter_mut().for_each(|vote| vote.firm = firm);
+    record
 }
 
 /// p1 grows the cluster from three to five. p2's firm promise is of the first configuration.
