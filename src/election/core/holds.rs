@@ -6,9 +6,7 @@
 use super::{Core, Protocol, Resignation};
 use crate::election::clauses::Clauses;
 use crate::election::types::hold::{HOLDS_MAX, HoldAnswer, HoldOutcome, HoldRequest};
-use crate::election::{
-    Action, CrashEvidence, DRIFT, Epoch, Moment, Notification, Now, OperationRefusal, Timer,
-};
+use crate::election::{Action, DRIFT, Epoch, Moment, Notification, Now, OperationRefusal, Timer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -89,7 +87,7 @@ impl<P: Protocol> Core<P> {
 
     /// The longest hold that this process ever promises.
     fn longest_hold(&self) -> Duration {
-        let lease = P::lease(self).filter(|_| self.settings.crash_evidence != CrashEvidence::Release);
+        let lease = P::lease(self).filter(|_| !self.settings.crash_evidence.frees_promises());
         let lease = lease.map_or(Duration::ZERO, |lease| self.clauses.lease_counts(lease.longest));
         whole_ms(self.clauses.hold_lasts(lease).min(self.settings.hold_max))
     }

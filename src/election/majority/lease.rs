@@ -6,7 +6,7 @@ use crate::election::Moment;
 use crate::election::clauses::Clauses;
 use crate::election::core::{Core, Heard};
 use crate::election::types::voters::{duration, milliseconds};
-use crate::election::{Body, ConfigVersion, CrashEvidence, Now, Reason, Timer};
+use crate::election::{Body, ConfigVersion, Now, Reason, Timer};
 use std::time::Duration;
 
 impl Core<Majority> {
@@ -118,7 +118,7 @@ impl Core<Majority> {
         if self.protocol.config().is_none_or(|config| config.has_majority(connected)) {
             return;
         }
-        let freely = self.settings.crash_evidence == CrashEvidence::Release;
+        let freely = self.settings.crash_evidence.frees_promises();
         // Before its first round is acknowledged, its own flag stands for those of its voters.
         if let Some(leading) = &mut self.protocol.leading
             && (leading.renewed || freely)

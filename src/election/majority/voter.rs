@@ -5,8 +5,8 @@ use crate::election::clauses::Clauses;
 use crate::election::core::{Core, Heard, Phase};
 use crate::election::types::voters::{duration, milliseconds};
 use crate::election::{
-    Action, Body, ConfigVersion, CrashEvidence, Denial, Instance, Moment, Notification, Now, ProcessId,
-    Reason, Stage, Timer, VoteRequest,
+    Action, Body, ConfigVersion, Denial, Instance, Moment, Notification, Now, ProcessId, Reason, Stage,
+    Timer, VoteRequest,
 };
 use std::time::Duration;
 
@@ -186,7 +186,7 @@ impl Core<Majority> {
 
     /// Whether no crash evidence frees a promise of this voter (rule 2 of holds).
     fn promises_firmly(&self) -> bool {
-        self.settings.crash_evidence != CrashEvidence::Release
+        !self.settings.crash_evidence.frees_promises()
     }
 
     /// Whether this voter may be bound by a firm promise, of this incarnation or an earlier one.

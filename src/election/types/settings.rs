@@ -36,6 +36,13 @@ pub enum CrashEvidence {
     Release,
 }
 
+impl CrashEvidence {
+    /// Whether it frees a voter's promise. Without that each promise is firm (rule 2 of holds).
+    pub fn frees_promises(self) -> bool {
+        self == CrashEvidence::Release
+    }
+}
+
 /// What is promised about leaders (`--safety`, spec "Safety levels").
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Safety {
