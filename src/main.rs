@@ -1,6 +1,6 @@
 //! The program: see [`bellwether::config`] for its command line, [`bellwether::node`] for the sidecar.
 
-use bellwether::client::{install, wait, watch};
+use bellwether::client::{exec, install, wait, watch};
 use bellwether::config::{Command, command};
 use bellwether::{control, demo, node, status};
 use std::process::ExitCode;
@@ -11,6 +11,7 @@ fn main() -> ExitCode {
         Ok(Command::Run(config)) => node::run(*config),
         Ok(Command::Demo(args)) => demo::run(&args),
         Ok(Command::Status(args)) => status::run(&args),
+        Ok(Command::Exec(args)) => exec::run(&args),
         Ok(Command::Watch(args)) => watch::run(&args),
         Ok(Command::Wait(args)) => wait::run(&args),
         Ok(Command::Install(args)) => install::run(&args),

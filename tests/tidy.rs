@@ -67,7 +67,7 @@ const MAY_USE: [(&str, &[&str]); 19] = [
             "wire",
         ],
     ),
-    ("client", &["base", "config", "telemetry"]),
+    ("client", &["base", "config", "election", "telemetry"]),
     ("status", &["client", "config", "telemetry"]),
     ("demo", &["config", "election", "http", "net", "telemetry"]),
     ("sim", &["base", "config", "election"]),

@@ -7,7 +7,8 @@ use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::time::Duration;
-use ureq::http::Uri;
+use ureq::http::header::CONTENT_LENGTH;
+use ureq::http::{Method, Request, Uri};
 
 /// The longest reply that is read: several times that of a full cluster with the longest names.
 const REPLY_BYTES_MAX: u64 = 1024 * 1024;
@@ -88,11 +89,31 @@ impl Api {
     /// # Errors
     /// No such reply came in time.
     pub fn ask(&self, path: &str, expected: &[u16], within: Duration) -> Result<Vec<u8>, Trouble> {
+        self.send(Method::GET, path, expected, within).map(|(_, body)| body)
+    }
+
+    /// The same for any method, without a body of its own. Returns the status too.
+    ///
+    /// # Errors
+    /// As [`Api::ask`].
+    pub(super) fn send(
+        &self,
+        method: Method,
+        path: &str,
+        expected: &[u16],
+        within: Duration,
+    ) -> Result<(u16, Vec<u8>), Trouble> {
         let url = format!("{}{path}", self.base);
         let unreachable =
             |error: ureq::Error| Trouble::Unreachable { url: url.clone(), why: error.to_string() };
-        let question = self.agent.get(&url).config().timeout_global(Some(within)).build();
-        let reply = question.call().map_err(unreachable)?;
+        // Without this a request with such a method has a body in chunks.
+        let length = matches!(method, Method::POST | Method::PUT).then_some((CONTENT_LENGTH, "0"));
+        let request = Request::builder().method(method).uri(&url);
+        let request = length.into_iter().fold(request, |request, (name, value)| request.header(name, value));
+        let request = request.body(());
+        let request = request.map_err(|error| unreachable(error.into()))?;
+        let question = self.agent.configure_request(request).timeout_global(Some(within)).build();
+        let reply = self.agent.run(question).map_err(unreachable)?;
         let status = reply.status().as_u16();
         let body =
             reply.into_body().into_with_config().limit(REPLY_BYTES_MAX).read_to_vec().map_err(unreachable)?;
@@ -100,10 +121,10 @@ impl Api {
             let body = shortened(String::from_utf8_lossy(&body).trim().to_owned(), SHOWN_BYTES_MAX);
             return Err(Trouble::Status { url, status, body });
         }
-        Ok(body)
+        Ok((status, body))
     }
 
-    /// The same as JSON.
+    /// The same as [`Api::ask`], as JSON.
     ///
     /// # Errors
     /// As [`Api::ask`], or [`Trouble::Garbage`].

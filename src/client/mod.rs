@@ -1,10 +1,11 @@
-//! Commands for scripts beside a sidecar: `bellwether watch`, `wait` and `install`.
+//! Commands for scripts beside a sidecar: `bellwether exec`, `watch`, `wait` and `install`.
 //!
 //! They ask over the status API, and change nothing in the election. A sidecar that does not answer counts as
 //! one that knows no leader.
 
 pub mod api;
 mod changes;
+pub mod exec;
 pub mod install;
 mod signals;
 pub mod wait;
@@ -19,6 +20,9 @@ use std::process::ExitCode;
 pub(crate) const EXIT_BAD_CONFIGURATION: u8 = 2;
 /// "The command itself failed", as `env` and `timeout` say it.
 const EXIT_OWN_ERROR: u8 = 125;
+/// "The command is there and cannot be run", and "there is no such command", as both say it.
+const EXIT_NOT_RUN: u8 = 126;
+const EXIT_NOT_FOUND: u8 = 127;
 
 /// Says why a command ends.
 pub(crate) fn failed(why: &impl Display, code: u8) -> ExitCode {

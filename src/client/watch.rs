@@ -3,7 +3,7 @@
 use super::api::{Api, Trouble};
 use super::changes::{Changes, POLL, Told};
 use super::signals::Signalled;
-use super::{EXIT_BAD_CONFIGURATION, EXIT_OWN_ERROR, failed, warn};
+use super::{EXIT_BAD_CONFIGURATION, EXIT_NOT_FOUND, EXIT_NOT_RUN, EXIT_OWN_ERROR, failed, warn};
 use crate::base::duration::show;
 use crate::config::WatchArgs;
 use crate::telemetry::escape::is_plain;
@@ -20,9 +20,6 @@ use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// "The command is there and cannot be run", and "there is no such command", as `env` and `timeout` say it.
-const EXIT_NOT_RUN: u8 = 126;
-const EXIT_NOT_FOUND: u8 = 127;
 /// Between two questions to a sidecar that does not answer.
 const RETRY_EVERY: Duration = Duration::from_secs(1);
 /// How long a command may take to end once it is killed.

@@ -1,10 +1,40 @@
-//! The flags of the commands for scripts: `bellwether watch`, `wait` and `install`.
+//! The flags of the commands for scripts: `bellwether exec`, `watch`, `wait` and `install`.
 
-use crate::base::duration::parse_positive;
+use crate::base::duration::{parse, parse_positive, show};
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// What exec keeps at the end of a hold for its own timers, at least.
+pub const EXEC_MARGIN: Duration = Duration::from_millis(100);
+/// A hold is renewed so many times while it lasts.
+pub const EXEC_RENEWALS: u32 = 10;
+
+pub const EXEC_LONG: &str = "\
+Runs a command while the process here leads, under a hold: no other member leads before the command has \
+ended, with all its descendants.
+
+A loss ends the command and not exec, which waits until it leads again. Some sidecars grant no hold: those \
+of classic, and those with --crash-evidence release. They are asked whether they lead. Two commands can run \
+at once then, and a warning says so.";
+
+pub const EXEC_EXAMPLES: &str = "\
+Examples:
+  bellwether exec -- ./worker
+  bellwether exec --once -- ./migrate
+
+The command's variables: BELLWETHER_EPOCH, BELLWETHER_ELECTION, BELLWETHER_NAME, BELLWETHER_URL.
+SIGTERM, SIGINT and SIGQUIT end the command, then exec. SIGHUP, SIGUSR1, SIGUSR2 and SIGWINCH only reach it.
+
+Exit codes:
+  2    bad configuration
+  75   leadership was lost (--once)
+  125  an error of its own
+  126  the command cannot be run
+  127  there is no such command
+  128 and the number of a signal that has ended it or its command
+  else that of the command";
 
 pub const WATCH_LONG: &str = "\
 Tells of each change of the leader: a JSON line, as /watch answers it, or a command with --exec.
@@ -49,6 +79,70 @@ Exit codes:
   0    it is there
   2    bad configuration
   125  it could not be written";
+
+/// What follows when the command ends by itself.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OnExit {
+    /// The hold ends, so that a resignation need not wait; the command runs again after a pause
+    Resign,
+    /// The command runs again after a pause, under the same hold
+    Restart,
+    /// exec ends with the command's code
+    Exit,
+}
+
+/// What `bellwether exec` is asked for.
+#[derive(clap::Args, Clone, PartialEq, Eq, Debug)]
+pub struct ExecArgs {
+    /// Status API to ask [default: this machine's, http://127.0.0.1:4040, or where BELLWETHER_HTTP says]
+    #[arg(long, env = "BELLWETHER_URL", value_name = "URL")]
+    pub url: Option<String>,
+
+    /// For how long to ask to hold leadership, renewed at each tenth of it
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_positive)]
+    pub hold: Duration,
+
+    /// How long the command may take to end after SIGTERM, before SIGKILL
+    #[arg(long, value_name = "DURATION", default_value = "300ms", value_parser = parse)]
+    pub stop_grace: Duration,
+
+    /// What follows when the command ends by itself; pauses double from 1s to 60s
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "resign")]
+    pub on_exit: OnExit,
+
+    /// Run the command once, and end with its code
+    #[arg(long)]
+    pub once: bool,
+
+    /// The command, a program and its arguments: no shell reads them
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+
+    /// The step between exec and its command: the number of the process that it has to end with.
+    #[arg(long, hide = true)]
+    pub child_of: Option<i32>,
+}
+
+impl ExecArgs {
+    /// How long a hold has to last at least for a command to start under it.
+    pub fn needs(&self) -> Duration {
+        self.stop_grace.saturating_add(EXEC_MARGIN).saturating_add(self.hold / EXEC_RENEWALS * 2)
+    }
+
+    /// # Errors
+    /// The hold is too short for the grace.
+    pub(super) fn checked(self) -> Result<ExecArgs, String> {
+        if self.hold >= self.needs() {
+            return Ok(self);
+        }
+        let (hold, grace, needs) = (show(self.hold), show(self.stop_grace), show(self.needs()));
+        Err(format!(
+            "--hold {hold} is too short for --stop-grace {grace}: the grace, {} and two renewals take \
+             {needs}; give a longer --hold or a shorter --stop-grace",
+            show(EXEC_MARGIN)
+        ))
+    }
+}
 
 /// What `bellwether watch` is asked for.
 #[derive(clap::Args, Clone, PartialEq, Eq, Debug)]

@@ -2,7 +2,8 @@
 //! of it with `--help`. The values are checked one by one here, and against each other in `check`.
 
 use super::client::{
-    INSTALL_EXAMPLES, InstallArgs, WAIT_EXAMPLES, WATCH_EXAMPLES, WATCH_LONG, WaitArgs, WatchArgs,
+    EXEC_EXAMPLES, EXEC_LONG, ExecArgs, INSTALL_EXAMPLES, InstallArgs, WAIT_EXAMPLES, WATCH_EXAMPLES,
+    WATCH_LONG, WaitArgs, WatchArgs,
 };
 use super::host_port::{HostPort, host_name};
 #[cfg(feature = "inject")]
@@ -123,6 +124,9 @@ pub enum Command {
     /// Asks a sidecar for the leader and the members
     #[command(after_long_help = STATUS_EXAMPLES)]
     Status(StatusArgs),
+    /// Runs a command while the process here leads
+    #[command(long_about = EXEC_LONG, after_long_help = EXEC_EXAMPLES)]
+    Exec(ExecArgs),
     /// Tells of each change of the leader, by a line or a command
     #[command(long_about = WATCH_LONG, after_long_help = WATCH_EXAMPLES)]
     Watch(WatchArgs),

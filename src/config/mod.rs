@@ -24,7 +24,7 @@ mod voters;
 
 pub use crate::base::duration::{LONGEST as DURATION_MAX, show};
 pub use crate::telemetry::log::LogFormat;
-pub use client::{InstallArgs, WaitArgs, WaitFor, WatchArgs};
+pub use client::{EXEC_MARGIN, EXEC_RENEWALS, ExecArgs, InstallArgs, OnExit, WaitArgs, WaitFor, WatchArgs};
 pub use flags::{DemoArgs, StatusArgs};
 pub use host_port::{HostError, HostPort};
 #[cfg(feature = "inject")]
@@ -116,6 +116,8 @@ pub enum Command {
     Demo(DemoArgs),
     /// To ask one.
     Status(StatusArgs),
+    /// To run a command while it leads.
+    Exec(ExecArgs),
     /// To tell of its changes.
     Watch(WatchArgs),
     /// To wait for one.
@@ -147,6 +149,7 @@ pub fn command() -> Result<Command, ExitCode> {
         }
         flags::Command::Demo(args) => Ok(Command::Demo(args)),
         flags::Command::Status(args) => Ok(Command::Status(args)),
+        flags::Command::Exec(args) => args.checked().map(Command::Exec).map_err(refused),
         flags::Command::Watch(args) => Ok(Command::Watch(args)),
         flags::Command::Wait(args) => Ok(Command::Wait(args)),
         flags::Command::Install(args) => Ok(Command::Install(args)),

@@ -137,8 +137,9 @@ fn answer(
     request: HoldRequest,
     answered: Result<Held, Unheld>,
     latest: &Observed,
-    own: Incarnation,
+    source: &impl Source,
 ) -> Response {
+    let (own, election) = (source.feed().incarnation(), source.election());
     let (HoldAnswer { outcome, longest, stop_wait }, reading) = match answered {
         Ok(held) => held,
         Err(_) => return busy(),
@@ -157,7 +158,7 @@ fn answer(
         HoldOutcome::Unknown => return unknown(),
         HoldOutcome::Ended => return ended(),
     };
-    let hold = HoldJson::new(id, epoch, lasts, longest, stop_wait);
+    let hold = HoldJson::new(election, id, epoch, lasts, longest, stop_wait);
     let body = LeaderBody::of(&latest.change, latest, false).with_hold(hold, &reading);
     json(status, &body).with_header(etag(&latest.change))
 }
@@ -214,7 +215,7 @@ fn start<S: Source>(source: Arc<S>) -> io::Result<Worker> {
             let late = begun.elapsed() > PATIENCE;
             let answered = if late { Err(Unheld::Busy) } else { source.hold(request) };
             let latest = source.observe();
-            let response = answer(request, answered, &latest, source.feed().incarnation());
+            let response = answer(request, answered, &latest, &*source);
             source.answered(PATH, response.status_code().0, begun.elapsed());
             say(&stream, response);
         }

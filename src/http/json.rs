@@ -32,12 +32,13 @@ pub(super) struct LeaderBody<'a> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     missed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    hold: Option<HoldJson>,
+    hold: Option<HoldJson<'a>>,
 }
 
 /// A hold, in whole milliseconds from `as_of` on.
 #[derive(Serialize)]
-pub(super) struct HoldJson {
+pub(super) struct HoldJson<'a> {
+    election: &'a str,
     id: Option<String>,
     epoch: Option<u64>,
     ms: u64,
@@ -45,16 +46,17 @@ pub(super) struct HoldJson {
     stop_wait_ms: u64,
 }
 
-impl HoldJson {
+impl HoldJson<'_> {
     pub(super) fn new(
+        election: &str,
         id: Option<String>,
         epoch: Option<u64>,
         lasts: Duration,
         longest: Duration,
         stop_wait: Duration,
-    ) -> HoldJson {
+    ) -> HoldJson<'_> {
         let (ms, max_ms, stop_wait_ms) = (whole_ms(lasts), whole_ms(longest), whole_ms(stop_wait));
-        HoldJson { id, epoch, ms, max_ms, stop_wait_ms }
+        HoldJson { election, id, epoch, ms, max_ms, stop_wait_ms }
     }
 }
 
@@ -120,7 +122,7 @@ impl<'a> LeaderBody<'a> {
     }
 
     /// With a hold, which counts from an earlier reading than the rest: so do all times from then on.
-    pub(super) fn with_hold(self, hold: HoldJson, reading: &Reading) -> LeaderBody<'a> {
+    pub(super) fn with_hold(self, hold: HoldJson<'a>, reading: &Reading) -> LeaderBody<'a> {
         LeaderBody { hold: Some(hold), as_of: AsOf::of(reading), ..self }
     }
 }

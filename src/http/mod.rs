@@ -68,6 +68,10 @@ pub trait Source: Send + Sync + 'static {
     }
     /// All metrics, as Prometheus text.
     fn metrics(&self) -> String;
+    /// The election's name (`--election`).
+    fn election(&self) -> &str {
+        ""
+    }
     /// Whether applications of this pod may ask for holds.
     fn serves_applications(&self) -> bool {
         true

@@ -174,7 +174,9 @@ fn sidecar(config: Config) -> Result<(), RunError> {
     let transport = start_transport(&config, me, peer_port, sender.clone(), metrics.clone(), trust)?;
     let applications =
         (config.app_clients == AppClients::Loopback).then(|| applications::applications(sender.clone()));
-    let answers = published_state::Answers { state: Arc::clone(&published_state), credentials, applications };
+    let election = config.cluster.clone();
+    let answers =
+        published_state::Answers { state: Arc::clone(&published_state), credentials, applications, election };
     let room = http::Room { budget, watchers_max: config.watchers_max };
     let server = http::start(http_port, answers, room)?;
     let operators = operators::operators(sender.clone());

@@ -120,6 +120,8 @@ pub(super) struct Answers {
     pub(super) credentials: Arc<Credentials>,
     /// What asks the driver for holds; none: applications may not.
     pub(super) applications: Option<AskForHold>,
+    /// The election's name.
+    pub(super) election: String,
 }
 
 impl Source for Answers {
@@ -146,6 +148,10 @@ impl Source for Answers {
 
     fn watcher_cut(&self) {
         self.state.metrics.watcher_cut();
+    }
+
+    fn election(&self) -> &str {
+        &self.election
     }
 
     fn serves_applications(&self) -> bool {
@@ -218,6 +224,7 @@ mod tests {
             state: Arc::new(published_state()),
             credentials: Arc::new(Credentials::none()),
             applications: None,
+            election: String::new(),
         }
         .metrics();
         assert!(metrics.contains("bellwether_process_info{"), "{metrics}");
@@ -229,6 +236,7 @@ mod tests {
             state: Arc::new(published_state()),
             credentials: Arc::new(Credentials::none()),
             applications: None,
+            election: String::new(),
         };
         answers.watchers(2);
         answers.watchers(-1);
@@ -245,7 +253,12 @@ mod tests {
         for (applications, serves, refusal) in [(None, false, Unheld::Off), (Some(asks), true, Unheld::Busy)]
         {
             let state = Arc::new(published_state());
-            let answers = Answers { state, credentials: Arc::new(Credentials::none()), applications };
+            let answers = Answers {
+                state,
+                credentials: Arc::new(Credentials::none()),
+                applications,
+                election: String::new(),
+            };
             assert_eq!(answers.serves_applications(), serves);
             assert_eq!(answers.hold(HoldRequest::End { hold: 1 }), Err(refusal));
         }
@@ -259,6 +272,7 @@ mod tests {
             state: Arc::clone(&state),
             credentials: Arc::new(Credentials::none()),
             applications: None,
+            election: String::new(),
         };
         let asks = |target: &'static str| {
             let request = format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");

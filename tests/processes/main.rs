@@ -16,6 +16,7 @@ mod clusters;
 mod control;
 mod demo;
 mod ending;
+mod exec;
 mod failover;
 mod harness;
 mod holds;

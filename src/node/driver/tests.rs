@@ -106,7 +106,12 @@ fn folder() -> TempDir {
 impl Driver {
     fn answers(&self) -> Answers {
         let credentials = Arc::new(crate::channel::Credentials::none());
-        Answers { state: Arc::clone(&self.published_state), credentials, applications: None }
+        Answers {
+            state: Arc::clone(&self.published_state),
+            credentials,
+            applications: None,
+            election: String::new(),
+        }
     }
 
     fn snapshot(&self) -> crate::http::Snapshot {

@@ -1,0 +1,174 @@
+//! What the command has become: its process, and all that it has left behind.
+//!
+//! exec is their subreaper: an orphan becomes its child, whatever session or group it has made for itself.
+
+use super::plan::Code;
+use crate::config::ExecArgs;
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, getppid, kill_process, set_child_subreaper,
+    set_parent_process_death_signal, wait,
+};
+use std::fs;
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+
+/// Where the kernel shows all processes.
+const PROC: &str = "/proc";
+
+/// From now on the orphans of this process's descendants become its children.
+///
+/// # Errors
+/// The kernel does not do that, or does not show processes.
+pub(super) fn adopt() -> io::Result<()> {
+    set_child_subreaper(Some(getpid()))?;
+    parents().map(drop)
+}
+
+/// Starts the command, which ends with this process. It has to be called by a thread that lives as long.
+pub(super) fn start(args: &ExecArgs, variables: &[(&str, String)]) -> io::Result<Pid> {
+    let own = getpid().as_raw_nonzero().to_string();
+    let mut step = Command::new(PathBuf::from(PROC).join("self/exe"));
+    step.args(["exec", "--child-of", &own, "--"]).args(&args.command);
+    step.envs(variables.iter().map(|(name, value)| (name, value)));
+    // Its end is seen by `reap`, as that of its descendants.
+    step.spawn().map(|child| Pid::from_child(&child))
+}
+
+/// The step between exec and its command: asks the kernel to be killed with exec, and becomes the command.
+/// Returns why it could not.
+pub(super) fn become_command(args: &ExecArgs, parent: i32) -> io::Error {
+    if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
+        return error.into();
+    }
+    // exec may have ended before this process asked.
+    if getppid().map(Pid::as_raw_nonzero).map(i32::from) != Some(parent) {
+        return io::Error::other("exec has ended");
+    }
+    let Some((program, arguments)) = args.command.split_first() else {
+        return io::ErrorKind::InvalidInput.into();
+    };
+    Command::new(program).args(arguments).exec()
+}
+
+/// Reaps all children that have ended. Says how the command has ended, if it has, and whether any is left.
+pub(super) fn reap(command: Option<Pid>) -> (Option<Code>, bool) {
+    let mut code = None;
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some((pid, status))) if Some(pid) == command => {
+                let status = ExitStatus::from_raw(status.as_raw());
+                let number = status.code().unwrap_or(128 + status.signal().unwrap_or(0));
+                code = Some(Code::try_from(number).unwrap_or(Code::MAX));
+            }
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Ok(None) => return (code, true),
+            Err(_) => return (code, false),
+        }
+    }
+}
+
+/// Sends this to all descendants that the kernel shows at this moment.
+pub(super) fn signal(signal: Signal) {
+    let Ok(parents) = parents() else { return };
+    let own = getpid();
+    for (pid, _) in &parents {
+        if descends(*pid, own, &parents) {
+            // It may have ended just now.
+            let _ = kill_process(*pid, signal);
+        }
+    }
+}
+
+/// Each process and its parent.
+fn parents() -> io::Result<Vec<(Pid, Pid)>> {
+    let named = fs::read_dir(PROC)?.flatten().filter_map(|entry| {
+        let pid = Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)?;
+        let stat = fs::read(entry.path().join("stat")).ok()?;
+        Some((pid, parent(&stat)?))
+    });
+    Ok(named.collect())
+}
+
+/// The parent by a line of `/proc/PID/stat`. The program's name stands in parentheses before it, and may have
+/// any characters.
+fn parent(stat: &[u8]) -> Option<Pid> {
+    let end = stat.iter().rposition(|byte| *byte == b')')?;
+    let text = str::from_utf8(stat.get(end + 1..)?).ok()?;
+    Pid::from_raw(text.split_ascii_whitespace().nth(1)?.parse().ok()?)
+}
+
+/// The processes changed while they were read, so there may be a circle.
+fn descends(pid: Pid, from: Pid, parents: &[(Pid, Pid)]) -> bool {
+    let mut at = pid;
+    for _ in 0..parents.len() {
+        match parents.iter().find(|(pid, _)| *pid == at) {
+            Some((_, parent)) if *parent == from => return true,
+            Some((_, parent)) => at = *parent,
+            None => return false,
+        }
+    }
+    false
+}
+
+/// Whether a command can be run: it is looked up before there is a term for it.
+///
+/// # Errors
+/// It is not there, or may not be run.
+pub(super) fn look_up(program: &Path) -> io::Result<()> {
+    let check = |path: &Path| {
+        let metadata = fs::metadata(path)?;
+        rustix::fs::access(path, rustix::fs::Access::EXEC_OK)?;
+        if metadata.is_file() { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+    };
+    if program.components().count() > 1 || program.is_absolute() {
+        return check(program);
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+    let mut result = Err(io::ErrorKind::NotFound.into());
+    for folder in std::env::split_paths(&folders) {
+        match check(&folder.join(program)) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => result = Err(error),
+            Err(_) => {}
+        }
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_of_a_program_hides_no_parent() {
+        let pid = Pid::from_raw(42);
+        assert_eq!(parent(b"7 (sh) S 42 7 7 0"), pid);
+        assert_eq!(parent(b"7 (a) R 1 (b) S 42 7"), pid);
+        assert_eq!(parent(b"7 (\xff\n) Z 42 7"), pid);
+        assert_eq!(parent(b"1 (init) S 0 1"), None);
+        assert_eq!(parent(b"7 (sh)"), None);
+        assert_eq!(parent(b""), None);
+    }
+
+    #[test]
+    fn a_circle_has_an_end() {
+        let pid = |number: i32| Pid::from_raw(number).unwrap();
+        let parents = [(pid(2), pid(3)), (pid(3), pid(2)), (pid(5), pid(4)), (pid(4), pid(1))];
+        assert!(!descends(pid(2), pid(1), &parents));
+        assert!(descends(pid(5), pid(1), &parents) && descends(pid(5), pid(4), &parents));
+        assert!(!descends(pid(4), pid(5), &parents) && !descends(pid(9), pid(1), &parents));
+    }
+
+    #[test]
+    fn a_program_is_looked_up_as_it_will_be_run() {
+        assert!(look_up(Path::new("sh")).is_ok() && look_up(Path::new("/bin/sh")).is_ok());
+        let kind = |path: &str| look_up(Path::new(path)).unwrap_err().kind();
+        assert_eq!(kind("no-such-program"), io::ErrorKind::NotFound);
+        assert_eq!(kind("/no/such/program"), io::ErrorKind::NotFound);
+        assert_eq!(kind("/etc/passwd"), io::ErrorKind::PermissionDenied);
+        assert_eq!(kind("/"), io::ErrorKind::PermissionDenied);
+    }
+}
