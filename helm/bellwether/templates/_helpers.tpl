@@ -108,13 +108,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- if and .Values.app (not .Values.app.image) -}}
 {{- $faults = append $faults "app has no image: set app.image" -}}
 {{- end -}}
+{{- if and .Values.app .Values.app.exec (not .Values.app.command) -}}
+{{- $faults = append $faults "app.exec has no command to run: set app.command, since no chart sees the image's own" -}}
+{{- end -}}
 {{- if and (not .Values.app) (eq .Values.sidecar "native") -}}
 {{- $faults = append $faults "sidecar: native needs an application beside which it runs: set app.image, or sidecar: auto" -}}
 {{- end -}}
 {{- if and (not $set) .Values.extraVolumeClaimTemplates -}}
 {{- $faults = append $faults "extraVolumeClaimTemplates are for kind: StatefulSet only: set extraVolumes" -}}
 {{- end -}}
-{{- $names := list "bellwether" -}}
+{{- $names := list "bellwether" "bellwether-install" -}}
 {{- $own := list -}}
 {{- with .Values.app -}}
 {{- $own = list (merge (dict "name" (include "app.containerName" $)) .) -}}

@@ -25,9 +25,13 @@ spec:
   {{- end }}
   terminationGracePeriodSeconds: {{ .Values.terminationGracePeriodSeconds }}
   {{- $native := eq $settings.sidecar "native" }}
-  {{- if or $native .Values.extraInitContainers }}
+  {{- $installer := include "app.installer" . }}
+  {{- if or $native $installer .Values.extraInitContainers }}
   initContainers:
     {{- with include "app.library" (list . "bellwether.initContainers") }}
+    {{- . | nindent 4 }}
+    {{- end }}
+    {{- with $installer }}
     {{- . | nindent 4 }}
     {{- end }}
     {{- with .Values.extraInitContainers }}
@@ -39,7 +43,7 @@ spec:
     - name: {{ include "app.containerName" $ }}
       {{- /* Not `merge`, which takes a false for nothing. */}}
       {{- $context := mergeOverwrite (deepCopy (default dict $.Values.securityContext)) (default dict .securityContext) }}
-      {{- mergeOverwrite (dict "securityContext" $context) (omit . "name" "securityContext") | toYaml | nindent 6 }}
+      {{- mergeOverwrite (dict "securityContext" $context) (include "app.container" $ | fromYaml) | toYaml | nindent 6 }}
     {{- end }}
     {{- with include "app.library" (list . "bellwether.containers") }}
     {{- . | nindent 4 }}
@@ -48,9 +52,10 @@ spec:
     {{- toYaml . | nindent 4 }}
     {{- end }}
   {{- $volumes := include "app.library" (list . "bellwether.volumes") }}
-  {{- if or $volumes .Values.extraVolumes }}
+  {{- $program := include "app.programVolume" . }}
+  {{- if or $volumes $program .Values.extraVolumes }}
   volumes:
-    {{- with $volumes }}
+    {{- range compact (list $volumes $program) }}
     {{- . | nindent 4 }}
     {{- end }}
     {{- with .Values.extraVolumes }}
