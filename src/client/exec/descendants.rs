@@ -127,7 +127,8 @@ pub(super) fn look_up(program: &Path) -> io::Result<()> {
         return check(program);
     }
     let folders = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
-    let mut result = Err(io::ErrorKind::NotFound.into());
+    let nowhere = || format!("it is in no folder of PATH ({})", folders.to_string_lossy());
+    let mut result = Err(io::Error::new(io::ErrorKind::NotFound, nowhere()));
     for folder in std::env::split_paths(&folders) {
         match check(&folder.join(program)) {
             Ok(()) => return Ok(()),
