@@ -53,7 +53,7 @@ pub struct InjectArgs {
     /// the manifests; those in a cluster stay there, and how to delete them is said.
     #[arg(long, conflicts_with_all = [
         "safety", "state_claim", "image", "ordinary_container", "peer_secret", "network_policy", "readiness",
-        "drain", "run_flags"
+        "drain", "exec", "run_flags"
     ])]
     pub uninject: bool,
 
@@ -116,6 +116,13 @@ pub struct InjectArgs {
     /// application still drains. late: once the application has ended.
     #[arg(long, value_name = "WHEN", default_value = "early", value_enum)]
     pub drain: Drain,
+
+    /// Run this container's command while its pod leads (bellwether exec); may be given more than once
+    ///
+    /// The container has to name its command, since no tool sees that of the image. An init container takes
+    /// the program out of the sidecar's image, and puts it onto a volume of the pod.
+    #[arg(long, value_name = "CONTAINER")]
+    pub exec: Vec<String>,
 
     /// Add an ordinary container: for clusters before 1.29, which know no native sidecars
     ///

@@ -7,6 +7,7 @@
 
 mod builder;
 mod emit;
+mod exec;
 mod json;
 mod matcher;
 mod plan;

@@ -1,5 +1,6 @@
 //! Decides what becomes of each object of a stream, before anything is written.
 
+use super::exec;
 use super::rules::{self, WorkloadError};
 use super::sidecar::{self, COMPANIONS, Companion, Facts};
 use super::stream::Document;
@@ -51,6 +52,7 @@ fn bare(workload: &Node) -> Cow<'_, Node> {
         return Cow::Borrowed(workload);
     }
     let mut bare = workload.clone();
+    exec::take_out(&mut bare);
     sidecar::take_out(&mut bare);
     Cow::Owned(bare)
 }
@@ -58,6 +60,7 @@ fn bare(workload: &Node) -> Cow<'_, Node> {
 /// A workload with the sidecar in it.
 fn injected(workload: &Node, facts: &Facts, args: &InjectArgs) -> Node {
     let mut injected = bare(workload).into_owned();
+    exec::put_in(&mut injected, args);
     sidecar::put_in(&mut injected, facts, args);
     injected
 }

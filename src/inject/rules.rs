@@ -1,6 +1,7 @@
 //! Which workloads can be injected, and why others cannot: each refusal says what is in the way and how to
 //! mend it.
 
+use super::exec;
 use super::sidecar::{
     CONTAINER, CONTAINERS, Facts, INIT_CONTAINERS, POD, PORTS, SUFFIX, VOLUMES, VOLUMES_OWN, is_injected,
 };
@@ -53,10 +54,17 @@ pub enum WorkloadError {
     )]
     Port { container: String, port: u16 },
     #[error(
-        "it has a container that is called bellwether and was not put there by inject (there is no \
-         annotation bellwether/injected). Take it out first, or leave it as it is"
+        "it has a container that is called {0} and was not put there by inject (there is no annotation \
+         bellwether/injected). Take it out first, or leave it as it is"
     )]
-    Container,
+    Container(&'static str),
+    #[error("it has no container that is called {0:?}, which --exec names; name one of its containers")]
+    NoContainer(String),
+    #[error(
+        "its container {0:?} has no command for --exec to run, and no tool sees the image's own; write it as \
+         the container's command"
+    )]
+    NoCommand(String),
     #[error("it has a volume that is called {0} and was not put there by inject; rename it")]
     Volume(&'static str),
     #[error(
@@ -146,6 +154,7 @@ pub fn facts(object: &Node, kind: Workload, args: &InjectArgs) -> Result<Facts, 
         return Err(WorkloadError::Expressions);
     }
     pod(object)?;
+    commands(object, args)?;
     let voters = match args.safety {
         SafetyLevel::Classic => None,
         SafetyLevel::Majority => Some(voters(object, kind, &name, args)?),
@@ -181,8 +190,10 @@ fn pod(object: &Node) -> Result<(), WorkloadError> {
     }
     let containers = || object.items(&CONTAINERS).iter().chain(object.items(&INIT_CONTAINERS));
     // What is left of that name is not ours, or was there twice.
-    if containers().any(|container| container.text_at(&["name"]) == Some(CONTAINER)) {
-        return Err(WorkloadError::Container);
+    for ours in [CONTAINER, exec::INSTALLER] {
+        if containers().any(|container| container.text_at(&["name"]) == Some(ours)) {
+            return Err(WorkloadError::Container(ours));
+        }
     }
     for container in containers() {
         for port in container.items(&["ports"]) {
@@ -196,6 +207,24 @@ fn pod(object: &Node) -> Result<(), WorkloadError> {
     let has =
         |name: &str| object.items(&VOLUMES).iter().any(|volume| volume.text_at(&["name"]) == Some(name));
     VOLUMES_OWN.into_iter().find(|name| has(name)).map_or(Ok(()), |name| Err(WorkloadError::Volume(name)))
+}
+
+/// Whether all containers that `--exec` names can be run so.
+fn commands(workload: &Node, args: &InjectArgs) -> Result<(), WorkloadError> {
+    for name in &args.exec {
+        let container = || name.clone();
+        let containers = workload.items(&CONTAINERS);
+        let named = containers.iter().find(|container| container.text_at(&["name"]) == Some(name));
+        let named = named.ok_or_else(|| WorkloadError::NoContainer(container()))?;
+        if named.items(&["command"]).is_empty() {
+            return Err(WorkloadError::NoCommand(container()));
+        }
+        if !named.is_absent(&["volumeMounts"]) && !matches!(named.at(&["volumeMounts"]), Some(Node::List(_)))
+        {
+            return Err(WorkloadError::Malformed("the volumeMounts of a container"));
+        }
+    }
+    Ok(())
 }
 
 /// What majority needs; how many vote.

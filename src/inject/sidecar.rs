@@ -5,8 +5,8 @@ use crate::config::{Drain, InjectArgs, Workload};
 
 /// The container's name, by which it is found again in a marked workload.
 pub const CONTAINER: &str = "bellwether";
-/// The volumes' names: of the record, and of the peer secret.
-pub const VOLUMES_OWN: [&str; 2] = ["bellwether-state", "bellwether-peer-secret"];
+/// The volumes' names: of the record, of the peer secret, and of the program for `--exec`.
+pub const VOLUMES_OWN: [&str; 3] = ["bellwether-state", "bellwether-peer-secret", "bellwether-program"];
 /// What the companions' names end in: the Service must not have the name of that which a StatefulSet has.
 pub const SUFFIX: &str = "-bellwether";
 /// The ports: the status API, and the peer port.
@@ -264,12 +264,13 @@ fn probe(path: &'static str, timing: &[(&str, u32)]) -> Node {
 }
 
 /// No limit on the CPU: throttled for a period of 100 ms, a process would miss heartbeats.
-fn resources() -> Node {
+pub fn resources() -> Node {
     let requests = [("cpu", Node::string("10m")), ("memory", Node::string("16Mi"))];
     Node::map([("requests", Node::map(requests)), ("limits", Node::map([("memory", Node::string("32Mi"))]))])
 }
 
-fn security() -> Node {
+/// The security context of what runs this program.
+pub fn security() -> Node {
     Node::map([
         ("allowPrivilegeEscalation", Node::literal(false)),
         ("capabilities", Node::map([("drop", Node::List(vec![Node::string("ALL")]))])),

@@ -8,6 +8,7 @@ use crate::config::{Drain, Only, PeerSecret, Readiness, SafetyLevel, Workload};
 use proptest::prelude::*;
 
 mod chart;
+mod exec;
 mod json;
 mod linear;
 mod sections;
@@ -25,6 +26,7 @@ fn args() -> InjectArgs {
         network_policy: false,
         readiness: Readiness::Member,
         drain: Drain::Early,
+        exec: Vec::new(),
         ordinary_container: false,
         strict: false,
         run_flags: Vec::new(),
