@@ -29,6 +29,8 @@ mod storm;
 mod topologies;
 #[path = "support/wait.rs"]
 mod wait;
+#[path = "chaos/workers.rs"]
+mod workers;
 
 use cluster::{ChaosPlan, Cluster, Safety, name};
 use history::{Observer, Seconds};
@@ -72,11 +74,19 @@ fn chaos(n: usize, safety: Safety, length: Duration) -> Vec<Observer> {
     let channel = setting("BELLWETHER_CHAOS_CHANNEL").unwrap_or(seed % 2) != 0;
     println!("the channel between members: {}", if channel { "on" } else { "off" });
     let mut cluster = Cluster::started(ChaosPlan { n, safety, priorities, channel, flags: vec![] }, seed);
+    if safety == Safety::Majority {
+        cluster.begin_work();
+    }
     let outcome = Storm::new(&mut cluster, seed).rage(length);
     let observers = cluster.observers();
     let leaderless = summary(&cluster, &observers, &outcome, safety);
+    let worked = cluster.end_work();
     if safety == Safety::Majority {
         sound(&observers);
+        let worked = worked.unwrap();
+        println!("commands under exec: {}, which acted {} times", worked.commands, worked.acts);
+        assert!(worked.overlaps.is_empty(), "{}", worked.overlaps.join("\n"));
+        assert!(worked.commands > 0, "no command ran");
     }
     assert!(leaderless <= LEADERLESS_MAX, "no process led for {leaderless:?} although one could have");
     observers

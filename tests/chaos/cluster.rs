@@ -5,6 +5,7 @@ use super::history::{Lifetime, Nanos, Observation, Observer};
 use super::log_table::{check, documented};
 use super::network::{Network, Path as Way, Paths, address, enter, own_clocks};
 use super::sampler::{Place, Samplers, TIMEOUT};
+use super::workers::{Worked, Workers};
 use crate::namespace::must;
 use crate::wait::within;
 use rustix::process::{Pid, Signal, kill_process};
@@ -81,6 +82,8 @@ pub struct Cluster {
     health: Health,
     clocks: bool,
     random: fastrand::Rng,
+    /// Commands under exec; none: nothing runs beside the processes.
+    workers: Option<Workers>,
     files: TempDir,
 }
 
@@ -99,8 +102,17 @@ impl Cluster {
         let clocks = own_clocks();
         let random = fastrand::Rng::with_seed(seed);
         let health = Health::new(n);
-        let mut cluster =
-            Cluster { plan, samplers, nodes: Vec::new(), network, health, clocks, random, files };
+        let mut cluster = Cluster {
+            plan,
+            samplers,
+            nodes: Vec::new(),
+            network,
+            health,
+            clocks,
+            random,
+            workers: None,
+            files,
+        };
         for place in 0..n {
             let disk = cluster.files.path().join(format!("disk-{place}"));
             let log = cluster.files.path().join(format!("p-{place}.log"));
@@ -128,6 +140,27 @@ impl Cluster {
 
     pub fn n(&self) -> usize {
         self.nodes.len()
+    }
+
+    /// Runs a command under exec beside each process from now on.
+    pub fn begin_work(&mut self) {
+        self.workers = Some(Workers::new(self.n(), self.files.path()));
+        self.look_at_workers();
+    }
+
+    /// Starts each exec that has ended anew.
+    pub fn look_at_workers(&mut self) {
+        self.workers.iter_mut().for_each(|workers| workers.start(&self.network));
+    }
+
+    /// Kills an exec or its command; says which.
+    pub fn strike_worker(&self, random: &mut fastrand::Rng) -> Option<&'static str> {
+        self.workers.as_ref()?.strike(random)
+    }
+
+    /// Ends all commands. None: there were none.
+    pub fn end_work(&mut self) -> Option<Worked> {
+        self.workers.take().map(Workers::end)
     }
 
     pub fn now(&self) -> Nanos {

@@ -18,6 +18,8 @@ const DOWN_MS: std::ops::Range<u64> = 0..6_000;
 const FULL_MS: std::ops::Range<u64> = 500..6_000;
 /// So many faults, and then a calm.
 const FAULTS_A_CALM: u32 = 10;
+/// With one of so many faults an exec or its command is killed.
+const WORKERS_FAULTS: u8 = 4;
 /// How a log tells of a full disk.
 const NO_ROOM: &str = "os error 28";
 /// How long a calm goes on once all agree.
@@ -147,6 +149,7 @@ impl<'a> Storm<'a> {
                 }
                 let fault = FAULTS[self.random.usize(..FAULTS.len())];
                 self.strike(fault);
+                self.strike_worker();
                 let pause = self.random.u64(PAUSE_MS);
                 self.wait(Duration::from_millis(pause));
             }
@@ -196,6 +199,17 @@ impl<'a> Storm<'a> {
             Fault::Lose => self.end(fault, place, Signal::KILL),
             Fault::Fill => self.fill(place),
             Fault::NoRoom => unreachable!("it is not drawn"),
+        }
+    }
+
+    /// Sometimes what runs beside the processes is killed as well.
+    fn strike_worker(&mut self) {
+        if self.random.u8(..WORKERS_FAULTS) > 0 {
+            return;
+        }
+        if let Some(what) = self.cluster.strike_worker(&mut self.random) {
+            *self.outcome.faults.entry(what).or_default() += 1;
+            self.cluster.tell(what);
         }
     }
 
@@ -279,6 +293,7 @@ impl<'a> Storm<'a> {
             self.look_at(place);
         }
         self.cluster.look_at_blank();
+        self.cluster.look_at_workers();
         let now = self.cluster.now();
         while let Some(at) = self.ends.iter().position(|(when, _, _)| *when <= now) {
             let (_, place, end) = self.ends.swap_remove(at);
