@@ -11,6 +11,7 @@ use bellwether::demo::process_cluster::Agreement;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use tempfile::TempDir;
@@ -92,6 +93,10 @@ struct Exec(Child);
 impl Exec {
     /// Beside the sidecar of a place.
     fn beside(real: &Real, at: usize, place: &Place, flags: &[&str], script: &str) -> Exec {
+        Exec::saying(real, at, place, flags, script, Stdio::inherit())
+    }
+
+    fn saying(real: &Real, at: usize, place: &Place, flags: &[&str], script: &str, stderr: Stdio) -> Exec {
         let script = format!("{WORKER}{script}");
         let command = ["--", "sh", "-c", &script];
         let child = Command::new(PROGRAM)
@@ -103,6 +108,7 @@ impl Exec {
             .env("NAME", at.to_string())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
+            .stderr(stderr)
             .spawn()
             .unwrap();
         Exec(child)
@@ -216,6 +222,22 @@ fn a_sidecar_that_does_not_answer_ends_the_command_and_not_exec() {
     place.becomes_free();
     real.signal(now.leader, Signal::CONT);
     assert!(exec.runs());
+}
+
+#[test]
+fn a_reader_of_stderr_that_has_stopped_saves_no_command() {
+    let (real, now) = voters_started(3, &NEVER);
+    let place = Place::new();
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    // All that a pipe holds.
+    writer.write_all(&[b'.'; 65_536]).unwrap();
+    let _exec = Exec::saying(&real, now.leader, &place, &[], SLEEPS, writer.into());
+    place.says(&begun(&now));
+    // It says that the sidecar is silent, and has to end the command.
+    real.signal(now.leader, Signal::STOP);
+    place.becomes_free();
+    real.signal(now.leader, Signal::CONT);
+    drop(reader);
 }
 
 #[test]

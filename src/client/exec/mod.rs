@@ -32,6 +32,8 @@ const PASSES: [i32; 4] = [SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH];
 const EVENTS_MAX: usize = 64;
 /// While a command runs the clocks are looked at so often, for a suspend stops all timers.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// More warnings than this wait for a reader of stderr that has stopped reading: the others are lost.
+const WARNINGS_MAX: usize = 16;
 /// Between two rounds of SIGKILL, since a process may have been born between them.
 const KILL_EVERY: Duration = Duration::from_millis(10);
 /// The longest sleep.
@@ -79,6 +81,8 @@ struct Exec<'a> {
     plan: Plan,
     holder: Holder,
     events: Receiver<Event>,
+    /// A write to stderr may wait for its reader. The command's end must not.
+    warnings: SyncSender<String>,
     clock: Clock,
     delays: Delays,
     command: Option<Pid>,
@@ -95,6 +99,8 @@ impl<'a> Exec<'a> {
         adopt()?;
         let (sender, events) = sync_channel(EVENTS_MAX);
         watch_signals(sender.clone())?;
+        let (warnings, said) = sync_channel(WARNINGS_MAX);
+        thread::Builder::new().name("warnings".to_owned()).spawn(move || warn_each(said))?;
         let url = api.base().to_owned();
         let holder = Holder::start(api, args.hold, sender)?;
         Ok(Exec {
@@ -103,6 +109,7 @@ impl<'a> Exec<'a> {
             plan: Plan::new(args),
             holder,
             events,
+            warnings,
             clock: Clock::new(Reading::take()),
             delays: Delays::default(),
             command: None,
@@ -190,13 +197,13 @@ impl<'a> Exec<'a> {
             Event::Told(generation, _) if generation != self.generation => Vec::new(),
             Event::Told(_, Ok(told)) => {
                 if std::mem::take(&mut self.silent) {
-                    warn(&"the sidecar answers again");
+                    self.warn("the sidecar answers again".to_owned());
                 }
                 self.on_told(*told)
             }
             Event::Told(_, Err(trouble)) => {
                 if !std::mem::replace(&mut self.silent, true) {
-                    warn(&format!("{trouble}; asking again, and going by the last answer"));
+                    self.warn(format!("{trouble}; asking again, and going by the last answer"));
                 }
                 Vec::new()
             }
@@ -228,7 +235,7 @@ impl<'a> Exec<'a> {
                     self.generation += 1;
                     over = Some(self.holder.release(self.generation));
                 }
-                Do::Warn(what) => warn(&what),
+                Do::Warn(what) => self.warn(what),
                 Do::Exit(code) => {
                     over.iter().for_each(holder::wait_for);
                     return Some(ExitCode::from(code));
@@ -236,6 +243,10 @@ impl<'a> Exec<'a> {
             }
         }
         None
+    }
+
+    fn warn(&self, what: String) {
+        let _ = self.warnings.try_send(what);
     }
 
     fn start(&mut self, epoch: u64) {
@@ -246,12 +257,16 @@ impl<'a> Exec<'a> {
         match descendants::start(self.args, &variables) {
             Ok(pid) => self.command = Some(pid),
             Err(error) => {
-                warn(&format!("cannot start the command: {error}"));
+                self.warn(format!("cannot start the command: {error}"));
                 // It counts as a command that has ended: nothing of it is left.
                 let _ = self.plan.ended(EXIT_NOT_RUN, self.clock.fast());
             }
         }
     }
+}
+
+fn warn_each(said: Receiver<String>) {
+    said.into_iter().for_each(|what| warn(&what));
 }
 
 fn watch_signals(events: SyncSender<Event>) -> io::Result<()> {
