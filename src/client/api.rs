@@ -3,12 +3,14 @@
 //! Each answer comes from a network, so it is bounded in time and size.
 
 use crate::telemetry::escape::shortened;
-use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::time::Duration;
 use ureq::http::header::CONTENT_LENGTH;
 use ureq::http::{Method, Request, Uri};
+use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
 /// The longest reply that is read: several times that of a full cluster with the longest names.
 const REPLY_BYTES_MAX: u64 = 1024 * 1024;
@@ -74,14 +76,20 @@ impl Api {
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)
-            .build()
-            .new_agent();
+            .build();
+        let agent = ureq::Agent::with_parts(agent, DefaultConnector::default(), Addresses::default());
         Ok(Api { base: base_url(given)?, agent })
     }
 
     /// Where it is.
     pub fn base(&self) -> &str {
         &self.base
+    }
+
+    /// Whether it is on this machine, by its address.
+    pub(super) fn is_here(&self) -> bool {
+        let uri: Option<Uri> = self.base.parse().ok();
+        uri.as_ref().and_then(addresses).is_some_and(|found| found.iter().all(|at| at.ip().is_loopback()))
     }
 
     /// The body of a reply with one of these statuses, in this time, the look-up of the host's name included.
@@ -158,6 +166,36 @@ impl Api {
     }
 }
 
+/// Looks names up, and takes addresses as they are. ureq looks those up too, each in a thread of its own, and
+/// panics where the system has none left.
+#[derive(Debug, Default)]
+struct Addresses(DefaultResolver);
+
+impl Resolver for Addresses {
+    fn resolve(
+        &self,
+        uri: &Uri,
+        config: &ureq::config::Config,
+        timeout: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, ureq::Error> {
+        let Some(found) = addresses(uri) else { return self.0.resolve(uri, config, timeout) };
+        let mut all = self.empty();
+        found.into_iter().for_each(|address| all.push(address));
+        Ok(all)
+    }
+}
+
+/// What an address, or `localhost`, stands for; none: it is another name.
+fn addresses(uri: &Uri) -> Option<Vec<SocketAddr>> {
+    let (host, port) = (uri.host()?, uri.port_u16().unwrap_or(80));
+    if host.eq_ignore_ascii_case("localhost") {
+        let both = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+        return Some(both.map(|ip| SocketAddr::new(ip, port)).to_vec());
+    }
+    let ip = host.trim_start_matches('[').trim_end_matches(']').parse().ok()?;
+    Some(vec![SocketAddr::new(ip, port)])
+}
+
 /// Where to ask: what is given, else where this machine's own process answers by its environment, else the
 /// default.
 fn base_url(given: Option<&str>) -> Result<String, Trouble> {
@@ -218,6 +256,23 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(base_url(Some(given)).ok().as_deref(), base, "{given}");
+        }
+    }
+
+    #[test]
+    fn knows_what_is_on_this_machine() {
+        for (given, here) in [
+            ("127.0.0.1:4040", true),
+            ("127.9.9.9", true),
+            ("[::1]:4040", true),
+            ("localhost", true),
+            ("LocalHost:80", true),
+            ("198.18.0.1:4040", false),
+            ("[2001:db8::1]", false),
+            ("web-0", false),
+            ("localhost.example", false),
+        ] {
+            assert_eq!(Api::at(Some(given)).unwrap().is_here(), here, "{given}");
         }
     }
 

@@ -98,11 +98,12 @@ pub struct ExecArgs {
     #[arg(long, env = "BELLWETHER_URL", value_name = "URL")]
     pub url: Option<String>,
 
-    /// For how long to ask to hold leadership, renewed at each tenth of it
+    /// For how long to ask to hold leadership, renewed at each tenth of it; --hold-max and the lease of the
+    /// sidecar bound it
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_positive)]
     pub hold: Duration,
 
-    /// How long the command may take to end after SIGTERM, before SIGKILL
+    /// How long the command may take to end after SIGTERM, before SIGKILL, where its hold is not renewed
     #[arg(long, value_name = "DURATION", default_value = "300ms", value_parser = parse)]
     pub stop_grace: Duration,
 
@@ -124,22 +125,21 @@ pub struct ExecArgs {
 }
 
 impl ExecArgs {
-    /// How long a hold has to last at least for a command to start under it.
-    pub fn needs(&self) -> Duration {
-        self.stop_grace.saturating_add(EXEC_MARGIN).saturating_add(self.hold / EXEC_RENEWALS * 2)
-    }
-
     /// # Errors
     /// The hold is too short for the grace.
     pub(super) fn checked(self) -> Result<ExecArgs, String> {
-        if self.hold >= self.needs() {
+        // The grace, the margin and two renewals; an answer takes a part of another one.
+        let needs = self.stop_grace.saturating_add(EXEC_MARGIN);
+        let least = needs.saturating_mul(EXEC_RENEWALS) / (EXEC_RENEWALS - 3);
+        if self.hold >= least {
             return Ok(self);
         }
-        let (hold, grace, needs) = (show(self.hold), show(self.stop_grace), show(self.needs()));
+        let (hold, grace, margin) = (show(self.hold), show(self.stop_grace), show(EXEC_MARGIN));
+        let least = least.as_millis() + 1;
         Err(format!(
-            "--hold {hold} is too short for --stop-grace {grace}: the grace, {} and two renewals take \
-             {needs}; give a longer --hold or a shorter --stop-grace",
-            show(EXEC_MARGIN)
+            "--hold {hold} is too short for --stop-grace {grace}: it has to last for the grace, {margin} and \
+             three renewals. Give a --hold of at least {least}ms, and the sidecar a --hold-max and a --lease \
+             for it, or a shorter --stop-grace"
         ))
     }
 }

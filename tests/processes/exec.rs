@@ -335,13 +335,17 @@ fn what_cannot_be_run_or_can_never_start_says_so() {
         (&["--", "no-such-program"][..], 127, "no-such-program"),
         (&["--", "/"], 126, "cannot run /"),
         (&[], 2, "CMD"),
-        (&["--hold", "499ms", "--", "true"], 2, "too short for --stop-grace 300ms"),
+        (&["--hold", "571ms", "--", "true"], 2, "--hold of at least 572ms"),
         (&["--hold", "0s", "--", "true"], 2, "--hold"),
     ] {
         let output = Command::new(PROGRAM).args(["exec", "--url", &url]).args(arguments).output().unwrap();
         let error = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.code() == Some(code) && error.contains(words), "{arguments:?}: {error}");
     }
+    let elsewhere = ["exec", "--url", "198.18.0.1:4040", "--", "true"];
+    let output = Command::new(PROGRAM).args(elsewhere).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && error.contains("loopback address"), "{error}");
     // The sidecar's own bound is too short for what is asked.
     let mut exec = Command::new(PROGRAM)
         .args(["exec", "--url", &url, "--", "true"])
@@ -355,6 +359,47 @@ fn what_cannot_be_run_or_can_never_start_says_so() {
     assert!(exec.try_wait().unwrap().is_none());
     exec.kill().unwrap();
     exec.wait().unwrap();
+}
+
+/// A stall ends the command, since its hold may have been over. It runs again at once.
+#[test]
+fn one_stall_of_exec_keeps_no_command_from_running() {
+    let (real, now) = voters_started(3, &NEVER);
+    let place = Place::new();
+    let exec = Exec::beside(&real, now.leader, &place, &[], SLEEPS);
+    place.says(&begun(&now));
+    exec.signal(Signal::STOP);
+    // No hold of this command is left by then.
+    assert!(
+        within(PATIENCE, || (real.metric(now.leader, "bellwether_holds") == Some(0.0)).then_some(()))
+            .is_some()
+    );
+    exec.signal(Signal::CONT);
+    let again = || (place.said().lines().filter(|line| line.starts_with("begun")).count() == 2).then_some(());
+    assert!(within(PATIENCE, again).is_some(), "{}", place.said());
+    assert!(!place.overlapped(), "{}", place.said());
+}
+
+/// In its pause exec has a hold and no command, and the resignation need not wait for that.
+#[test]
+fn a_resignation_waits_for_no_command_that_does_not_run() {
+    let (mut real, now) = voters_started(3, &["--preempt", "never", "--stop-wait", "1h"]);
+    let place = Place::new();
+    let _exec = Exec::beside(&real, now.leader, &place, &["--on-exit", "restart"], "exit 3");
+    let ended = || (place.said().lines().count() >= 2).then_some(());
+    assert!(within(PATIENCE, ended).is_some(), "{}", place.said());
+    take_down(&mut real, &now, Cause::Resignation).unwrap();
+}
+
+#[test]
+fn a_command_that_is_stopped_hears_of_its_end() {
+    let (real, now) = voters_started(3, &["--preempt", "never", "--stop-wait", "1h"]);
+    let place = Place::new();
+    let stops = "trap 'exit 5' TERM; kill -STOP $$; while :; do sleep 0.05; done";
+    let mut exec = Exec::beside(&real, now.leader, &place, &[], stops);
+    place.says(&begun(&now));
+    exec.signal(Signal::TERM);
+    assert_eq!(exec.end().code(), Some(5));
 }
 
 #[test]

@@ -32,6 +32,8 @@ pub(super) fn start(args: &ExecArgs, variables: &[(&str, String)]) -> io::Result
     let own = getpid().as_raw_nonzero().to_string();
     let mut step = Command::new(PathBuf::from(PROC).join("self/exe"));
     step.args(["exec", "--child-of", &own, "--"]).args(&args.command);
+    // A terminal's signals come to exec alone, which passes them on.
+    step.process_group(0);
     step.envs(variables.iter().map(|(name, value)| (name, value)));
     // Its end is seen by `reap`, as that of its descendants.
     step.spawn().map(|child| Pid::from_child(&child))
@@ -70,16 +72,18 @@ pub(super) fn reap(command: Option<Pid>) -> (Option<Code>, bool) {
     }
 }
 
-/// Sends this to all descendants that the kernel shows at this moment.
-pub(super) fn signal(signal: Signal) {
-    let Ok(parents) = parents() else { return };
-    let own = getpid();
-    for (pid, _) in &parents {
-        if descends(*pid, own, &parents) {
-            // It may have ended just now.
-            let _ = kill_process(*pid, signal);
+/// Sends this to all descendants that the kernel shows at this moment. Returns one that may not be signalled:
+/// it has become another user.
+pub(super) fn signal(signal: Signal) -> Option<Pid> {
+    let all = descendants(getpid(), parents().ok()?);
+    let mut refused = None;
+    for pid in all {
+        // Others may have ended just now.
+        if kill_process(pid, signal) == Err(Errno::PERM) {
+            refused = Some(pid);
         }
     }
+    refused
 }
 
 /// Each process and its parent.
@@ -92,25 +96,37 @@ fn parents() -> io::Result<Vec<(Pid, Pid)>> {
     Ok(named.collect())
 }
 
+/// Those that descend from a process. A child has a higher number than its parent, unless numbers began anew
+/// in between: so one pass finds nearly all, and few passes find all.
+fn descendants(from: Pid, mut parents: Vec<(Pid, Pid)>) -> Vec<Pid> {
+    parents.sort_unstable_by_key(|(pid, _)| pid.as_raw_nonzero());
+    let mut found: Vec<Pid> = Vec::new();
+    loop {
+        let before = found.len();
+        parents.retain(|(pid, parent)| {
+            let ours = *parent == from || has(&found, *parent).is_ok();
+            if let (true, Err(at)) = (ours, has(&found, *pid)) {
+                found.insert(at, *pid);
+            }
+            !ours
+        });
+        if found.len() == before {
+            return found;
+        }
+    }
+}
+
+/// Where a process is in a sorted list, or would be.
+fn has(found: &[Pid], pid: Pid) -> Result<usize, usize> {
+    found.binary_search_by_key(&pid.as_raw_nonzero(), |pid| pid.as_raw_nonzero())
+}
+
 /// The parent by a line of `/proc/PID/stat`. The program's name stands in parentheses before it, and may have
 /// any characters.
 fn parent(stat: &[u8]) -> Option<Pid> {
     let end = stat.iter().rposition(|byte| *byte == b')')?;
     let text = str::from_utf8(stat.get(end + 1..)?).ok()?;
     Pid::from_raw(text.split_ascii_whitespace().nth(1)?.parse().ok()?)
-}
-
-/// The processes changed while they were read, so there may be a circle.
-fn descends(pid: Pid, from: Pid, parents: &[(Pid, Pid)]) -> bool {
-    let mut at = pid;
-    for _ in 0..parents.len() {
-        match parents.iter().find(|(pid, _)| *pid == at) {
-            Some((_, parent)) if *parent == from => return true,
-            Some((_, parent)) => at = *parent,
-            None => return false,
-        }
-    }
-    false
 }
 
 /// Whether a command can be run: it is looked up before there is a term for it.
@@ -155,12 +171,20 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_has_an_end() {
+    fn descendants_are_found_whatever_their_numbers() {
         let pid = |number: i32| Pid::from_raw(number).unwrap();
-        let parents = [(pid(2), pid(3)), (pid(3), pid(2)), (pid(5), pid(4)), (pid(4), pid(1))];
-        assert!(!descends(pid(2), pid(1), &parents));
-        assert!(descends(pid(5), pid(1), &parents) && descends(pid(5), pid(4), &parents));
-        assert!(!descends(pid(4), pid(5), &parents) && !descends(pid(9), pid(1), &parents));
+        let found = |pairs: &[(i32, i32)]| {
+            let pairs = pairs.iter().map(|(child, parent)| (pid(*child), pid(*parent))).collect();
+            let found = descendants(pid(10), pairs);
+            found.into_iter().map(|pid| pid.as_raw_nonzero().get()).collect::<Vec<_>>()
+        };
+        assert_eq!(found(&[(10, 1), (11, 10), (12, 11), (13, 12), (20, 1), (21, 20)]), [11, 12, 13]);
+        // Numbers began anew.
+        assert_eq!(found(&[(30, 10), (5, 30), (4, 5), (3, 4)]), [3, 4, 5, 30]);
+        // The processes changed while they were read: there may be a circle.
+        assert_eq!(found(&[(2, 3), (3, 2), (11, 10)]), [11]);
+        let chain: Vec<(i32, i32)> = (11..5_000).map(|number| (number, number - 1)).collect();
+        assert_eq!(found(&chain).len(), 4_989);
     }
 
     #[test]

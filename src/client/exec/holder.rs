@@ -14,6 +14,8 @@ use ureq::http::Method;
 
 /// A new leader grants no hold before its first round. It is asked again soon.
 const SOON: Duration = Duration::from_millis(20);
+/// So many times. A leader without a majority grants none for long.
+const SOON_MAX: u32 = 50;
 /// Any answer may take so long.
 const ANSWER_LEAST: Duration = Duration::from_millis(50);
 /// How long the end of exec waits for the end of its hold.
@@ -58,7 +60,8 @@ impl Holder {
     /// The system has no thread for it.
     pub(super) fn start(api: Api, hold: Duration, events: SyncSender<Event>) -> io::Result<Holder> {
         let (wants, wanted) = sync_channel(WANTS_MAX);
-        let mut asker = Asker { api, hold, events, wanted, generation: 0, wants: false, id: None };
+        let mut asker =
+            Asker { api, hold, events, wanted, generation: 0, wants: false, id: None, unpromised: 0 };
         thread::Builder::new().name("holds".to_owned()).spawn(move || asker.run())?;
         Ok(Holder { wants, holds: false })
     }
@@ -93,6 +96,15 @@ struct Asker {
     wants: bool,
     /// The hold that is out.
     id: Option<String>,
+    /// How many answers of a leader have promised nothing, one after the other.
+    unpromised: u32,
+}
+
+impl Told {
+    /// What is granted at most of what is asked for.
+    fn granted(&self, hold: Duration) -> Duration {
+        if self.sure { hold.min(self.longest) } else { hold }
+    }
 }
 
 impl Asker {
@@ -134,26 +146,25 @@ impl Asker {
 
     /// One question. Returns when the next is due, counted from this one.
     fn ask_once(&mut self) -> Duration {
-        let every = self.hold / EXEC_RENEWALS;
-        let asked = Reading::take();
+        let (asked, begun) = (Reading::take(), Instant::now());
         match self.ask() {
             Ok(record) => {
                 let leads = is_leader(&record) || self.id.is_some();
                 let told = told(asked, &record, self.hold);
-                let promised = told.held.is_some();
+                let (promised, granted) = (told.held.is_some(), told.granted(self.hold));
                 self.tell(Ok(told));
-                match (leads, promised) {
-                    (true, true) => every,
-                    (true, false) => every.min(SOON),
-                    (false, _) => {
-                        self.wait_for_leadership();
-                        Duration::ZERO
-                    }
+                self.unpromised = if promised || !leads { 0 } else { self.unpromised.saturating_add(1) };
+                if leads {
+                    let soon = !promised && self.unpromised <= SOON_MAX;
+                    let every = granted / EXEC_RENEWALS;
+                    return if soon { every.min(SOON) } else { every };
                 }
+                self.wait_for_leadership();
+                begun.elapsed().max(SOON)
             }
             Err(trouble) => {
                 self.tell(Err(trouble));
-                every
+                self.hold / EXEC_RENEWALS
             }
         }
     }
@@ -227,7 +238,9 @@ fn told(asked: Reading, record: &Record, lasts: Duration) -> Told {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
     let (longest, leads) = (time("max_ms"), is_leader(record));
     let sure = !longest.is_zero();
-    let promised = number("epoch").map(|epoch| (epoch, time("ms"))).filter(|(_, lasts)| !lasts.is_zero());
+    let granted = time("ms").min(lasts);
+    let promised = hold(record, "epoch").and_then(Value::as_u64).filter(|_| !granted.is_zero());
+    let promised = promised.map(|epoch| (epoch, granted));
     // Where nothing is ever promised, a leader is taken to lead for as long as it would be held.
     let epoch = record.get("epoch").and_then(Value::as_u64);
     let led = epoch.filter(|_| !sure && leads).map(|epoch| (epoch, lasts));

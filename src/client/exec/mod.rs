@@ -7,7 +7,7 @@ mod holder;
 mod plan;
 
 use super::api::{Api, Trouble};
-use super::{EXIT_BAD_CONFIGURATION, EXIT_NOT_FOUND, EXIT_NOT_RUN, EXIT_OWN_ERROR, failed, warn};
+use super::{EXIT_BAD_CONFIGURATION, EXIT_NOT_FOUND, EXIT_NOT_RUN, EXIT_OWN_ERROR, failed, say};
 use crate::base::{Clock, Reading};
 use crate::config::ExecArgs;
 use crate::election::Moment;
@@ -32,14 +32,19 @@ const PASSES: [i32; 4] = [SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH];
 const EVENTS_MAX: usize = 64;
 /// While a command runs the clocks are looked at so often, for a suspend stops all timers.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// More warnings than this wait for a reader of stderr that has stopped reading: the others are lost.
-const WARNINGS_MAX: usize = 16;
+/// So many lines wait for a reader of stderr that has stopped reading. More are lost.
+const LINES_MAX: usize = 16;
 /// Between two rounds of SIGKILL, since a process may have been born between them.
 const KILL_EVERY: Duration = Duration::from_millis(10);
 /// The longest sleep.
 const IDLE: Duration = Duration::from_secs(60);
 /// For how long the worst delay counts, at least; twice that at most.
-const DELAY_COUNTS: Duration = Duration::from_secs(60);
+const DELAY_COUNTS: Duration = Duration::from_secs(10);
+/// What does not end is killed less often after so many times.
+const KILLS_OFTEN_MAX: u32 = 100;
+const KILL_LATER: Duration = Duration::from_millis(100);
+/// Between two lines about a sidecar that does not answer.
+const SILENT_SAID_EVERY: Duration = Duration::from_secs(10);
 
 /// What wakes the loop.
 enum Event {
@@ -57,6 +62,11 @@ pub fn run(args: &ExecArgs) -> ExitCode {
         Ok(api) => api,
         Err(trouble) => return failed(&trouble, EXIT_BAD_CONFIGURATION),
     };
+    if !api.is_here() {
+        let why = "exec goes by the sidecar of its own pod: give a --url with a loopback address, such as \
+                   http://127.0.0.1:4040";
+        return failed(&format!("{} is elsewhere, and {why}", api.base()), EXIT_BAD_CONFIGURATION);
+    }
     if let Err(error) = args.command.first().map_or(Ok(()), |program| look_up(Path::new(program))) {
         return not_run(args, &error);
     }
@@ -72,7 +82,7 @@ pub fn run(args: &ExecArgs) -> ExitCode {
 fn not_run(args: &ExecArgs, error: &io::Error) -> ExitCode {
     let command = args.command.first().map_or("".into(), |program| program.to_string_lossy());
     let code = if error.kind() == ErrorKind::NotFound { EXIT_NOT_FOUND } else { EXIT_NOT_RUN };
-    failed(&format!("cannot run {command}: {error}; give a program after --"), code)
+    failed(&format!("cannot run {command}: {error}; name a program that is there and may be run"), code)
 }
 
 struct Exec<'a> {
@@ -82,25 +92,29 @@ struct Exec<'a> {
     holder: Holder,
     events: Receiver<Event>,
     /// A write to stderr may wait for its reader. The command's end must not.
-    warnings: SyncSender<String>,
+    said: SyncSender<(&'static str, String)>,
     clock: Clock,
     delays: Delays,
     command: Option<Pid>,
     /// Answers of an earlier generation are about a hold that has been ended.
     generation: u64,
-    /// The sidecar does not answer.
+    /// The sidecar does not answer, and when that was said last.
     silent: bool,
+    silent_said: Moment,
+    /// How often what is left of the command was killed, and whether a process was named that may not be.
+    kills: u32,
+    refused_said: bool,
     name: Option<String>,
     election: Option<String>,
 }
 
 impl<'a> Exec<'a> {
     fn begin(args: &'a ExecArgs, api: Api) -> io::Result<Exec<'a>> {
-        adopt()?;
         let (sender, events) = sync_channel(EVENTS_MAX);
         watch_signals(sender.clone())?;
-        let (warnings, said) = sync_channel(WARNINGS_MAX);
-        thread::Builder::new().name("warnings".to_owned()).spawn(move || warn_each(said))?;
+        adopt()?;
+        let (said, heard) = sync_channel(LINES_MAX);
+        thread::Builder::new().name("says".to_owned()).spawn(move || say_each(heard))?;
         let url = api.base().to_owned();
         let holder = Holder::start(api, args.hold, sender)?;
         Ok(Exec {
@@ -109,12 +123,15 @@ impl<'a> Exec<'a> {
             plan: Plan::new(args),
             holder,
             events,
-            warnings,
+            said,
             clock: Clock::new(Reading::take()),
             delays: Delays::default(),
             command: None,
             generation: 0,
             silent: false,
+            silent_said: Moment::default(),
+            kills: 0,
+            refused_said: false,
             name: None,
             election: None,
         })
@@ -144,8 +161,15 @@ impl<'a> Exec<'a> {
         let now = self.clock.fast();
         if self.clock.suspends() != suspends {
             self.plan.suspended(now);
+            // No answer to a question from before it counts.
+            self.release();
         }
         now
+    }
+
+    fn release(&mut self) -> Receiver<()> {
+        self.generation += 1;
+        self.holder.release(self.generation)
     }
 
     fn look_at_children(&mut self, now: Moment) -> Vec<Do> {
@@ -167,20 +191,26 @@ impl<'a> Exec<'a> {
         let now = self.look_at_clocks();
         let wake = self.plan.wake_at(now).map_or(IDLE, |at| at.since(now));
         let wake = if self.plan.kills() {
-            KILL_EVERY
+            if self.kills <= KILLS_OFTEN_MAX { KILL_EVERY } else { KILL_LATER }
         } else if self.plan.runs() {
             wake.min(LOOK_EVERY)
         } else {
             wake
         };
-        let todo = match self.events.recv_timeout(wake) {
-            Ok(event) => self.on_event(event),
-            Err(RecvTimeoutError::Timeout) => {
-                let due = now.plus(wake);
-                let now = self.look_at_clocks();
-                self.plan.learn_delay(self.delays.learn(now, now.since(due)));
-                Vec::new()
-            }
+        let event = self.events.recv_timeout(wake);
+        let suspends = self.clock.suspends();
+        let woken = self.look_at_clocks();
+        // A long sleep would measure how clocks differ, and a suspend is no delay.
+        let counts = matches!(event, Err(RecvTimeoutError::Timeout)) && wake <= LOOK_EVERY;
+        let delay = if counts && self.clock.suspends() == suspends {
+            woken.since(now.plus(wake))
+        } else {
+            Duration::ZERO
+        };
+        self.plan.learn_delay(self.delays.learn(woken, delay));
+        let todo = match event {
+            Ok(event) => self.on_event(event, woken),
+            Err(RecvTimeoutError::Timeout) => Vec::new(),
             // The holder's thread is gone, and nothing renews.
             Err(RecvTimeoutError::Disconnected) => {
                 thread::sleep(wake.min(LOOK_EVERY));
@@ -190,28 +220,27 @@ impl<'a> Exec<'a> {
         self.act(todo)
     }
 
-    fn on_event(&mut self, event: Event) -> Vec<Do> {
+    fn on_event(&mut self, event: Event, now: Moment) -> Vec<Do> {
         match event {
             Event::Signal(SIGCHLD) => Vec::new(),
-            Event::Signal(number) => self.plan.signalled(number, ENDS.contains(&number), self.clock.fast()),
+            Event::Signal(number) => self.plan.signalled(number, ENDS.contains(&number), now),
             Event::Told(generation, _) if generation != self.generation => Vec::new(),
             Event::Told(_, Ok(told)) => {
-                if std::mem::take(&mut self.silent) {
-                    self.warn("the sidecar answers again".to_owned());
-                }
-                self.on_told(*told)
+                self.silent = false;
+                self.on_told(*told, now)
             }
             Event::Told(_, Err(trouble)) => {
-                if !std::mem::replace(&mut self.silent, true) {
-                    self.warn(format!("{trouble}; asking again, and going by the last answer"));
+                let again = now.since(self.silent_said) >= SILENT_SAID_EVERY;
+                if !std::mem::replace(&mut self.silent, true) && again {
+                    self.silent_said = now;
+                    self.say("warning", format!("{trouble}; asking again"));
                 }
                 Vec::new()
             }
         }
     }
 
-    fn on_told(&mut self, told: Told) -> Vec<Do> {
-        let now = self.look_at_clocks();
+    fn on_told(&mut self, told: Told, now: Moment) -> Vec<Do> {
         let reading = Reading::take();
         let boot = reading.boot.saturating_sub(told.asked.boot);
         let passed = boot.max(reading.raw.saturating_sub(told.asked.raw));
@@ -227,15 +256,11 @@ impl<'a> Exec<'a> {
         for what in todo {
             match what {
                 Do::Start(epoch) => self.start(epoch),
-                Do::Signal(number) => {
-                    Signal::from_named_raw(number).into_iter().for_each(descendants::signal)
-                }
-                Do::Kill => descendants::signal(Signal::KILL),
-                Do::Release => {
-                    self.generation += 1;
-                    over = Some(self.holder.release(self.generation));
-                }
-                Do::Warn(what) => self.warn(what),
+                Do::Signal(number) => self.signal(number),
+                Do::Kill => self.kill(),
+                Do::Release => over = Some(self.release()),
+                Do::Warn(what) => self.say("warning", what),
+                Do::Note(what) => self.say("note", what),
                 Do::Exit(code) => {
                     over.iter().for_each(holder::wait_for);
                     return Some(ExitCode::from(code));
@@ -245,8 +270,28 @@ impl<'a> Exec<'a> {
         None
     }
 
-    fn warn(&self, what: String) {
-        let _ = self.warnings.try_send(what);
+    fn signal(&mut self, number: i32) {
+        let Some(signal) = Signal::from_named_raw(number) else { return };
+        descendants::signal(signal);
+        if ENDS.contains(&number) {
+            // One that is stopped would not hear of it.
+            descendants::signal(Signal::CONT);
+        }
+    }
+
+    fn kill(&mut self) {
+        self.kills = self.kills.saturating_add(1);
+        if let Some(refused) = descendants::signal(Signal::KILL)
+            && !std::mem::replace(&mut self.refused_said, true)
+        {
+            let pid = refused.as_raw_nonzero();
+            let why = "has become another user and cannot be killed; it goes on without a hold";
+            self.say("error", format!("process {pid} of the command {why}"));
+        }
+    }
+
+    fn say(&self, kind: &'static str, what: String) {
+        let _ = self.said.try_send((kind, what));
     }
 
     fn start(&mut self, epoch: u64) {
@@ -254,10 +299,11 @@ impl<'a> Exec<'a> {
             vec![("BELLWETHER_EPOCH", epoch.to_string()), ("BELLWETHER_URL", self.url.clone())];
         variables.extend(self.name.clone().map(|name| ("BELLWETHER_NAME", name)));
         variables.extend(self.election.clone().map(|election| ("BELLWETHER_ELECTION", election)));
+        (self.kills, self.refused_said) = (0, false);
         match descendants::start(self.args, &variables) {
             Ok(pid) => self.command = Some(pid),
             Err(error) => {
-                self.warn(format!("cannot start the command: {error}"));
+                self.say("warning", format!("cannot start the command: {error}"));
                 // It counts as a command that has ended: nothing of it is left.
                 let _ = self.plan.ended(EXIT_NOT_RUN, self.clock.fast());
             }
@@ -265,8 +311,8 @@ impl<'a> Exec<'a> {
     }
 }
 
-fn warn_each(said: Receiver<String>) {
-    said.into_iter().for_each(|what| warn(&what));
+fn say_each(lines: Receiver<(&'static str, String)>) {
+    lines.into_iter().for_each(|(kind, what)| say(kind, &what));
 }
 
 fn watch_signals(events: SyncSender<Event>) -> io::Result<()> {

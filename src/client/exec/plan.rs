@@ -14,6 +14,9 @@ use std::time::Duration;
 /// with the first.
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
 const PAUSE_LONGEST: Duration = Duration::from_secs(60);
+/// A sidecar that holds leadership for too short a time is asked again so late. Until then no hold is out, so
+/// that no resignation waits for a command that does not run.
+const SHORT_AGAIN: Duration = Duration::from_secs(5);
 
 /// How long a sidecar waits for its holders by default (`--stop-wait`).
 const STOP_WAIT: Duration = Duration::from_secs(10);
@@ -49,8 +52,10 @@ pub(super) enum Do {
     Kill,
     /// End the hold: the command has stopped.
     Release,
-    /// Say this.
+    /// Say that something is wrong.
     Warn(String),
+    /// Say this.
+    Note(String),
     /// End with this code.
     Exit(Code),
 }
@@ -80,10 +85,38 @@ struct Stop {
 enum Why {
     /// It has ended itself, and has left descendants.
     Itself,
-    /// Leadership is lost.
-    Lost,
     /// exec itself is to end.
     Asked,
+    /// The hold is not renewed in time.
+    Unrenewed,
+    /// This process leads no more.
+    Lost,
+    /// This process leads in another epoch.
+    Epoch(u64),
+    /// This process resigns, and waits for the command.
+    Resigning,
+    /// The host was suspended.
+    Suspended,
+}
+
+impl Why {
+    /// Whether leadership, or the knowledge of it, is lost.
+    fn lost(self) -> bool {
+        !matches!(self, Why::Itself | Why::Asked)
+    }
+
+    /// What is said of it, if anything is.
+    fn words(self) -> Option<String> {
+        let why = match self {
+            Why::Itself | Why::Asked => return None,
+            Why::Unrenewed => "its hold is not renewed",
+            Why::Lost => "this process leads no more",
+            Why::Epoch(epoch) => return Some(format!("the command is to end: epoch {epoch} has begun")),
+            Why::Resigning => "this process resigns",
+            Why::Suspended => "the host was suspended",
+        };
+        Some(format!("the command is to end: {why}"))
+    }
 }
 
 /// What exec goes by.
@@ -97,9 +130,13 @@ pub(super) struct Plan {
     margin: Duration,
     /// How long an orderly end may take.
     stop_wait: Duration,
+    /// The longest hold that is ever granted, as far as it is known.
+    longest: Duration,
     running: Option<Running>,
     /// The latest hold: its epoch, and until when.
     offered: Option<(u64, Moment)>,
+    /// No hold is wanted before this.
+    quiet_until: Moment,
     /// No command starts before this.
     pause_until: Moment,
     pause: Duration,
@@ -107,6 +144,10 @@ pub(super) struct Plan {
     asked: Option<i32>,
     warned_unsure: bool,
     warned_short: bool,
+    /// Since when each hold has been too short for a command to start.
+    short_since: Option<Moment>,
+    /// It has been said, or a command has run, so that the first wait was seen.
+    waited: bool,
 }
 
 impl Plan {
@@ -118,74 +159,134 @@ impl Plan {
             once: args.once,
             margin: EXEC_MARGIN,
             stop_wait: STOP_WAIT,
+            longest: args.hold,
             running: None,
             offered: None,
+            quiet_until: Moment::default(),
             pause_until: Moment::default(),
             pause: PAUSE_FIRST,
             asked: None,
             warned_unsure: false,
             warned_short: false,
+            short_since: None,
+            waited: false,
         }
     }
 
-    /// The worst delay of this process's timers has become this.
+    /// The worst delay of this process's timers has become this. The margin leaves room for a command to
+    /// start under a full hold: otherwise one stall would keep the command from running.
     pub(super) fn learn_delay(&mut self, worst: Duration) {
-        self.margin = EXEC_MARGIN.max(worst.saturating_mul(2));
+        let room = self.hold().saturating_sub(self.grace + self.renewal() * 3);
+        self.margin = worst.saturating_mul(2).min(room).max(EXEC_MARGIN);
+    }
+
+    /// The hold that is asked for, as it is granted at most.
+    fn hold(&self) -> Duration {
+        self.hold.min(self.longest)
+    }
+
+    fn renewal(&self) -> Duration {
+        self.hold() / EXEC_RENEWALS
     }
 
     /// Whether a hold is wanted now.
     pub(super) fn wants_hold(&self, now: Moment) -> bool {
-        let pauses = now < self.pause_until && self.on_exit != OnExit::Restart;
-        self.running.is_some() || !pauses
+        self.running.is_some() || now >= self.quiet_until
     }
 
     /// The sidecar has answered.
     pub(super) fn answered(&mut self, answer: &Answer, now: Moment) -> Vec<Do> {
+        let mut todo = self.first_words(answer);
+        if answer.sure {
+            (self.stop_wait, self.longest) = (answer.stop_wait, answer.longest);
+        }
+        // Nothing starts under a hold that a resignation waits for.
+        self.offered = answer.held.filter(|_| !answer.resigning);
+        let grace = now.plus(self.grace);
+        let Some(running) = &mut self.running else {
+            // Nor does a resignation wait for a command that does not run.
+            let idle = answer.resigning && answer.held.is_some();
+            let todo_idle = if idle { vec![Do::Release] } else { self.look_at_length(answer, now) };
+            todo.extend(todo_idle);
+            return todo;
+        };
+        match answer.held {
+            Some((epoch, until)) if epoch == running.epoch => running.until = running.until.max(until),
+            // A later epoch's hold keeps no command of an earlier one.
+            Some((epoch, _)) => todo.extend(running.begin_stop(Why::Epoch(epoch), None)),
+            None => {}
+        }
+        if answer.resigning {
+            todo.extend(running.begin_stop(Why::Resigning, None));
+        }
+        // Without a hold nothing keeps another process from leading already.
+        if !answer.sure && answer.held.is_none() {
+            running.until = running.until.min(grace.plus(self.margin));
+            todo.extend(running.begin_stop(Why::Lost, Some(grace)));
+        }
+        todo
+    }
+
+    /// What is said once: that it waits, and that nothing is promised here.
+    fn first_words(&mut self, answer: &Answer) -> Vec<Do> {
         let mut todo = Vec::new();
-        if answer.held.is_some() && !answer.sure && !self.warned_unsure {
-            self.warned_unsure = true;
+        let waited = std::mem::replace(&mut self.waited, true);
+        if !waited && answer.held.is_none() {
+            todo.push(Do::Note("waiting until this process leads".to_owned()));
+        }
+        if answer.held.is_some() && !answer.sure && !std::mem::replace(&mut self.warned_unsure, true) {
             todo.push(Do::Warn(
                 "this sidecar grants no hold, so two commands can run at once for a moment; --safety \
                  majority grants them, without --crash-evidence release and --app-clients none"
                     .to_owned(),
             ));
         }
-        if answer.sure {
-            self.stop_wait = answer.stop_wait;
-        }
-        // Nothing starts under a hold that a resignation waits for.
-        self.offered = answer.held.filter(|_| !answer.resigning);
-        if let Some(running) = &mut self.running {
-            match answer.held {
-                Some((epoch, until)) if epoch == running.epoch => running.until = running.until.max(until),
-                // A later epoch's hold keeps no command of an earlier one.
-                Some(_) => todo.extend(running.begin_stop(Why::Lost, None)),
-                None => {}
-            }
-            if answer.resigning {
-                todo.extend(running.begin_stop(Why::Lost, None));
-            }
-            // Without a hold nothing keeps another process from leading already.
-            if !answer.sure && answer.held.is_none() {
-                running.until = running.until.min(now.plus(self.grace + self.margin));
-                todo.extend(running.begin_stop(Why::Lost, None));
-            }
-        } else if answer.sure && answer.longest < self.needs() && !self.warned_short {
-            self.warned_short = true;
-            let (longest, needs) = (answer.longest.as_millis(), self.needs().as_millis());
-            todo.push(Do::Warn(format!(
-                "the command does not start. The sidecar holds leadership for at most {longest} ms; the \
-                 grace, the margin and two renewals take {needs}. Give a shorter --stop-grace, or the \
-                 sidecar a longer --hold-max or --lease"
-            )));
-        }
         todo
     }
 
-    /// The host was suspended: another process may lead.
+    /// Looks whether holds are long enough for a command to start.
+    fn look_at_length(&mut self, answer: &Answer, now: Moment) -> Vec<Do> {
+        let Some((_, until)) = answer.held.filter(|_| answer.sure && now >= self.pause_until) else {
+            self.short_since = None;
+            return Vec::new();
+        };
+        let left = until.since(now);
+        if left >= self.needs() {
+            self.short_since = None;
+            return Vec::new();
+        }
+        let since = *self.short_since.get_or_insert(now);
+        // It takes a while to come back from the sidecar.
+        let never = answer.longest < self.needs() + self.renewal();
+        if !never && now.since(since) < SHORT_AGAIN {
+            return Vec::new();
+        }
+        self.short_since = None;
+        self.too_short(if never { answer.longest } else { left }, now)
+    }
+
+    /// No hold is ever long enough for a command to start.
+    fn too_short(&mut self, longest: Duration, now: Moment) -> Vec<Do> {
+        let first = !std::mem::replace(&mut self.warned_short, true);
+        let (longest, needs) = (longest.as_millis(), self.needs().as_millis());
+        let said = format!(
+            "the command does not start. The sidecar holds leadership for at most {longest} ms; the grace, \
+             the margin and two renewals take {needs} ms, and the answer a little. Give the sidecar a longer \
+             --hold-max or --lease, or exec a shorter --stop-grace"
+        );
+        self.offered = None;
+        self.quiet_until = now.plus(SHORT_AGAIN);
+        first.then_some(Do::Warn(said)).into_iter().chain([Do::Release]).collect()
+    }
+
+    /// The host was suspended: another process may lead. What runs is killed, also if it was to end later.
     pub(super) fn suspended(&mut self, now: Moment) {
         self.offered = None;
-        self.running.iter_mut().for_each(|running| running.until = now);
+        if let Some(running) = &mut self.running {
+            running.until = now;
+            let why = running.stop.map_or(Why::Suspended, |stop| stop.why);
+            running.stop = Some(Stop { why, kill_at: Some(now) });
+        }
     }
 
     /// A signal has come for exec. Those that do not end it only reach the command.
@@ -210,7 +311,7 @@ impl Plan {
     pub(super) fn ended(&mut self, code: Code, now: Moment) -> Vec<Do> {
         let Some(running) = &mut self.running else { return Vec::new() };
         running.code = Some(code);
-        running.begin_stop(Why::Itself, Some(now.plus(self.grace))).into_iter().collect()
+        running.begin_stop(Why::Itself, Some(now.plus(self.grace)))
     }
 
     /// Nothing of the command is left.
@@ -222,10 +323,11 @@ impl Plan {
         }
         // A hold of a later epoch is for the next command.
         let next = self.offered.is_some_and(|(epoch, _)| epoch != running.epoch);
-        match why {
-            Some(Why::Lost) if self.once => vec![Do::Release, Do::Exit(EXIT_LOST)],
-            Some(Why::Lost) if next => Vec::new(),
-            Some(Why::Lost) => {
+        let lost = why.is_some_and(Why::lost);
+        match lost {
+            true if self.once => vec![Do::Release, Do::Exit(EXIT_LOST)],
+            true if next => Vec::new(),
+            true => {
                 self.offered = None;
                 vec![Do::Release]
             }
@@ -247,6 +349,7 @@ impl Plan {
             return vec![ended];
         }
         self.offered = None;
+        self.quiet_until = self.pause_until;
         vec![ended, Do::Release]
     }
 
@@ -256,7 +359,7 @@ impl Plan {
         let Some(running) = &mut self.running else { return self.start(now) };
         let mut todo = Vec::new();
         if now >= before(running.until, margin + grace) {
-            todo.extend(running.begin_stop(Why::Lost, Some(now.plus(grace))));
+            todo.extend(running.begin_stop(Why::Unrenewed, Some(now.plus(grace))));
         }
         if now >= running.kill_at(margin) {
             running.killed = true;
@@ -271,13 +374,13 @@ impl Plan {
             return Vec::new();
         }
         self.running = Some(Running { epoch, since: now, until, code: None, stop: None, killed: false });
-        vec![Do::Start(epoch)]
+        vec![Do::Note(format!("the command starts in epoch {epoch}")), Do::Start(epoch)]
     }
 
     /// When [`Plan::turn`] has something to do next, if nothing else happens.
     pub(super) fn wake_at(&self, now: Moment) -> Option<Moment> {
         let Some(running) = &self.running else {
-            return Some(self.pause_until).filter(|until| *until > now);
+            return Some(self.pause_until.max(self.quiet_until)).filter(|until| *until > now);
         };
         let kill_at = running.kill_at(self.margin);
         let stop_at = before(running.until, self.margin + self.grace);
@@ -296,18 +399,18 @@ impl Plan {
 
     /// How long a hold has to last for a command to start.
     fn needs(&self) -> Duration {
-        self.grace + self.margin + self.hold / EXEC_RENEWALS * 2
+        self.grace + self.margin + self.renewal() * 2
     }
 }
 
 impl Running {
     /// Begins to end it, if that has not begun. What a command has left behind gets the signal too.
-    fn begin_stop(&mut self, why: Why, kill_at: Option<Moment>) -> Option<Do> {
+    fn begin_stop(&mut self, why: Why, kill_at: Option<Moment>) -> Vec<Do> {
         if self.stop.is_some() {
-            return None;
+            return Vec::new();
         }
         self.stop = Some(Stop { why, kill_at });
-        Some(Do::Signal(SIGTERM))
+        why.words().map(Do::Note).into_iter().chain([Do::Signal(SIGTERM)]).collect()
     }
 
     fn kill_at(&self, margin: Duration) -> Moment {
@@ -360,28 +463,33 @@ mod tests {
     /// A command that runs since 0 in epoch 1, under a hold until 1,000.
     fn started(on_exit: OnExit, once: bool) -> Plan {
         let mut plan = plan(on_exit, once);
-        assert_eq!(plan.answered(&held(1, 1_000), at(0)), []);
-        assert_eq!(plan.turn(at(0)), [Do::Start(1)]);
+        assert_eq!(done(plan.answered(&held(1, 1_000), at(0))), []);
+        assert_eq!(done(plan.turn(at(0))), [Do::Start(1)]);
         plan
     }
 
     const TERM: Do = Do::Signal(SIGTERM);
 
+    /// Without what is only said.
+    fn done(todo: Vec<Do>) -> Vec<Do> {
+        todo.into_iter().filter(|what| !matches!(what, Do::Note(_))).collect()
+    }
+
     #[test]
     fn it_starts_under_a_hold_that_lasts_long_enough() {
         let mut plan = plan(OnExit::Resign, false);
-        assert_eq!(plan.turn(at(0)), []);
+        assert_eq!(done(plan.turn(at(0))), []);
         plan.answered(&held(1, 599), at(0));
-        assert_eq!(plan.turn(at(0)), []);
+        assert_eq!(done(plan.turn(at(0))), []);
         plan.answered(&held(1, 600), at(0));
-        assert_eq!(plan.turn(at(1)), []);
-        assert_eq!(plan.turn(at(0)), [Do::Start(1)]);
+        assert_eq!(done(plan.turn(at(1))), []);
+        assert_eq!(done(plan.turn(at(0))), [Do::Start(1)]);
         let mut slow = self::plan(OnExit::Resign, false);
-        slow.learn_delay(Duration::from_millis(200));
-        slow.answered(&held(1, 899), at(0));
-        assert_eq!(slow.turn(at(0)), []);
-        slow.answered(&held(1, 900), at(0));
-        assert_eq!(slow.turn(at(0)), [Do::Start(1)]);
+        slow.learn_delay(Duration::from_millis(150));
+        slow.answered(&held(1, 799), at(0));
+        assert_eq!(done(slow.turn(at(0))), []);
+        slow.answered(&held(1, 800), at(0));
+        assert_eq!(done(slow.turn(at(0))), [Do::Start(1)]);
     }
 
     #[test]
@@ -389,65 +497,74 @@ mod tests {
         let mut plan = started(OnExit::Resign, false);
         assert_eq!(plan.wake_at(at(0)), Some(at(600)));
         // Neither an answer without a hold nor a shorter one takes back what was promised.
-        assert_eq!(plan.answered(&nothing(), at(100)), []);
-        assert_eq!(plan.answered(&held(1, 900), at(100)), []);
-        assert_eq!(plan.turn(at(599)), []);
-        assert_eq!(plan.turn(at(600)), [TERM]);
+        assert_eq!(done(plan.answered(&nothing(), at(100))), []);
+        assert_eq!(done(plan.answered(&held(1, 900), at(100))), []);
+        assert_eq!(done(plan.turn(at(599))), []);
+        assert_eq!(done(plan.turn(at(600))), [TERM]);
         assert_eq!((plan.turn(at(600)), plan.wake_at(at(600))), (vec![], Some(at(900))));
-        assert_eq!(plan.turn(at(899)), []);
+        assert_eq!(done(plan.turn(at(899))), []);
         assert_eq!((plan.turn(at(900)), plan.turn(at(910))), (vec![Do::Kill], vec![Do::Kill]));
         assert!(plan.kills());
         assert_eq!(plan.gone(at(920)), [Do::Release]);
-        assert_eq!(plan.turn(at(920)), []);
+        assert_eq!(done(plan.turn(at(920))), []);
     }
 
     #[test]
     fn a_renewal_goes_on_and_one_that_comes_late_does_not_save_it() {
         let mut plan = started(OnExit::Resign, false);
         plan.answered(&held(1, 1_500), at(500));
-        assert_eq!(plan.turn(at(600)), []);
-        assert_eq!(plan.turn(at(1_100)), [TERM]);
+        assert_eq!(done(plan.turn(at(600))), []);
+        assert_eq!(done(plan.turn(at(1_100))), [TERM]);
         plan.answered(&held(1, 2_200), at(1_200));
-        assert_eq!(plan.turn(at(1_399)), []);
-        assert_eq!(plan.turn(at(1_400)), [Do::Kill]);
+        assert_eq!(done(plan.turn(at(1_399))), []);
+        assert_eq!(done(plan.turn(at(1_400))), [Do::Kill]);
         plan.gone(at(1_410));
         // It leads still, so that the command runs again under the next hold.
         plan.answered(&held(1, 2_400), at(1_450));
-        assert_eq!(plan.turn(at(1_450)), [Do::Start(1)]);
+        assert_eq!(done(plan.turn(at(1_450))), [Do::Start(1)]);
     }
 
     #[test]
     fn a_hold_of_another_epoch_ends_it_and_is_for_the_next() {
         let mut plan = started(OnExit::Resign, false);
-        assert_eq!(plan.answered(&held(2, 1_200), at(200)), [TERM]);
+        assert_eq!(done(plan.answered(&held(2, 1_200), at(200))), [TERM]);
         assert_eq!((plan.turn(at(899)), plan.turn(at(900))), (vec![], vec![Do::Kill]));
         plan.answered(&held(2, 1_900), at(901));
-        assert_eq!(plan.turn(at(902)), [Do::Kill], "another epoch's hold is no renewal");
+        assert_eq!(done(plan.turn(at(902))), [Do::Kill], "another epoch's hold is no renewal");
         assert_eq!(plan.gone(at(905)), []);
-        assert_eq!(plan.turn(at(905)), [Do::Start(2)]);
+        assert_eq!(done(plan.turn(at(905))), [Do::Start(2)]);
     }
 
     #[test]
     fn an_orderly_loss_gives_it_all_the_time_of_its_hold() {
         let mut plan = started(OnExit::Resign, false);
         let resigns = |until| Answer { resigning: true, ..held(1, until) };
-        assert_eq!(plan.answered(&resigns(1_100), at(200)), [TERM]);
+        assert_eq!(done(plan.answered(&resigns(1_100), at(200))), [TERM]);
         for now in [800, 1_500, 2_200, 2_900] {
-            assert_eq!(plan.answered(&resigns(now + 1_000), at(now)), []);
-            assert_eq!(plan.turn(at(now)), []);
+            assert_eq!(done(plan.answered(&resigns(now + 1_000), at(now))), []);
+            assert_eq!(done(plan.turn(at(now))), []);
         }
         assert_eq!(plan.gone(at(3_000)), [Do::Release]);
         plan.answered(&resigns(4_000), at(3_000));
-        assert_eq!(plan.turn(at(3_000)), [], "nothing starts while it resigns");
+        assert_eq!(done(plan.turn(at(3_000))), [], "nothing starts while it resigns");
+    }
+
+    #[test]
+    fn a_first_wait_is_said_once() {
+        let mut first = plan(OnExit::Resign, false);
+        assert!(matches!(first.answered(&nothing(), at(0))[..], [Do::Note(_)]));
+        assert_eq!(done(first.answered(&nothing(), at(1))), []);
+        let mut leads = started(OnExit::Resign, false);
+        assert_eq!(done(leads.answered(&nothing(), at(1))), []);
     }
 
     #[test]
     fn a_suspend_ends_it_at_once() {
         let mut plan = started(OnExit::Resign, false);
         plan.suspended(at(100));
-        assert_eq!(plan.turn(at(100)), [TERM, Do::Kill]);
+        assert_eq!(done(plan.turn(at(100))), [Do::Kill]);
         plan.gone(at(100));
-        assert_eq!(plan.turn(at(100)), []);
+        assert_eq!(done(plan.turn(at(100))), []);
     }
 
     #[test]
@@ -456,8 +573,8 @@ mod tests {
         let answer = |held| Answer { held, sure: false, longest: Duration::ZERO, ..nothing() };
         let warned = plan.answered(&answer(Some((1, at(1_000)))), at(0));
         assert!(matches!(&warned[..], [Do::Warn(_)]), "{warned:?}");
-        assert_eq!(plan.turn(at(0)), [Do::Start(1)]);
-        assert_eq!(plan.answered(&answer(None), at(100)), [TERM]);
+        assert_eq!(done(plan.turn(at(0))), [Do::Start(1)]);
+        assert_eq!(done(plan.answered(&answer(None), at(100))), [TERM]);
         assert_eq!((plan.turn(at(399)), plan.turn(at(400))), (vec![], vec![Do::Kill]));
     }
 
@@ -476,8 +593,8 @@ mod tests {
                 assert_eq!(plan.wants_hold(at(now)), on_exit == OnExit::Restart);
                 now += pause * 1_000;
                 plan.answered(&held(1, now + 1_000), at(now - 1));
-                assert_eq!(plan.turn(at(now - 1)), []);
-                assert_eq!(plan.turn(at(now)), [Do::Start(1)]);
+                assert_eq!(done(plan.turn(at(now - 1))), []);
+                assert_eq!(done(plan.turn(at(now))), [Do::Start(1)]);
             }
             plan.ended(3, at(now + 60_000));
             let todo = plan.gone(at(now + 60_000));
@@ -519,10 +636,77 @@ mod tests {
     #[test]
     fn a_sidecar_that_never_holds_for_long_enough_is_told_of_once() {
         let mut plan = plan(OnExit::Resign, false);
-        let short = Answer { longest: Duration::from_millis(599), ..held(1, 599) };
+        let short = Answer { longest: Duration::from_millis(500), ..held(1, 499) };
         let said = plan.answered(&short, at(0));
-        assert!(matches!(&said[..], [Do::Warn(text)] if text.contains("599 ms")), "{said:?}");
-        assert_eq!(plan.answered(&short, at(1)), []);
+        assert!(matches!(&said[..], [Do::Warn(text), Do::Release] if text.contains("500 ms")), "{said:?}");
+        // No hold stays out that no command uses.
+        assert!(!plan.wants_hold(at(4_999)) && plan.wants_hold(at(5_000)));
+        assert_eq!(plan.wake_at(at(0)), Some(at(5_000)));
+        assert_eq!(done(plan.answered(&short, at(5_001))), [Do::Release]);
+        plan.answered(&held(1, 11_000), at(10_001));
+        assert_eq!(done(plan.turn(at(10_001))), [Do::Start(1)]);
+    }
+
+    #[test]
+    fn holds_that_are_all_too_short_are_told_of_after_a_while() {
+        let mut plan = plan(OnExit::Resign, false);
+        for now in [0, 1_000, 4_999] {
+            assert_eq!(done(plan.answered(&held(1, now + 590), at(now))), []);
+            assert_eq!(done(plan.turn(at(now))), []);
+        }
+        let said = plan.answered(&held(1, 5_590), at(5_000));
+        assert!(matches!(&said[..], [Do::Warn(text), Do::Release] if text.contains("590 ms")), "{said:?}");
+    }
+
+    /// A hold is asked for that is longer than the sidecar grants: it is cut to that.
+    #[test]
+    fn a_longer_hold_than_is_granted_is_no_error() {
+        let mut plan = plan(OnExit::Resign, false);
+        plan.hold = Duration::from_secs(3);
+        plan.answered(&held(1, 999), at(0));
+        assert_eq!(done(plan.turn(at(0))), [Do::Start(1)]);
+    }
+
+    #[test]
+    fn one_stall_keeps_no_command_from_running() {
+        let mut plan = plan(OnExit::Resign, false);
+        plan.learn_delay(Duration::from_secs(3));
+        plan.answered(&held(1, 999), at(0));
+        assert_eq!(done(plan.turn(at(0))), [Do::Start(1)]);
+        assert_eq!((done(plan.turn(at(298))), done(plan.turn(at(299)))), (vec![], vec![TERM]));
+        assert_eq!((done(plan.turn(at(598))), done(plan.turn(at(599)))), (vec![], vec![Do::Kill]));
+    }
+
+    #[test]
+    fn no_resignation_waits_for_a_command_that_does_not_run() {
+        let mut plan = started(OnExit::Restart, false);
+        plan.ended(3, at(10));
+        plan.gone(at(10));
+        assert_eq!(
+            done(plan.answered(&Answer { resigning: true, ..held(1, 1_100) }, at(100))),
+            [Do::Release]
+        );
+    }
+
+    /// It is on its way to its end already, and gets no more time by that.
+    #[test]
+    fn a_suspend_kills_what_was_to_end_later() {
+        let mut plan = started(OnExit::Resign, false);
+        plan.signalled(15, true, at(10));
+        plan.suspended(at(20));
+        plan.answered(&held(1, 2_000), at(20));
+        assert_eq!(done(plan.turn(at(20))), [Do::Kill]);
+    }
+
+    #[test]
+    fn without_holds_a_command_that_does_not_end_is_killed_though_it_leads_again() {
+        let mut plan = plan(OnExit::Resign, false);
+        let answer = |held| Answer { held, sure: false, longest: Duration::ZERO, ..nothing() };
+        plan.answered(&answer(Some((1, at(1_000)))), at(0));
+        assert_eq!(done(plan.turn(at(0))), [Do::Start(1)]);
+        assert_eq!(done(plan.answered(&answer(None), at(100))), [TERM]);
+        plan.answered(&answer(Some((1, at(1_200)))), at(200));
+        assert_eq!((done(plan.turn(at(399))), done(plan.turn(at(400)))), (vec![], vec![Do::Kill]));
     }
 
     proptest! {
