@@ -69,6 +69,9 @@ struct Record {
     epoch: u64,
     /// With `--safety majority`, where a leader is known.
     valid_for_ms: Option<u64>,
+    /// This process leads no more for its applications, and waits for their holds.
+    #[serde(default)]
+    resigning: bool,
 }
 
 #[derive(Deserialize)]
@@ -170,7 +173,9 @@ fn table(record: &Record, list: &Members, not_ready: Option<&str>) -> String {
         }
         None => format!("no leader, epoch {}", record.epoch),
     };
-    if let Some(ms) = record.valid_for_ms {
+    if record.resigning {
+        text += "\nresigning: this process waits for the holds of its applications, for --stop-wait at most";
+    } else if let Some(ms) = record.valid_for_ms {
         text += &format!(", for {ms}ms more unless renewed");
     }
     if let Some(why) = not_ready {

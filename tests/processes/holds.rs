@@ -62,6 +62,11 @@ fn a_leader_that_is_stopped_waits_for_its_holder_and_no_longer() {
     resigns(&real, &now);
     let (_, late) = ask(&real, now.leader, "POST /holds?for=1s");
     assert_eq!(late["hold"]["id"], Value::Null, "no new hold: {late}");
+    let url = format!("127.0.0.1:{}", real.ports(now.leader).http);
+    let mut status = std::process::Command::new(env!("CARGO_BIN_EXE_bellwether"));
+    let status = status.args(["status", "--url", &url]);
+    let status = String::from_utf8(status.output().unwrap().stdout).unwrap();
+    assert!(status.contains("\nresigning: "), "{status}");
     let begun = Instant::now();
     let mut extended = 0;
     // The holder takes longer to stop than one hold lasts.
