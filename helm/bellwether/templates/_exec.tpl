@@ -39,14 +39,14 @@ puts it onto a volume of the pod.
 
 {{/* The application's container without its name and security context: as it is given, or under `bellwether exec`. */}}
 {{- define "app.container" -}}
-{{- $container := omit .Values.app "name" "securityContext" "exec" -}}
+{{- $container := omit .Values.app "name" "securityContext" "exec" "execArgs" -}}
 {{- if .Values.app.exec -}}
 {{- $command := list (printf "%s/bellwether" (include "app.programFolder" .)) "exec" -}}
 {{- if ne (int .Values.ports.status) 4040 -}}
 {{- $command = concat $command (list "--url" (printf "http://127.0.0.1:%v" .Values.ports.status)) -}}
 {{- end -}}
 {{- $mount := dict "name" "bellwether-program" "mountPath" (include "app.programFolder" .) "readOnly" true -}}
-{{- $_ := set $container "command" (concat $command (list "--") .Values.app.command) -}}
+{{- $_ := set $container "command" (concat $command (default list .Values.app.execArgs) (list "--") .Values.app.command) -}}
 {{- $_ := set $container "volumeMounts" (concat (default list .Values.app.volumeMounts) (list $mount)) -}}
 {{- end -}}
 {{- toYaml $container -}}
