@@ -1,7 +1,8 @@
-//! What every part may use: the clocks, durations as text, a budget of bytes, log lines, and a limit on how
+//! What every part may use: the clocks, durations as text, a budget of bytes, a checksum, log lines, and a limit on how
 //! often one is written.
 
 mod budget;
+mod checksum;
 mod clock;
 pub mod duration;
 mod log_event;
@@ -9,6 +10,7 @@ mod rate_limit;
 mod wall_clock;
 
 pub use budget::{Budget, Holder, Share};
+pub use checksum::checksum;
 pub use clock::{Clock, Reading, boottime};
 pub use log_event::LogEvent;
 pub use rate_limit::RateLimit;

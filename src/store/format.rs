@@ -11,6 +11,7 @@
 //! needs no new number.
 
 use super::RECORD_BYTES_MAX;
+use crate::base;
 use crate::election::{Epoch, LimitError, NAME_BYTES_MAX, Record, check_cluster, check_text};
 
 /// The one format that this program writes and reads.
@@ -43,7 +44,7 @@ pub fn to_bytes(record: &Record) -> Result<Vec<u8>, LimitError> {
     check(record)?;
     let mut json = serde_json::to_string_pretty(record).expect("invariant: every record can be serialised");
     json.push('\n');
-    let checksum = crc32fast::hash(json.as_bytes());
+    let checksum = base::checksum(&[json.as_bytes()]);
     let bytes = format!("{MAGIC}{FORMAT}{CHECKSUM}{checksum:08x}\n{json}").into_bytes();
     // The limits checked above keep every record below this; `tests/store.rs` has the largest.
     assert!(bytes.len() <= RECORD_BYTES_MAX, "invariant: a record is at most {RECORD_BYTES_MAX} bytes");
@@ -79,7 +80,7 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Record, Unreadable> {
         .and_then(|rest| rest.split_at_checked(8))
         .and_then(|(digits, rest)| Some((digits, rest.strip_prefix(b"\n")?)))
         .ok_or_else(|| corrupt("its first line is incomplete"))?;
-    let computed = format!("{:08x}", crc32fast::hash(json));
+    let computed = format!("{:08x}", base::checksum(&[json]));
     if announced != computed.as_bytes() {
         let announced = announced.escape_ascii();
         return Err(Unreadable::Corrupt(format!(

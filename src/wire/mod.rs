@@ -104,8 +104,5 @@ pub enum Frame {
 
 /// The checksum of a whole frame: of its tag and its payload.
 fn checksum(frame: &[u8]) -> u32 {
-    let mut hasher = crc32fast::Hasher::new();
-    hasher.update(&frame[LENGTH_BYTES..LENGTH_BYTES + 2]);
-    hasher.update(&frame[HEADER_BYTES..]);
-    hasher.finalize()
+    crate::base::checksum(&[&frame[LENGTH_BYTES..LENGTH_BYTES + 2], &frame[HEADER_BYTES..]])
 }
