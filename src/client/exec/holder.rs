@@ -18,8 +18,8 @@ const SOON: Duration = Duration::from_millis(20);
 const SOON_MAX: u32 = 50;
 /// Any answer may take so long.
 const ANSWER_LEAST: Duration = Duration::from_millis(50);
-/// How long the end of exec waits for the end of its hold.
-const RELEASE_LONGEST: Duration = Duration::from_millis(500);
+/// How long the end of exec waits for the end of its hold, which would run out by itself.
+pub(super) const RELEASE_LONGEST: Duration = Duration::from_millis(500);
 
 /// More than there ever are while one question is answered.
 const WANTS_MAX: usize = 16;
@@ -46,7 +46,7 @@ enum Want {
     /// To hold leadership, or to leave that.
     Hold(bool),
     /// To end the hold. Answers count for that generation from then on.
-    Release(u64, SyncSender<()>),
+    Release(u64),
 }
 
 /// The thread that asks.
@@ -75,16 +75,10 @@ impl Holder {
     }
 
     /// Ends the hold. What was asked before counts no more.
-    pub(super) fn release(&mut self, generation: u64) -> Receiver<()> {
-        let (done, over) = sync_channel(1);
-        let _ = self.wants.send(Want::Release(generation, done));
-        over
+    /// [`Event::Released`] follows.
+    pub(super) fn release(&mut self, generation: u64) {
+        let _ = self.wants.send(Want::Release(generation));
     }
-}
-
-/// Waits until the hold has been ended, at most for a moment: it would run out by itself.
-pub(super) fn wait_for(over: &Receiver<()>) {
-    let _ = over.recv_timeout(RELEASE_LONGEST);
 }
 
 struct Asker {
@@ -129,14 +123,14 @@ impl Asker {
                     return Ok(());
                 }
                 Ok(Want::Hold(_)) => {}
-                Ok(Want::Release(generation, done)) => {
+                Ok(Want::Release(generation)) => {
                     self.generation = generation;
                     if let Some(id) = self.id.take() {
                         // One that cannot be ended runs out.
                         let path = format!("/holds/{id}");
                         let _ = self.api.send(Method::DELETE, &path, &[204], RELEASE_LONGEST / 2);
                     }
-                    let _ = done.try_send(());
+                    let _ = self.events.send(Event::Released(generation));
                 }
                 Err(RecvTimeoutError::Timeout) => return Ok(()),
                 Err(gone) => return Err(gone),

@@ -12,7 +12,7 @@ use crate::base::{Clock, Reading};
 use crate::config::ExecArgs;
 use crate::election::Moment;
 use descendants::{adopt, become_command, look_up, reap};
-use holder::{Holder, Told};
+use holder::{Holder, RELEASE_LONGEST, Told};
 use plan::{Answer, Do, Plan};
 use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
@@ -22,7 +22,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Signals that end exec once they have ended the command.
 const ENDS: [i32; 3] = [SIGTERM, SIGINT, SIGQUIT];
@@ -50,6 +50,8 @@ const SILENT_SAID_EVERY: Duration = Duration::from_secs(10);
 enum Event {
     /// The sidecar's answer to a question of that generation.
     Told(u64, Result<Box<Told>, Trouble>),
+    /// The hold has been ended, and answers are of that generation from now on.
+    Released(u64),
     Signal(i32),
 }
 
@@ -98,6 +100,8 @@ struct Exec<'a> {
     command: Option<Pid>,
     /// Answers of an earlier generation are about a hold that has been ended.
     generation: u64,
+    /// The last answer has granted a hold.
+    held: bool,
     /// The sidecar does not answer, and when that was said last.
     silent: bool,
     silent_said: Moment,
@@ -128,6 +132,7 @@ impl<'a> Exec<'a> {
             delays: Delays::default(),
             command: None,
             generation: 0,
+            held: false,
             silent: false,
             silent_said: Moment::default(),
             kills: 0,
@@ -167,9 +172,19 @@ impl<'a> Exec<'a> {
         now
     }
 
-    fn release(&mut self) -> Receiver<()> {
+    fn release(&mut self) {
         self.generation += 1;
-        self.holder.release(self.generation)
+        self.holder.release(self.generation);
+    }
+
+    /// Waits for a moment until the hold has been ended.
+    fn wait_for_release(&self) {
+        let end = Instant::now() + RELEASE_LONGEST;
+        while let Ok(event) = self.events.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            if matches!(event, Event::Released(generation) if generation == self.generation) {
+                return;
+            }
+        }
     }
 
     fn look_at_children(&mut self, now: Moment) -> Vec<Do> {
@@ -222,7 +237,7 @@ impl<'a> Exec<'a> {
 
     fn on_event(&mut self, event: Event, now: Moment) -> Vec<Do> {
         match event {
-            Event::Signal(SIGCHLD) => Vec::new(),
+            Event::Signal(SIGCHLD) | Event::Released(_) => Vec::new(),
             Event::Signal(number) => self.plan.signalled(number, ENDS.contains(&number), now),
             Event::Told(generation, _) if generation != self.generation => Vec::new(),
             Event::Told(_, Ok(told)) => {
@@ -246,23 +261,25 @@ impl<'a> Exec<'a> {
         let passed = boot.max(reading.raw.saturating_sub(told.asked.raw));
         let until = |(epoch, lasts): (u64, Duration)| (epoch, now.plus(lasts.saturating_sub(passed)));
         let Told { held, sure, resigning, longest, stop_wait, name, election, .. } = told;
+        self.held = held.is_some();
         self.name = name.or(self.name.take());
         self.election = election.or(self.election.take());
         self.plan.answered(&Answer { held: held.map(until), sure, resigning, longest, stop_wait }, now)
     }
 
     fn act(&mut self, todo: Vec<Do>) -> Option<ExitCode> {
-        let mut over = None;
         for what in todo {
             match what {
                 Do::Start(epoch) => self.start(epoch),
                 Do::Signal(number) => self.signal(number),
                 Do::Kill => self.kill(),
-                Do::Release => over = Some(self.release()),
+                Do::Release => self.release(),
                 Do::Warn(what) => self.say("warning", what),
                 Do::Note(what) => self.say("note", what),
                 Do::Exit(code) => {
-                    over.iter().for_each(holder::wait_for);
+                    if self.held {
+                        self.wait_for_release();
+                    }
                     return Some(ExitCode::from(code));
                 }
             }
