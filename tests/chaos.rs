@@ -73,7 +73,9 @@ fn chaos(n: usize, safety: Safety, length: Duration) -> Vec<Observer> {
     let priorities = (0..n).map(|place| if place == 0 { 110 } else { 100 }).collect();
     let channel = setting("BELLWETHER_CHAOS_CHANNEL").unwrap_or(seed % 2) != 0;
     println!("the channel between members: {}", if channel { "on" } else { "off" });
-    let mut cluster = Cluster::started(ChaosPlan { n, safety, priorities, channel, flags: vec![] }, seed);
+    // What a command leaves behind ignores SIGTERM, and a resignation waits for that so long.
+    let flags = vec!["--stop-wait", "1s"];
+    let mut cluster = Cluster::started(ChaosPlan { n, safety, priorities, channel, flags }, seed);
     if safety == Safety::Majority {
         cluster.begin_work();
     }

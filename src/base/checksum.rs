@@ -2,7 +2,8 @@
 
 use crc::{CRC_32_ISO_HDLC, Crc, Table};
 
-/// With a table of 1 KiB. Frames and records are short, and a faster table would be a hundredth of the program.
+/// With a table of 1 KiB. Frames and records are short, and a faster table would be a hundredth of the
+/// program.
 static CRC: Crc<u32, Table<1>> = Crc::<u32, Table<1>>::new(&CRC_32_ISO_HDLC);
 
 /// The checksum of these bytes, one part after the other.
@@ -25,7 +26,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn another_library_says_the_same(parts in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 0..4)) {
+        fn another_library_says_the_same(
+            parts in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 0..4),
+        ) {
             let slices: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
             prop_assert_eq!(checksum(&slices), crc32fast::hash(&parts.concat()));
         }

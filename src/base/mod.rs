@@ -1,5 +1,5 @@
-//! What every part may use: the clocks, durations as text, a budget of bytes, a checksum, log lines, and a limit on how
-//! often one is written.
+//! What every part may use: the clocks, durations as text, a budget of bytes, a checksum, log lines, and a
+//! limit on how often one is written.
 
 mod budget;
 mod checksum;
