@@ -1,6 +1,6 @@
 //! `bellwether exec`: runs a command while the process here leads, under a hold.
 //!
-//! [`plan`] decides, [`holder`] asks the sidecar, and [`descendants`] are what the command has become.
+//! `plan` decides, `holder` asks the sidecar, and `descendants` are what the command has become.
 
 mod descendants;
 mod holder;
