@@ -114,12 +114,12 @@ impl Api {
         let url = format!("{}{path}", self.base);
         let unreachable =
             |error: ureq::Error| Trouble::Unreachable { url: url.clone(), why: error.to_string() };
-        // Without this a request with such a method has a body in chunks.
-        let length = matches!(method, Method::POST | Method::PUT).then_some((CONTENT_LENGTH, "0"));
-        let request = Request::builder().method(method).uri(&url);
-        let request = length.into_iter().fold(request, |request, (name, value)| request.header(name, value));
-        let request = request.body(());
-        let request = request.map_err(|error| unreachable(error.into()))?;
+        let mut request = Request::builder().uri(&url);
+        if matches!(method, Method::POST | Method::PUT) {
+            // Without this a request with such a method has a body in chunks.
+            request = request.header(CONTENT_LENGTH, "0");
+        }
+        let request = request.method(method).body(()).map_err(|error| unreachable(error.into()))?;
         let question = self.agent.configure_request(request).timeout_global(Some(within)).build();
         let reply = self.agent.run(question).map_err(unreachable)?;
         let status = reply.status().as_u16();

@@ -35,6 +35,12 @@ fn warn(what: &impl Display) {
     say("warning", what);
 }
 
+/// The code of a program that a signal has ended: 128 and its number, as shells have it.
+fn signal_code(number: i32) -> u8 {
+    // Signals have numbers of at most 64.
+    u8::try_from(128 + number).unwrap_or(u8::MAX)
+}
+
 fn say(kind: &str, what: &impl Display) {
     // A reader that has gone changes nothing.
     let _ = writeln!(std::io::stderr(), "{kind}: {}", escaped(&what.to_string()));

@@ -2,15 +2,13 @@
 //!
 //! All commands have a handler: the kernel drops these signals to process 1 of a container that has none.
 
+use super::signal_code;
 use rustix::process::{Pid, Signal, kill_process_group};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// A signal that ends a program counts as this and its number.
-const EXIT_SIGNAL: i32 = 128;
 
 /// What signals are for.
 #[derive(Default)]
@@ -37,7 +35,7 @@ impl Signalled {
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             for number in signals.forever() {
                 let mut target = watched.lock();
-                let Some(group) = target.group else { std::process::exit(EXIT_SIGNAL + number) };
+                let Some(group) = target.group else { std::process::exit(signal_code(number).into()) };
                 let first = target.number.replace(number).is_none();
                 let signal = Signal::from_named_raw(number).filter(|_| first).unwrap_or(Signal::KILL);
                 // It may have ended just now.
@@ -54,8 +52,6 @@ impl Signalled {
 
     /// How this process ends by the signal that has come, if one has.
     pub(super) fn end(&self) -> Option<ExitCode> {
-        let code = self.lock().number.map(|number| EXIT_SIGNAL + number)?;
-        // At most 128 and 64.
-        Some(ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)))
+        self.lock().number.map(|number| ExitCode::from(signal_code(number)))
     }
 }

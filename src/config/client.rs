@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// What exec keeps at the end of a hold for its own timers, at least.
 pub const EXEC_MARGIN: Duration = Duration::from_millis(100);
-/// A hold is renewed so many times while it lasts.
+/// How often a hold is renewed while it lasts.
 pub const EXEC_RENEWALS: u32 = 10;
 
 pub const EXEC_LONG: &str = "\

@@ -18,7 +18,7 @@ const DOWN_MS: std::ops::Range<u64> = 0..6_000;
 const FULL_MS: std::ops::Range<u64> = 500..6_000;
 /// So many faults, and then a calm.
 const FAULTS_A_CALM: u32 = 10;
-/// With one of so many faults an exec or its command is killed.
+/// In how many faults one comes with the SIGKILL of an exec or its command.
 const WORKERS_FAULTS: u8 = 4;
 /// How a log tells of a full disk.
 const NO_ROOM: &str = "os error 28";

@@ -3,6 +3,7 @@
 //! exec is their subreaper: an orphan becomes its child, whatever session or group it has made for itself.
 
 use super::plan::Code;
+use crate::client::signal_code;
 use crate::config::ExecArgs;
 use rustix::io::Errno;
 use rustix::process::{
@@ -62,8 +63,8 @@ pub(super) fn reap(command: Option<Pid>) -> (Option<Code>, bool) {
         match wait(WaitOptions::NOHANG) {
             Ok(Some((pid, status))) if Some(pid) == command => {
                 let status = ExitStatus::from_raw(status.as_raw());
-                let number = status.code().unwrap_or(128 + status.signal().unwrap_or(0));
-                code = Some(Code::try_from(number).unwrap_or(Code::MAX));
+                let own = status.code().and_then(|number| Code::try_from(number).ok());
+                code = Some(own.unwrap_or_else(|| signal_code(status.signal().unwrap_or(0))));
             }
             Ok(Some(_)) | Err(Errno::INTR) => {}
             Ok(None) => return (code, true),
@@ -72,14 +73,14 @@ pub(super) fn reap(command: Option<Pid>) -> (Option<Code>, bool) {
     }
 }
 
-/// Sends this to all descendants that the kernel shows at this moment. Returns one that may not be signalled:
-/// it has become another user.
-pub(super) fn signal(signal: Signal) -> Option<Pid> {
+/// Sends these to all descendants that the kernel shows at this moment. Returns one that may not be
+/// signalled: it has become another user.
+pub(super) fn signal(signals: &[Signal]) -> Option<Pid> {
     let all = descendants(getpid(), parents().ok()?);
     let mut refused = None;
     for pid in all {
         // Others may have ended just now.
-        if kill_process(pid, signal) == Err(Errno::PERM) {
+        if signals.iter().any(|signal| kill_process(pid, *signal) == Err(Errno::PERM)) {
             refused = Some(pid);
         }
     }

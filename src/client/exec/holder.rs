@@ -14,7 +14,7 @@ use ureq::http::Method;
 
 /// A new leader grants no hold before its first round. It is asked again soon.
 const SOON: Duration = Duration::from_millis(20);
-/// So many times. A leader without a majority grants none for long.
+/// How many times it is asked that soon. A leader without a majority grants none for long.
 const SOON_MAX: u32 = 50;
 /// Any answer may take so long.
 const ANSWER_LEAST: Duration = Duration::from_millis(50);
@@ -233,8 +233,7 @@ fn told(asked: Reading, record: &Record, lasts: Duration) -> Told {
     let (longest, leads) = (time("max_ms"), is_leader(record));
     let sure = !longest.is_zero();
     let granted = time("ms").min(lasts);
-    let promised = hold(record, "epoch").and_then(Value::as_u64).filter(|_| !granted.is_zero());
-    let promised = promised.map(|epoch| (epoch, granted));
+    let promised = number("epoch").filter(|_| !granted.is_zero()).map(|epoch| (epoch, granted));
     // Where nothing is ever promised, a leader is taken to lead for as long as it would be held.
     let epoch = record.get("epoch").and_then(Value::as_u64);
     let led = epoch.filter(|_| !sure && leads).map(|epoch| (epoch, lasts));

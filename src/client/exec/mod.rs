@@ -30,9 +30,9 @@ const ENDS: [i32; 3] = [SIGTERM, SIGINT, SIGQUIT];
 const PASSES: [i32; 4] = [SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH];
 /// More events than ever wait: those that bring them wait for room.
 const EVENTS_MAX: usize = 64;
-/// While a command runs the clocks are looked at so often, for a suspend stops all timers.
+/// Between two looks at the clocks while a command runs: a suspend stops all timers.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// So many lines wait for a reader of stderr that has stopped reading. More are lost.
+/// How many lines wait for a reader of stderr that has stopped reading. More are lost.
 const LINES_MAX: usize = 16;
 /// Between two rounds of SIGKILL, since a process may have been born between them.
 const KILL_EVERY: Duration = Duration::from_millis(10);
@@ -40,7 +40,7 @@ const KILL_EVERY: Duration = Duration::from_millis(10);
 const IDLE: Duration = Duration::from_secs(60);
 /// For how long the worst delay counts, at least; twice that at most.
 const DELAY_COUNTS: Duration = Duration::from_secs(10);
-/// What does not end is killed less often after so many times.
+/// How many rounds of SIGKILL come that soon, and the time between later ones.
 const KILLS_OFTEN_MAX: u32 = 100;
 const KILL_LATER: Duration = Duration::from_millis(100);
 /// Between two lines about a sidecar that does not answer.
@@ -289,16 +289,14 @@ impl<'a> Exec<'a> {
 
     fn signal(&mut self, number: i32) {
         let Some(signal) = Signal::from_named_raw(number) else { return };
-        descendants::signal(signal);
-        if ENDS.contains(&number) {
-            // One that is stopped would not hear of it.
-            descendants::signal(Signal::CONT);
-        }
+        // One that is stopped would not hear of its end.
+        let both = [signal, Signal::CONT];
+        descendants::signal(if ENDS.contains(&number) { &both } else { &both[..1] });
     }
 
     fn kill(&mut self) {
         self.kills = self.kills.saturating_add(1);
-        if let Some(refused) = descendants::signal(Signal::KILL)
+        if let Some(refused) = descendants::signal(&[Signal::KILL])
             && !std::mem::replace(&mut self.refused_said, true)
         {
             let pid = refused.as_raw_nonzero();

@@ -6,6 +6,7 @@
 //! - an orderly loss gives it all the time for which its hold is extended;
 //! - the next command starts once no descendant of the last is left.
 
+use crate::client::signal_code;
 use crate::config::{EXEC_MARGIN, EXEC_RENEWALS, ExecArgs, OnExit};
 use crate::election::Moment;
 use std::time::Duration;
@@ -206,8 +207,7 @@ impl Plan {
         let Some(running) = &mut self.running else {
             // Nor does a resignation wait for a command that does not run.
             let idle = answer.resigning && answer.held.is_some();
-            let todo_idle = if idle { vec![Do::Release] } else { self.look_at_length(answer, now) };
-            todo.extend(todo_idle);
+            todo.extend(if idle { vec![Do::Release] } else { self.look_at_length(answer, now) });
             return todo;
         };
         match answer.held {
@@ -323,17 +323,18 @@ impl Plan {
         }
         // A hold of a later epoch is for the next command.
         let next = self.offered.is_some_and(|(epoch, _)| epoch != running.epoch);
-        let lost = why.is_some_and(Why::lost);
-        match lost {
-            true if self.once => vec![Do::Release, Do::Exit(EXIT_LOST)],
-            true if next => Vec::new(),
-            true => {
-                self.offered = None;
-                vec![Do::Release]
-            }
-            _ if self.once || self.on_exit == OnExit::Exit => vec![Do::Release, Do::Exit(code)],
-            _ => self.pause(&running, code, now),
+        if !why.is_some_and(Why::lost) {
+            let last = self.once || self.on_exit == OnExit::Exit;
+            return if last { vec![Do::Release, Do::Exit(code)] } else { self.pause(&running, code, now) };
         }
+        if self.once {
+            return vec![Do::Release, Do::Exit(EXIT_LOST)];
+        }
+        if next {
+            return Vec::new();
+        }
+        self.offered = None;
+        vec![Do::Release]
     }
 
     fn pause(&mut self, running: &Running, code: Code, now: Moment) -> Vec<Do> {
@@ -423,11 +424,6 @@ const SIGTERM: i32 = signal_hook::consts::SIGTERM;
 
 fn before(moment: Moment, duration: Duration) -> Moment {
     Moment(moment.0.saturating_sub(duration))
-}
-
-fn signal_code(number: i32) -> Code {
-    // Signals have numbers of at most 64.
-    Code::try_from(128 + number).unwrap_or(Code::MAX)
 }
 
 #[cfg(test)]
