@@ -182,7 +182,8 @@ fn table(record: &Record, list: &Members, not_ready: Option<&str>) -> String {
         text += &format!("\nnot ready: {}", escaped(why));
     }
     if list.cordoned {
-        text += "\ncordoned: this process does not lead before bellwether uncordon, or its restart";
+        text += "\ncordoned (by an operator, or by the preStop hook of a pod that drains): this process does \
+                 not lead before bellwether uncordon, or its restart";
     }
     if let Some(ms) = list.resigned_for_ms {
         text += &format!("\nresigned: this process does not lead for {}s more", ms.div_ceil(1000));
@@ -225,6 +226,9 @@ fn table(record: &Record, list: &Members, not_ready: Option<&str>) -> String {
             row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
         text += cells.join("  ").trim_end();
         text.push('\n');
+    }
+    if list.members.iter().any(|member| member.priority == 0) {
+        text += "\npriority 0: cordoned, resigned for a while, or started with it; it does not lead\n";
     }
     text
 }

@@ -547,13 +547,17 @@ voters: evil\u{1b}[2J (missing), web-2; configuration 6.2
 #[test]
 fn status_says_what_keeps_the_process_from_leading() {
     let members =
-        MEMBERS.strip_suffix('}').unwrap().to_owned() + r#","cordoned":true,"resigned_for_ms":8001}"#;
+        MEMBERS.replace(r#""priority":50"#, r#""priority":0"#).strip_suffix('}').unwrap().to_owned()
+            + r#","cordoned":true,"resigned_for_ms":8001}"#;
     let replies = || vec![reply("200 OK", LEADER), reply("200 OK", &members)];
     let output = status(replies(), &[]);
     let head = "leader: web-2 (abcdef01, 10.0.0.2:4041), epoch 7\n\
-                cordoned: this process does not lead before bellwether uncordon, or its restart\n\
+                cordoned (by an operator, or by the preStop hook of a pod that drains): this process does \
+                not lead before bellwether uncordon, or its restart\n\
                 resigned: this process does not lead for 9s more\n\n";
     assert!(stdout(&output).starts_with(head), "{}{}", stdout(&output), stderr(&output));
+    let foot = "\npriority 0: cordoned, resigned for a while, or started with it; it does not lead\n";
+    assert!(stdout(&output).ends_with(foot), "{}", stdout(&output));
 
     let output = status(replies(), &["-o", "json"]);
     let object: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -3,12 +3,17 @@
 
 use super::{CertificateFiles, FilesError, Keys, SecretError, read};
 use rustls::pki_types::UnixTime;
+use std::fmt;
+use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// How often files are read that change meanwhile. Then the next look reads them.
 const READINGS_MAX: usize = 3;
+/// For how long the latest failure of a proof is told. A member that fails dials more often than that.
+const FAILURE_SHOWN: Duration = Duration::from_secs(30);
 
 /// Which connections count (`--peer-auth`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,6 +73,8 @@ pub struct Credentials {
     election: String,
     files: Option<ProofFiles>,
     present: Mutex<Present>,
+    /// The latest failure of a proof, and when.
+    unproved: Mutex<Option<(Instant, String)>>,
 }
 
 #[derive(Default)]
@@ -111,13 +118,26 @@ impl Credentials {
             present.seen = appearances(files);
             present.keys = Some(Arc::new(files.keys(election)?));
         }
-        Ok(Credentials { mode, election: election.to_owned(), files, present: Mutex::new(present) })
+        let (election, present) = (election.to_owned(), Mutex::new(present));
+        Ok(Credentials { mode, election, files, present, unproved: Mutex::default() })
     }
 
     /// No proof, as on loopback.
     pub fn none() -> Credentials {
-        let present = Mutex::default();
-        Credentials { mode: PeerAuth::Off, election: String::new(), files: None, present }
+        let (present, unproved) = (Mutex::default(), Mutex::default());
+        Credentials { mode: PeerAuth::Off, election: String::new(), files: None, present, unproved }
+    }
+
+    /// A process at this address did not prove itself, or this one did not prove itself to it.
+    pub fn failed(&self, remote: SocketAddr, why: &dyn fmt::Display) {
+        let failure = format!("no link with {remote}: {why}");
+        *self.unproved.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), failure));
+    }
+
+    /// The latest failure of a proof, for people, where it is no older than [`FAILURE_SHOWN`].
+    pub fn failure(&self) -> Option<String> {
+        let unproved = self.unproved.lock().unwrap_or_else(PoisonError::into_inner);
+        unproved.as_ref().filter(|(at, _)| at.elapsed() <= FAILURE_SHOWN).map(|(_, why)| why.clone())
     }
 
     /// How strict it is.

@@ -85,6 +85,10 @@ pub trait Source: Send + Sync + 'static {
     fn peer_keys(&self) -> Vec<String> {
         Vec::new()
     }
+    /// Which process did not prove itself, or did not take this one's proof, and why; none: none lately.
+    fn unproved(&self) -> Option<String> {
+        None
+    }
     /// Takes down that a request was answered with this status, so long after its head was there. `path` is
     /// one of [`routes::PATHS`], or `other`.
     fn answered(&self, _path: &'static str, _status: u16, _took: Duration) {}

@@ -139,7 +139,10 @@ fn get_readiness(request: &Request<'_>, source: &dyn Source) -> Response {
     };
     match why_not_ready(&source.snapshot(), leader_wanted) {
         None => json(200, &StatusBody { status: "ready" }),
-        Some(why) => error(503, &why),
+        Some(why) => match source.unproved() {
+            Some(unproved) => error(503, &format!("{why}; {unproved}")),
+            None => error(503, &why),
+        },
     }
 }
 

@@ -74,7 +74,8 @@ pub enum WorkloadError {
     MajorityOfDeployment,
     #[error(
         "--safety majority needs an odd number of replicas, from 3 to {VOTERS_MAX}, which all vote, and \
-         spec.replicas is {0}. Set it to 3 (or 5), or write --safety classic"
+         spec.replicas is {0}. Set it to 3 (or 5) here, also while the pods are scaled down, or write \
+         --safety classic"
     )]
     Replicas(String),
     #[error(

@@ -165,6 +165,10 @@ impl Source for Answers {
     fn peer_keys(&self) -> Vec<String> {
         self.credentials.keys().map(|keys| keys.fingerprints().to_vec()).unwrap_or_default()
     }
+
+    fn unproved(&self) -> Option<String> {
+        self.credentials.failure()
+    }
 }
 
 #[cfg(test)]

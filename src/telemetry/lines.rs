@@ -135,7 +135,8 @@ fn stands_aside(aside: Option<Duration>) -> (LogEvent, &'static str) {
     match aside {
         None => (
             LogEvent::warn("cordoned"),
-            "this process is cordoned: it does not lead before `bellwether uncordon`, or its restart",
+            "cordoned by an operator, or by the preStop hook of a pod that drains; it does not lead \
+             before `bellwether uncordon`, or its restart",
         ),
         Some(aside) => (
             LogEvent::warn("stands_aside").with("for_ms", aside),

@@ -358,6 +358,7 @@ impl Inner {
     /// Counts a failed authentication, and logs it.
     fn unauthenticated(&self, remote: SocketAddr, why: &dyn std::fmt::Display) {
         self.counts.unauthenticated();
+        self.settings.credentials.failed(remote, why);
         let event = LogEvent::warn("peer_unauthenticated").with("address", remote);
         self.warn(event, format_args!("no link with a process: {why}"));
     }

@@ -63,6 +63,14 @@ fn a_process_without_the_secret_stays_outside() {
         if outside.is_empty() {
             real.logged(2, &["peer_refused", "the peer speaks TLS", "the same --peer-secret-file"]);
         }
+        if !outside.is_empty() {
+            let why = || said(2, "/readyz").contains("no link with 127.0.0.1:").then_some(());
+            assert!(
+                within(PATIENCE, why).is_some(),
+                "its readiness does not name the cause: {}",
+                said(2, "/readyz")
+            );
+        }
         let alone = members(2);
         assert!(!alone.contains(&real.name(0)) && !alone.contains(&real.name(1)), "{outside:?}: {alone}");
     }

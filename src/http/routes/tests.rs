@@ -32,6 +32,27 @@ impl Source for Fixed {
     }
 }
 
+/// A process that proves itself to others, and has met one that does not.
+struct Proven(Fixed);
+
+impl Source for Proven {
+    fn snapshot(&self) -> Snapshot {
+        self.0.snapshot()
+    }
+    fn feed(&self) -> &Feed {
+        self.0.feed()
+    }
+    fn metrics(&self) -> String {
+        self.0.metrics()
+    }
+    fn peer_keys(&self) -> Vec<String> {
+        vec!["a1".to_owned(), "b2".to_owned()]
+    }
+    fn unproved(&self) -> Option<String> {
+        Some("no link with 198.18.0.2:4041: another secret".to_owned())
+    }
+}
+
 fn peer(number: u128, name: &str) -> Peer {
     Peer {
         id: ProcessId(Uuid::from_u128(number)),
@@ -156,7 +177,7 @@ fn told(response: Response) -> Answer {
     (status, headers, body)
 }
 
-fn get(target: &str, source: &Fixed) -> (u16, Value) {
+fn get(target: &str, source: &dyn Source) -> (u16, Value) {
     let (status, headers, body) = ask(Method::Get, target, source);
     let has = |name: &str, value: &str| headers.contains(&(name.to_owned(), value.to_owned()));
     assert!(has("Cache-Control", "no-store"), "{headers:?}");
@@ -453,6 +474,16 @@ fn a_process_that_is_not_ready_says_why() {
         assert!(message.contains(why), "{message}");
         assert!(!message.contains('\n'), "{message}");
     }
+}
+
+/// A member with another secret meets no other: the answer names why, and only where it is not ready.
+#[test]
+fn a_proof_that_fails_is_named_where_a_process_is_not_ready() {
+    let (status, body) = get("/readyz", &Proven(source(Role::Asking)));
+    let message = body["error"]["message"].as_str().unwrap();
+    assert_eq!(status, 503);
+    assert!(message.ends_with("waiting for them; no link with 198.18.0.2:4041: another secret"), "{message}");
+    assert_eq!(get("/readyz", &Proven(source(Role::Following))).0, 200);
 }
 
 /// It stays ready when the leader is lost: many applications want a leader for a side job only.

@@ -160,24 +160,6 @@ fn read(content_type: &str, body: &str) -> Value {
     }
 }
 
-/// A process that proves itself to others.
-struct Proven(Fixed);
-
-impl Source for Proven {
-    fn snapshot(&self) -> Snapshot {
-        self.0.snapshot()
-    }
-    fn feed(&self) -> &Feed {
-        self.0.feed()
-    }
-    fn metrics(&self) -> String {
-        self.0.metrics()
-    }
-    fn peer_keys(&self) -> Vec<String> {
-        vec!["a1".to_owned(), "b2".to_owned()]
-    }
-}
-
 /// One process in each state that shows itself in an answer.
 fn states() -> Vec<Box<dyn Source>> {
     let mut states: Vec<Box<dyn Source>> = Vec::new();
