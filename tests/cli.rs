@@ -10,7 +10,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 /// The flags of `run` with their defaults; a contract.
-const FLAGS: [(&str, Option<&str>); 43] = [
+const FLAGS: [(&str, Option<&str>); 44] = [
     ("service", None),
     ("peers", None),
     ("peer-port", Some("4041")),
@@ -26,6 +26,7 @@ const FLAGS: [(&str, Option<&str>); 43] = [
     ("listen", Some("[::]:4041")),
     ("http", Some("[::]:4040")),
     ("watchers-max", Some("256")),
+    ("announce", None),
     ("app-clients", Some("loopback")),
     ("hold-max", Some("1s")),
     ("stop-wait", Some("10s")),
@@ -240,7 +241,35 @@ fn says_its_version() {
 }
 
 #[test]
+fn what_cannot_be_announced_is_refused() {
+    let (key, value) =
+        (format!("--announce={}=v", "k".repeat(33)), format!("--announce=k={}", "v".repeat(257)));
+    for (flag, words) in [
+        ("--announce=url", &["write KEY=VALUE"][..]),
+        ("--announce==v", &["1 to 32 characters", "a-z"]),
+        ("--announce=Url=http://a", &["1 to 32 characters", "a-z"]),
+        (&key, &["has 33 bytes", "1 to 32"]),
+        (&value, &["257 bytes", "at most 256"]),
+        ("--announce=k=a\nb", &["control character", "at byte 1"]),
+        ("--announce=k=a\u{9b}b", &["control character", "at byte 1"]),
+        ("--announce=url=", &["write http or https", "such as http://10.0.0.1:8080"]),
+        ("--announce=url=10.0.0.1:8080", &["write http or https"]),
+        ("--announce=url=ftp://a", &["write http or https"]),
+        ("--announce=url=http://user@a", &["no user, query, fragment"]),
+        ("--announce=url=http://a/?b", &["no user, query, fragment"]),
+        ("--announce=url=http://a/%2e%2e", &["no user, query, fragment or .."]),
+        ("--announce=url=http://fd00::1:8080", &["http://[fd00::1]:8080"]),
+    ] {
+        refused(&mut bellwether(&[flag]), &[&["--announce"], words].concat());
+    }
+    let mut command = bellwether(&[]);
+    refused(command.env("BELLWETHER_ANNOUNCE", "url"), &["BELLWETHER_ANNOUNCE", "write KEY=VALUE"]);
+}
+
+#[test]
 fn impossible_relations_are_refused_with_both_values_and_the_mend() {
+    let nine: Vec<String> = (0..9).map(|number| format!("--announce=k{number}=v")).collect();
+    let nine: Vec<&str> = nine.iter().map(String::as_str).collect();
     for (flags, words) in [
         (&["--lease=999ms"][..], &["--lease 999ms", "--heartbeat 250ms", "--lease 1s"][..]),
         (&["--heartbeat=400ms"], &["--lease 1500ms", "--heartbeat 400ms", "--lease 1600ms"]),
@@ -261,6 +290,8 @@ fn impossible_relations_are_refused_with_both_values_and_the_mend() {
         ),
         (&["--advertise=0.0.0.0:4041"], &["--advertise 0.0.0.0:4041", "no address that peers can dial"]),
         (&["--advertise=10.0.0.1:0"], &["--advertise 10.0.0.1:0", "port 0"]),
+        (&["--announce=a=1", "--announce=a=2"], &["--announce gives a twice"]),
+        (&nine, &["--announce is given 9 times", "at most 8"]),
     ] {
         refused(&mut bellwether(flags), words);
         refused(bellwether(&["run"]).args(flags), words);

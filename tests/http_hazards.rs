@@ -74,7 +74,15 @@ impl Source for Leads {
             answer_ttl: Duration::from_millis(1500),
         };
         let reading = Reading::take();
-        Snapshot { status: Arc::new(status), now, reading, turned: now, health: Ok(()), took_part: false }
+        Snapshot {
+            status: Arc::new(status),
+            now,
+            reading,
+            turned: now,
+            health: Ok(()),
+            took_part: false,
+            announced: Arc::default(),
+        }
     }
 
     fn feed(&self) -> &Feed {

@@ -1,15 +1,17 @@
 //! The frames: what is promised of them in `bellwether::wire`, from outside.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
+#[path = "wire/announce.rs"]
+mod announce;
 #[path = "wire/golden.rs"]
 mod golden;
 mod strategies;
 
 use bellwether::election::{
-    Ballot, Body, CLUSTER_BYTES_MAX, ConfigVersion, Denial, Entry, Epoch, Flags, Incarnation, Incumbent,
-    Instance, LEASE_MS_MAX, LimitError, MEMBERS_MAX, MembershipVersion, Message, Moment, NAME_BYTES_MAX,
-    Peer, Priority, ProcessId, RecoveredState, Stage, State, VOTERS_MAX, VoteOutcome, VoteRequest,
-    VoterConfig,
+    ANNOUNCE_MAX, Announce, Ballot, Body, CLUSTER_BYTES_MAX, ConfigVersion, Denial, Entry, Epoch, Flags,
+    Incarnation, Incumbent, Instance, LEASE_MS_MAX, LimitError, MEMBERS_MAX, MembershipVersion, Message,
+    Moment, NAME_BYTES_MAX, Peer, Priority, ProcessId, RecoveredState, Stage, State, VOTERS_MAX, VoteOutcome,
+    VoteRequest, VoterConfig,
 };
 use bellwether::wire::{
     Confirm, Confirmed, DecodeError, FRAME_BYTES_MAX, Frame, HELLO_BYTES_MAX, Hello, REFUSE_TEXT_BYTES_MAX,
@@ -29,11 +31,14 @@ fn stamp() -> impl Strategy<Value = Stamp> {
 }
 
 fn hello() -> impl Strategy<Value = Hello> {
-    (any::<u16>(), any::<u16>(), strategies::cluster(), strategies::peer(), any::<u8>(), any::<u64>())
-        .prop_map(|(version_min, version_max, cluster, peer, safety, token)| {
-            let safety = SafetyCode::from(safety);
-            Hello { version_min, version_max, cluster, peer, safety, token }
-        })
+    let announce = proptest::collection::btree_map("[a-z0-9._-]{1,32}", "[ -~é]{0,100}", 0..=ANNOUNCE_MAX);
+    let versions = (any::<u16>(), any::<u16>());
+    (versions, strategies::cluster(), strategies::peer(), any::<u8>(), any::<u64>(), announce).prop_map(
+        |((version_min, version_max), cluster, peer, safety, token, announce)| {
+            let (safety, announce) = (SafetyCode::from(safety), Announce(announce));
+            Hello { version_min, version_max, cluster, peer, safety, token, announce }
+        },
+    )
 }
 
 fn confirm() -> impl Strategy<Value = Confirm> {
@@ -154,11 +159,14 @@ proptest! {
         let payload = &bytes[10..];
         let cut = at.index(payload.len() + 1);
         check_sound_frame(&framed(tag_of(&bytes), &payload[..cut]))?;
-        // A Hello that ends before its token, or before its safety level, is that of an older version.
+        // A Hello that ends before what it announces, its token or its safety level, is that of an older
+        // version.
         let older = match &frame {
             Frame::Hello(hello) => {
-                let shortest = encode_hello(&Hello { token: 0, ..hello.clone() }).unwrap().len() - 12;
-                [shortest, shortest + 1].contains(&cut)
+                let silent = Hello { announce: Announce::default(), ..hello.clone() };
+                let before_announce = encode_hello(&silent).unwrap().len() - 11;
+                let before_safety = encode_hello(&Hello { token: 0, ..silent }).unwrap().len() - 13;
+                [before_safety, before_safety + 1, before_announce].contains(&cut)
             }
             _ => false,
         };
@@ -274,9 +282,10 @@ fn the_largest_handshake_fits() {
         peer: strategies::largest_peer(),
         safety: SafetyCode::Other(u8::MAX),
         token: u64::MAX,
+        announce: announce::largest(),
     };
     let hello = encode_hello(&hello).unwrap();
-    assert!(hello.len() * 2 < HELLO_BYTES_MAX, "{}", hello.len());
+    assert!(hello.len() * 4 < HELLO_BYTES_MAX * 3, "{}", hello.len());
     assert!(decode(&hello, HELLO_BYTES_MAX).unwrap().is_some());
     let refuse = encode_refuse(Refusal::Other(u16::MAX), &"é".repeat(1000));
     assert!(refuse.len() * 2 < HELLO_BYTES_MAX, "{}", refuse.len());
@@ -393,8 +402,15 @@ fn what_is_beyond_its_limit_neither_leaves_nor_enters() {
 fn a_handshake_beyond_a_limit_neither_leaves_nor_enters() {
     for (peer, error) in peers_beyond_limits() {
         let safety = SafetyCode::Classic;
-        let hello =
-            Hello { version_min: 1, version_max: 1, cluster: "web".to_owned(), peer, safety, token: 0 };
+        let hello = Hello {
+            version_min: 1,
+            version_max: 1,
+            cluster: "web".to_owned(),
+            peer,
+            safety,
+            token: 0,
+            announce: Announce::default(),
+        };
         assert_eq!(encode_hello(&hello), Err(error.clone()));
         let bytes = framed(1, &postcard::to_stdvec(&hello).unwrap());
         let limit = DecodeError::Limit { frame: "hello", source: error };
@@ -740,6 +756,7 @@ fn our_own_versions_agree() {
         peer: small_peer(),
         safety: SafetyCode::Classic,
         token: 0,
+        announce: Announce::default(),
     };
     assert_eq!(hello.negotiate((VERSION_MIN, VERSION)), Some(VERSION));
 }

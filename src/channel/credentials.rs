@@ -134,7 +134,7 @@ impl Credentials {
         *self.unproved.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), failure));
     }
 
-    /// The latest failure of a proof, for people, where it is no older than [`FAILURE_SHOWN`].
+    /// The latest failure of a proof, for people, where it is less than half a minute old.
     pub fn failure(&self) -> Option<String> {
         let unproved = self.unproved.lock().unwrap_or_else(PoisonError::into_inner);
         unproved.as_ref().filter(|(at, _)| at.elapsed() <= FAILURE_SHOWN).map(|(_, why)| why.clone())

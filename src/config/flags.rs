@@ -16,8 +16,8 @@ use super::operate::{
 #[cfg(feature = "sim")]
 use super::sim::{SIM_EXAMPLES, SimFlags};
 use super::values::{
-    AppClients, Output, crash_evidence, founding, mebibytes, peer_auth, peer_port, preempt, socket_address,
-    whole,
+    AppClients, Output, announced, crash_evidence, founding, mebibytes, peer_auth, peer_port, preempt,
+    socket_address, whole,
 };
 use super::voters::{Voters, voters};
 use crate::base::duration::{parse, parse_positive};
@@ -244,6 +244,17 @@ pub struct RunArgs {
         default_value = "loopback"
     )]
     pub app_clients: AppClients,
+
+    /// A value for the applications of all members, KEY=VALUE; may be given 8 times
+    ///
+    /// `/leader` and `/members` show it beside the address. The key `url` is where `/redirect` sends clients:
+    /// url=http://10.0.0.1:8080 or https. A key has 1 to 32 characters: a-z, 0-9, dot, underscore or hyphen.
+    /// A value has at most 256 bytes. The variable has one pair.
+    #[arg(
+        long, env = "BELLWETHER_ANNOUNCE", value_name = "KEY=VALUE", help_heading = PROCESS,
+        value_parser = announced
+    )]
+    pub announce: Vec<(String, String)>,
 
     /// Longest hold that a leader promises an application
     ///

@@ -36,7 +36,7 @@ pub use sim::{SimArgs, SimTask};
 pub use values::{AppClients, Output};
 
 use crate::channel::{PeerAuth, ProofFiles};
-use crate::election::{Priority, Safety, Settings};
+use crate::election::{Announce, Priority, Safety, Settings};
 use clap::{Args, CommandFactory, FromArgMatches};
 use core::net::SocketAddr;
 use flags::{ABOUT, Cli, LONG_ABOUT, RunArgs};
@@ -95,6 +95,8 @@ pub struct Config {
     pub buffers_max: usize,
     /// How many clients may wait for changes at a time; this host has a few places more.
     pub watchers_max: usize,
+    /// What it announces to applications.
+    pub announce: Announce,
     /// Whether applications of this host may ask for what changes something (`--app-clients`).
     pub app_clients: AppClients,
     /// How long opening a connection to a peer may take.

@@ -53,6 +53,8 @@ fn every_setting_arrives_where_it_belongs() {
         "--peers=a:1,B:2,[::1]:3,b:2",
         "--peers=a:1,c:3",
         "--peer-port=5000",
+        "--announce=url=http://a:1/b",
+        "--announce=zone=x=y",
         "--expect=3",
         "--advertise=10.0.0.1:5001",
         "--listen=0.0.0.0:5002",
@@ -83,6 +85,8 @@ fn every_setting_arrives_where_it_belongs() {
     let peers: Vec<String> = config.peers.iter().map(HostPort::to_string).collect();
     assert_eq!(peers, ["a:1", "b:2", "[::1]:3", "c:3"]);
     assert_eq!(config.peer_port, 5000);
+    let announced = [("url", "http://a:1/b"), ("zone", "x=y")].map(|(k, v)| (k.to_owned(), v.to_owned()));
+    assert_eq!(config.announce, crate::election::Announce(announced.into()));
     assert_eq!(config.advertise, Some("10.0.0.1:5001".parse().unwrap()));
     assert_eq!((config.listen.port(), config.http.port()), (5002, 5003));
     assert_eq!((config.name.as_str(), config.cluster.as_str(), config.revision.as_str()), ("n", "c", "r"));

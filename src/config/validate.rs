@@ -8,7 +8,8 @@ use super::voters;
 use crate::base::duration::show;
 use crate::channel::{CertificateFiles, PeerAuth, ProofFiles};
 use crate::election::{
-    CLUSTER_BYTES_MAX, MEMBERS_MAX, NAME_BYTES_MAX, Preempt, Priority, REVISION_BYTES_MAX, Settings,
+    ANNOUNCE_MAX, Announce, CLUSTER_BYTES_MAX, MEMBERS_MAX, NAME_BYTES_MAX, Preempt, Priority,
+    REVISION_BYTES_MAX, Settings,
 };
 use core::net::{IpAddr, SocketAddr};
 use std::collections::HashSet;
@@ -113,6 +114,10 @@ pub enum ConfigError {
     TooLong { what: &'static str, text: String, longest: usize },
     #[error("{what} {text:?} has control characters in it; write it in plain characters")]
     ControlCharacters { what: &'static str, text: String },
+    #[error("--announce is given {0} times, and at most {ANNOUNCE_MAX} values fit; give fewer")]
+    TooManyAnnounced(usize),
+    #[error("--announce gives {0} twice; give each key once")]
+    AnnouncedTwice(String),
     #[error("this machine's host name cannot be read, and POD_NAME is not set; give --name")]
     NoName,
     #[error(
@@ -201,11 +206,27 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Config
         buffers_max: args.buffers_max,
         watchers_max: args.watchers_max,
         app_clients: args.app_clients,
+        announce: announce(args.announce)?,
         dial_timeout: args.dial_timeout,
         refresh: args.refresh,
         log: args.log,
         log_format: args.log_format,
     })
+}
+
+/// The announced values, each key once.
+fn announce(pairs: Vec<(String, String)>) -> Result<Announce, ConfigError> {
+    if pairs.len() > ANNOUNCE_MAX {
+        return Err(ConfigError::TooManyAnnounced(pairs.len()));
+    }
+    let mut announce = Announce::default();
+    for (key, value) in pairs {
+        if announce.0.contains_key(&key) {
+            return Err(ConfigError::AnnouncedTwice(key));
+        }
+        announce.0.insert(key, value);
+    }
+    Ok(announce)
 }
 
 /// Which connections count, and what this process proves itself with. With a proof, those count that are

@@ -1,8 +1,9 @@
 //! How single values of flags are read.
 
 use crate::base::duration::parse_positive;
+use crate::base::url::application_url;
 use crate::channel::PeerAuth;
-use crate::election::{CrashEvidence, Founding, Preempt};
+use crate::election::{ANNOUNCED_URL, Announce, CrashEvidence, Founding, Preempt};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use core::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -55,6 +56,21 @@ pub(super) fn preempt(text: &str) -> Result<Preempt, String> {
         }
         _ => Err("write always, never, or a delay such as 5s".to_owned()),
     }
+}
+
+/// Reads `--announce`.
+pub(super) fn announced(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write KEY=VALUE, such as url=http://10.0.0.1:8080")?;
+    let pair = Announce([(key.to_owned(), value.to_owned())].into());
+    pair.check().map_err(|error| error.to_string())?;
+    if key == ANNOUNCED_URL && application_url(value).is_none() {
+        return Err(
+            "write http or https, a host, and perhaps a port and a path, such as http://10.0.0.1:8080 \
+                    or http://[fd00::1]:8080; no user, query, fragment or .."
+                .to_owned(),
+        );
+    }
+    Ok((key.to_owned(), value.to_owned()))
 }
 
 /// `--crash-evidence`, wherever there is such a flag.

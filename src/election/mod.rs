@@ -23,6 +23,9 @@ pub use message::{Body, Incumbent, Message, VoteRequest};
 #[doc(hidden)]
 pub use mutations::Mutation;
 pub use types::action::{Action, ElectionOutcome, KnownPeers, Notification, Reason, Record};
+pub use types::announce::{
+    ANNOUNCE_KEY_BYTES_MAX, ANNOUNCE_MAX, ANNOUNCE_VALUE_BYTES_MAX, ANNOUNCED_URL, Announce,
+};
 pub use types::epoch::Epoch;
 pub use types::event::Event;
 pub use types::hold::{HOLDS_MAX, HoldAnswer, HoldOutcome, HoldRequest};

@@ -5,7 +5,7 @@
 
 use super::Snapshot;
 use crate::base::wall_ms;
-use crate::election::{Epoch, Incarnation, Incumbent};
+use crate::election::{Announce, Epoch, Incarnation, Incumbent};
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,6 +22,8 @@ pub(super) struct State {
     pub(super) is_leader: bool,
     pub(super) resigning: bool,
     pub(super) epoch: Epoch,
+    /// What the leader announces.
+    pub(super) announce: Option<Announce>,
 }
 
 impl State {
@@ -31,6 +33,7 @@ impl State {
             is_leader: snapshot.leads(),
             resigning: snapshot.resigning(),
             epoch: snapshot.status.epoch,
+            announce: snapshot.leader_announces().cloned(),
         }
     }
 
@@ -44,6 +47,7 @@ impl State {
             && self.is_leader == snapshot.leads()
             && self.resigning == snapshot.resigning()
             && self.epoch == snapshot.status.epoch
+            && self.announce.as_ref() == snapshot.leader_announces()
     }
 }
 

@@ -3,7 +3,7 @@
 use super::Snapshot;
 use super::feed::{Change, Observed};
 use crate::base::Reading;
-use crate::election::{Candidacy, MemberStatus, Peer, ProcessId, State, VoterConfig};
+use crate::election::{Announce, Candidacy, MemberStatus, Peer, ProcessId, State, VoterConfig};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::time::{Duration, UNIX_EPOCH};
@@ -85,11 +85,15 @@ struct ProcessJson<'a> {
     name: &'a str,
     address: String,
     priority: u16,
+    /// Left out where it announces nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    announce: Option<&'a Announce>,
 }
 
 impl<'a> ProcessJson<'a> {
-    fn new(peer: &'a Peer) -> ProcessJson<'a> {
+    fn new(peer: &'a Peer, announce: Option<&'a Announce>) -> ProcessJson<'a> {
         ProcessJson {
+            announce,
             id: peer.id.to_string(),
             name: &peer.name,
             address: peer.address.to_string(),
@@ -106,7 +110,7 @@ impl<'a> LeaderBody<'a> {
         let state = &change.state;
         let leader = if past { state.leader.as_ref() } else { snapshot.leader() };
         LeaderBody {
-            leader: leader.map(|leader| ProcessJson::new(&leader.peer)),
+            leader: leader.map(|leader| ProcessJson::new(&leader.peer, state.announce.as_ref())),
             is_leader: state.is_leader,
             resigning: state.resigning,
             epoch: state.epoch.0,
@@ -215,10 +219,10 @@ struct VotingBody {
 }
 
 impl<'a> MemberBody<'a> {
-    fn new(member: &'a MemberStatus, snapshot: &Snapshot, leader: Option<ProcessId>) -> MemberBody<'a> {
+    fn new(member: &'a MemberStatus, snapshot: &'a Snapshot, leader: Option<ProcessId>) -> MemberBody<'a> {
         let id = member.peer.id;
         MemberBody {
-            process: ProcessJson::new(&member.peer),
+            process: ProcessJson::new(&member.peer, snapshot.announced.get(&id)),
             state: match member.state {
                 State::Alive => "alive",
                 State::Failed => "failed",

@@ -13,6 +13,7 @@ mod holds;
 mod json;
 mod query;
 mod readiness;
+mod redirect;
 pub mod request;
 mod response;
 pub mod routes;
@@ -20,9 +21,10 @@ mod watch;
 mod watchers;
 
 use crate::base::{Budget, Holder, LogEvent, RateLimit, Reading, boottime};
-use crate::election::{HoldRequest, Incumbent, Moment, Role, Status};
+use crate::election::{Announce, HoldRequest, Incumbent, Moment, ProcessId, Role, Status};
 use crate::net::{Detached, Limits, Listener, Service, Step};
 use holds::Applications;
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -113,12 +115,19 @@ pub struct Snapshot {
     pub health: Result<(), String>,
     /// Whether it has taken part in the election since it started, for `/readyz`.
     pub took_part: bool,
+    /// What processes announce, as far as they have been connected. A process without values is not in it.
+    pub announced: Arc<BTreeMap<ProcessId, Announce>>,
 }
 
 impl Snapshot {
     /// The process that this one holds to be the leader at the moment of asking. All answers go by this.
     fn leader(&self) -> Option<&Incumbent> {
         self.status.leader(self.now, self.turned)
+    }
+
+    /// What the leader announces at the moment of asking; none: nothing, or there is no leader.
+    fn leader_announces(&self) -> Option<&Announce> {
+        self.announced.get(&self.leader()?.peer.id)
     }
 
     /// Whether this process leads at the moment of asking. All answers go by this.

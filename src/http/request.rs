@@ -7,7 +7,16 @@ pub const HEAD_BYTES_MAX: usize = 8 * 1024;
 /// The most headers that a request may have.
 pub const HEADERS_MAX: usize = 64;
 
-/// A request, as far as the status API looks at it. It never has a body.
+/// The path whose clients are sent to the leader's application; others may follow behind it.
+pub(super) const REDIRECT: &str = "/redirect";
+
+/// What a path asks for of the leader's application; none: it asks this process.
+pub(super) fn redirected(path: &str) -> Option<&str> {
+    path.strip_prefix(REDIRECT).filter(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// A request, as far as the status API looks at it. Only one for `/redirect` may have a body, which is not
+/// read: the connection ends with the reply.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Request<'a> {
     /// Its method; never [`Method::NonStandard`].
@@ -70,8 +79,12 @@ pub fn parse(received: &[u8]) -> Result<Option<(Request<'_>, usize)>, BadRequest
     let Some((path, query)) = split_target(target, &method) else {
         return refusal(400, "the request's target is not a path; expected one such as /leader");
     };
+    let redirected = redirected(path).is_some();
+    if let Some(why) = read.body.filter(|_| !redirected) {
+        return refusal(400, why);
+    }
     let version_1_0 = minor == 0;
-    let keep_alive = !read.close && (!version_1_0 || read.keep_alive);
+    let keep_alive = !read.close && read.body.is_none() && (!version_1_0 || read.keep_alive);
     let (events, last_event_id) = (read.events, read.last_event_id);
     let (origin, loopback_host) = (read.origin, read.loopback_host);
     let request = Request {
@@ -97,6 +110,8 @@ struct Headers<'a> {
     last_event_id: Option<&'a [u8]>,
     origin: bool,
     loopback_host: bool,
+    /// Why a request with this body is refused.
+    body: Option<&'static str>,
 }
 
 /// Checks the headers that matter.
@@ -121,14 +136,11 @@ fn read_headers<'a>(headers: &[httparse::Header<'a>], minor: u8) -> Result<Heade
         } else if is("Last-Event-ID") {
             read.last_event_id = Some(header.value.trim_ascii());
         } else if is("Transfer-Encoding") {
-            return refusal(400, "no request to this port has a body; leave Transfer-Encoding out");
+            read.body = Some("no request to this port has a body; leave Transfer-Encoding out");
         } else if is("Content-Length") {
             let value = header.value.trim_ascii();
             if value.is_empty() || value.iter().any(|byte| *byte != b'0') {
-                return refusal(
-                    400,
-                    "no request to this port has a body; Content-Length must be 0 or left out",
-                );
+                read.body = Some("no request to this port has a body; Content-Length must be 0 or left out");
             }
         }
     }
@@ -315,6 +327,22 @@ mod tests {
             let error = parse(text.as_bytes()).expect_err(text);
             assert_eq!(error.status, *status, "{text:?}: {}", error.message);
         }
+    }
+
+    /// The body stays unread, so no request can follow.
+    #[test]
+    fn a_request_that_is_sent_elsewhere_may_have_a_body() {
+        for body in ["Content-Length: 7", "Transfer-Encoding: chunked", "Content-Length: nine"] {
+            for target in ["/redirect", "/redirect/a?b", "http://a/redirect/"] {
+                let text = format!("POST {target} HTTP/1.1\r\nHost: a\r\n{body}\r\n\r\n");
+                assert!(!request(&text).0.keep_alive, "{text:?}");
+            }
+            for target in ["/", "/leader", "/redirected", "/redirectx/a", "/holds"] {
+                let text = format!("POST {target} HTTP/1.1\r\nHost: a\r\n{body}\r\n\r\n");
+                assert_eq!(parse(text.as_bytes()).unwrap_err().status, 400, "{text:?}");
+            }
+        }
+        assert!(request("POST /redirect HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n").0.keep_alive);
     }
 
     #[test]

@@ -8,7 +8,8 @@ use super::holds;
 use super::json::{EpochBody, IsFollowerBody, IsLeaderBody, LeaderBody, MembersBody, NameBody, StatusBody};
 use super::query::parameter;
 use super::readiness::why_not_ready;
-use super::request::Request;
+use super::redirect;
+use super::request::{REDIRECT, Request, redirected};
 use super::response::{JSON, Response, error, etag, header, json, response};
 use super::watch;
 use serde::Serialize;
@@ -39,8 +40,9 @@ const ROUTES: [(&str, Handler); 12] = [
 ];
 
 /// The paths that have answers.
-pub const PATHS: [&str; ROUTES.len() + 1] = {
-    let mut paths = [holds::PATH; ROUTES.len() + 1];
+pub const PATHS: [&str; ROUTES.len() + 2] = {
+    let mut paths = [holds::PATH; ROUTES.len() + 2];
+    paths[ROUTES.len() + 1] = REDIRECT;
     let mut at = 0;
     while at < ROUTES.len() {
         paths[at] = ROUTES[at].0;
@@ -52,6 +54,7 @@ pub const PATHS: [&str; ROUTES.len() + 1] = {
 /// The path as one of [`PATHS`], else `other`: a client must not choose what is counted.
 pub fn known_path(path: &str) -> &'static str {
     let path = if holds::is_one(path) { holds::PATH } else { path };
+    let path = if redirected(path).is_some() { REDIRECT } else { path };
     PATHS.into_iter().find(|known| *known == path).unwrap_or("other")
 }
 
@@ -59,6 +62,9 @@ pub fn known_path(path: &str) -> &'static str {
 pub fn route(request: &Request<'_>, source: &dyn Source) -> Response {
     if request.method == Method::Options && request.path == "*" {
         return options();
+    }
+    if let Some(rest) = redirected(request.path) {
+        return redirect::answer(request, rest, source);
     }
     let Some((_, handler)) = ROUTES.iter().find(|(path, _)| *path == request.path) else {
         return not_found();

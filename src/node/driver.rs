@@ -248,7 +248,8 @@ impl Driver {
             self.stop.waits.store(status.role == Role::Resigning, Ordering::Relaxed);
             self.transport.led_by(status.leader.as_ref().map(|leader| leader.peer.id));
         }
-        self.published_state.turned(self.clock, status, self.transport.listening());
+        let announced = self.transport.announced();
+        self.published_state.turned(self.clock, status, announced, self.transport.listening());
         let mut done = false;
         for action in rest {
             done |= self.carry_out(now.at, action)?;

@@ -213,6 +213,7 @@ fn start_transport(
                 Safety::Majority { .. } => wire::SafetyCode::Majority,
             },
             me,
+            announce: config.announce.clone(),
             credentials,
             budget,
             dial_timeout: config.dial_timeout,

@@ -5,6 +5,7 @@ use crate::channel::Credentials;
 use crate::election::{HoldRequest, Moment, Status};
 use crate::http::{Feed, Held, Snapshot, Source, Unheld};
 use crate::telemetry::Metrics;
+use crate::transport::Announced;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -37,13 +38,15 @@ struct Turn {
     status: Arc<Status>,
     /// The driver's clock at the turn's beginning: the fast clock goes on from there.
     begun: Clock,
+    /// What processes announce.
+    announced: Arc<Announced>,
 }
 
 impl PublishedState {
     pub(super) fn new(status: Status, begun: Clock, metrics: Metrics) -> PublishedState {
         let feed = Feed::new(status.me.incarnation);
         PublishedState {
-            turn: Mutex::new(Turn { status: Arc::new(status), begun }),
+            turn: Mutex::new(Turn { status: Arc::new(status), begun, announced: Arc::default() }),
             listening: AtomicBool::new(true),
             took_part: AtomicBool::new(false),
             feed,
@@ -58,7 +61,13 @@ impl PublishedState {
 
     /// The driver has turned, and this status holds, or still the one before. The clock is that of the turn's
     /// beginning, so that a pause in the middle of the turn counts as one.
-    pub(super) fn turned(&self, begun: Clock, status: Option<Status>, listening: bool) {
+    pub(super) fn turned(
+        &self,
+        begun: Clock,
+        status: Option<Status>,
+        announced: Arc<Announced>,
+        listening: bool,
+    ) {
         self.listening.store(listening, Ordering::Relaxed);
         if status.as_ref().is_some_and(|status| status.takes_part(begun.fast(), begun.fast())) {
             self.took_part.store(true, Ordering::Relaxed);
@@ -66,12 +75,14 @@ impl PublishedState {
         let mut status = status.map(Arc::new);
         let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         turn.begun = begun;
+        let announced_anew = !Arc::ptr_eq(&turn.announced, &announced);
+        turn.announced = announced;
         if let Some(status) = &mut status {
             std::mem::swap(&mut turn.status, status);
         }
         // The lock is free again before the former status is.
         drop(turn);
-        if status.is_some() {
+        if status.is_some() || announced_anew {
             // A change is in the feed before a client can ask for it.
             self.feed.observe(|| self.snapshot());
         }
@@ -96,9 +107,9 @@ impl PublishedState {
     /// The last turn is read first and the time last. A pause in between, of this thread or of the process,
     /// only makes the answer look older than it is.
     fn snapshot_at(&self, read: impl FnOnce() -> Reading) -> Snapshot {
-        let (status, begun) = {
+        let (status, begun, announced) = {
             let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-            (Arc::clone(&turn.status), turn.begun)
+            (Arc::clone(&turn.status), turn.begun, Arc::clone(&turn.announced))
         };
         let reading = read();
         let now = begun.fast_at(&reading);
@@ -107,7 +118,7 @@ impl PublishedState {
         // until the driver has turned.
         let turned = if begun.suspended(&reading) { Moment::default() } else { begun.fast() };
         let took_part = self.took_part.load(Ordering::Relaxed);
-        Snapshot { status, now, reading, turned, health, took_part }
+        Snapshot { status, now, reading, turned, health, took_part, announced }
     }
 }
 
@@ -288,10 +299,10 @@ mod tests {
         let begun = Clock::new(Reading::take());
         for epoch in 1..=3 {
             let status = Status { epoch: Epoch(epoch), ..(*state.snapshot().status).clone() };
-            state.turned(begun, Some(status), true);
+            state.turned(begun, Some(status), Arc::default(), true);
         }
         // A turn without a new status is none.
-        state.turned(begun, None, true);
+        state.turned(begun, None, Arc::default(), true);
         let second = asks("/watch?after=0000000000000001-1");
         assert!(second.contains(r#""epoch":2,"#) && second.contains(r#""past":true"#), "{second}");
         assert!(asks("/watch").contains(r#""version":"0000000000000001-3""#), "{}", asks("/watch"));
@@ -303,12 +314,12 @@ mod tests {
         let mut clock = Clock::new(reading(0, 0, 0));
         let woken = reading(1_100, 100, 100);
         clock.turn(woken);
-        published_state.turned(clock, None, true);
+        published_state.turned(clock, None, Arc::default(), true);
         let snapshot = published_state.snapshot_at(|| woken);
         assert!(snapshot.status.leads(snapshot.now, snapshot.turned));
         // The status is what the machine has said in that turn.
         let status = Status { role: Role::Asking, leader: None, ..(*snapshot.status).clone() };
-        published_state.turned(clock, Some(status), true);
+        published_state.turned(clock, Some(status), Arc::default(), true);
         let snapshot = published_state.snapshot_at(|| woken);
         assert_eq!(snapshot.status.role, Role::Asking);
     }
@@ -329,7 +340,7 @@ mod tests {
         let snapshot = published_state.snapshot_at(|| {
             // The driver turns between the two: the answer is that of the turn before, and too old.
             clock.turn(reading(2_000, 2_000, 2_000));
-            published_state.turned(clock, None, true);
+            published_state.turned(clock, None, Arc::default(), true);
             reading(2_000, 2_000, 2_000)
         });
         assert!(!snapshot.status.leads(snapshot.now, snapshot.turned));

@@ -1,7 +1,7 @@
 //! The peer port's side of the handshake: first the channel's, if there is one, then the Hello.
 
 use super::admission::{Admission, Slot};
-use super::handshake::{Verdict, judge};
+use super::handshake::{Introduction, Verdict, judge};
 use super::identity::{self, Doubt, Way, settle};
 use super::{Inner, refused, session};
 use crate::base::LogEvent;
@@ -37,7 +37,7 @@ pub(super) struct Sealed {
 
 /// What a peer has said of itself in its Hello.
 pub(super) struct Welcome {
-    peer: Box<Peer>,
+    newcomer: Box<Introduction>,
     /// The Hello's token.
     token: u64,
     /// The length of the Hello's frame, in bytes; what follows belongs to the link.
@@ -133,19 +133,19 @@ impl Service for Acceptor {
         let Some(place) = self.inner.place(remote.ip()) else { return self.inner.counts.refused() };
         let inner = Arc::clone(&self.inner);
         let admitted = self.inner.links.run(move || {
-            let Welcome { peer, token, hello_bytes, sealed } = welcome;
+            let Welcome { newcomer, token, hello_bytes, sealed } = welcome;
             let (channel, said) = match sealed {
                 Some(sealed) => sealed.handshake.into_channel(stream),
                 None => (Channel::clear(stream), received),
             };
             let Ok(reached) = channel.stream().local_addr() else { return };
             let reached = SocketAddr::new(reached.ip().to_canonical(), reached.port());
-            let claim = match settle(&inner, &peer, Way::Accepted { token, reached }) {
+            let claim = match settle(&inner, &newcomer.peer, Way::Accepted { token, reached }) {
                 Ok(claim) => claim,
                 Err(doubt) => {
                     inner.counts.refused();
                     if let Doubt::Refused(why, text) = doubt {
-                        inner.warn(refused(&peer), format_args!("{text}"));
+                        inner.warn(refused(&newcomer.peer), format_args!("{text}"));
                         // Best effort: it is refused whether it hears why or not.
                         let _ = channel.send(&wire::encode_refuse(why, &text), || false);
                     }
@@ -153,7 +153,7 @@ impl Service for Acceptor {
                 }
             };
             if channel.send(&inner.hello(0), || false).is_ok() {
-                session::serve(&inner, *peer, channel, said[hello_bytes..].to_vec(), claim, false);
+                session::serve(&inner, *newcomer, channel, said[hello_bytes..].to_vec(), claim, false);
                 drop(place);
             }
         });
@@ -223,8 +223,8 @@ impl Acceptor {
         };
         let named = proof.map_or(Ok(()), |proof| proof.may_be_named(&hello.peer.name));
         match judge(&self.inner, &hello, remote, named) {
-            Verdict::Welcome(peer) => {
-                First::Welcome(Welcome { peer, token: hello.token, hello_bytes, sealed: None })
+            Verdict::Welcome(newcomer) => {
+                First::Welcome(Welcome { newcomer, token: hello.token, hello_bytes, sealed: None })
             }
             Verdict::Self_ => First::Answer(self.inner.hello(0)),
             Verdict::Refuse(why, text) => {

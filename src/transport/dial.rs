@@ -1,9 +1,8 @@
 //! One dial: a connection and the handshake over it.
 
-use super::handshake::{Answered, judge_answer};
+use super::handshake::{Answered, Introduction, judge_answer};
 use super::{Inner, Report};
 use crate::channel::{self, Channel, Got, PeerAuth};
-use crate::election::Peer;
 use crate::wire::{self, Frame};
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream};
@@ -29,7 +28,7 @@ pub(super) fn dial_through(inner: &Inner, address: SocketAddr) -> io::Result<Dia
 /// What answered a dial.
 pub(super) enum DialOutcome {
     Peer {
-        peer: Box<Peer>,
+        peer: Box<Introduction>,
         channel: Channel,
         rest: Vec<u8>,
     },

@@ -81,11 +81,11 @@ pub(super) fn begin(inner: &Arc<Inner>, address: SocketAddr) {
     let begun = dials.run(move || {
         let outcome = match dial(&job, address) {
             Ok(DialOutcome::Peer { peer, channel, rest }) => {
-                match settle(&job, &peer, Way::Dialled(address)) {
+                match settle(&job, &peer.peer, Way::Dialled(address)) {
                     Ok(claim) => hand_over(&job, *peer, channel, rest, claim),
                     Err(doubt) => {
                         say_bye(&channel);
-                        doubted(&job, &peer, doubt)
+                        doubted(&job, &peer.peer, doubt)
                     }
                 }
             }

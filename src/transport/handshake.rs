@@ -2,13 +2,20 @@
 
 use super::Inner;
 use crate::channel::{Channel, WrongName};
-use crate::election::Peer;
+use crate::election::{Announce, Peer};
 use crate::wire::{self, Frame, Hello, Refusal, SafetyCode};
 use std::net::SocketAddr;
 
+/// What a process has said of itself in its Hello.
+pub(super) struct Introduction {
+    pub(super) peer: Peer,
+    /// What it announces to applications.
+    pub(super) announce: Announce,
+}
+
 /// What a Hello is answered with.
 pub(super) enum Verdict {
-    Welcome(Box<Peer>),
+    Welcome(Box<Introduction>),
     /// This process has dialled itself: it answers with its own Hello, so that the dialling side notices.
     Self_,
     Refuse(Refusal, String),
@@ -67,7 +74,7 @@ pub(super) fn judge(
         );
         return Verdict::Refuse(Refusal::Address, text);
     }
-    Verdict::Welcome(Box::new(peer))
+    Verdict::Welcome(Box::new(Introduction { peer, announce: hello.announce.clone() }))
 }
 
 /// Why the second of two live processes with one name is refused.
@@ -89,7 +96,7 @@ fn reachable(claimed: SocketAddr, remote: SocketAddr) -> SocketAddr {
 /// What the side that dialled makes of the other side's first frame.
 pub(super) enum Answered {
     /// It is a peer.
-    Peer(Box<Peer>),
+    Peer(Box<Introduction>),
     /// It is this process.
     Self_,
     /// It refuses this process, or is refused. `lasting`: another dial will have the same answer.

@@ -1,5 +1,6 @@
 //! Which links there are, which are wanted, and what waits for one.
 
+use super::announcements::Announcements;
 use super::link::Link;
 use super::renewal::{Former, Renewal};
 use crate::base::{Budget, Holder, Share};
@@ -46,6 +47,7 @@ pub(super) struct LinkTable {
     /// turned away. Two that come at once see each other.
     claims: BTreeMap<u64, Peer>,
     claims_made: u64,
+    pub(super) announcements: Announcements,
     advertised: SocketAddr,
     budget: Budget,
     closed: bool,
@@ -77,7 +79,7 @@ pub(super) enum Dialled {
 }
 
 impl LinkTable {
-    pub(super) fn new(advertised: SocketAddr, budget: Budget) -> LinkTable {
+    pub(super) fn new(advertised: SocketAddr, budget: Budget, announcements: Announcements) -> LinkTable {
         LinkTable {
             links: BTreeMap::new(),
             pending: BTreeMap::new(),
@@ -92,6 +94,7 @@ impl LinkTable {
             tokens: BTreeMap::new(),
             claims: BTreeMap::new(),
             claims_made: 0,
+            announcements,
             advertised,
             budget,
             closed: false,
@@ -154,6 +157,7 @@ impl LinkTable {
     /// The members that the election knows, from now on.
     pub(super) fn know(&mut self, members: impl Iterator<Item = Peer>) {
         self.known = members.map(|peer| (peer.id, peer)).collect();
+        self.announcements.keep(|id| self.known.contains_key(id) || self.links.contains_key(id));
     }
 
     /// The process that leads, from now on.
@@ -387,13 +391,18 @@ mod tests {
         Arc::new(Link::new(peer, address(0).ip(), crate::channel::Channel::clear(stream), held))
     }
 
+    fn table() -> LinkTable {
+        let announcements = Announcements::new(id(0), crate::election::Announce::default());
+        LinkTable::new(address(1), Budget::new(usize::MAX / 8), announcements)
+    }
+
     fn after(ms: u64) -> Moment {
         Moment(Duration::from_millis(ms))
     }
 
     #[test]
     fn an_address_is_dialled_again_later_and_later_and_not_while_it_is_linked() {
-        let mut table = LinkTable::new(address(1), Budget::new(usize::MAX / 8));
+        let mut table = table();
         table.seek(BTreeSet::from([address(2)]));
         assert_eq!(table.due(after(0)), (vec![address(2)], None));
         assert_eq!(table.due(after(0)), (vec![], None), "one dial at a time");
@@ -417,7 +426,7 @@ mod tests {
 
     #[test]
     fn a_peer_that_advertises_another_address_than_it_was_reached_at_is_not_dialled_again() {
-        let mut table = LinkTable::new(address(1), Budget::new(usize::MAX / 8));
+        let mut table = table();
         table.seek(BTreeSet::from([address(2)]));
         let link = link(7, address(9));
         assert!(table.add(&link).is_some());
@@ -431,7 +440,7 @@ mod tests {
 
     #[test]
     fn what_waits_for_a_link_is_bounded_and_dropped_when_there_will_be_none() {
-        let mut table = LinkTable::new(address(1), Budget::new(usize::MAX / 8));
+        let mut table = table();
         assert!(table.wait(id(7), address(2), vec![0]));
         for number in 1..=PENDING_MAX {
             assert!(
@@ -460,7 +469,7 @@ mod tests {
 
     #[test]
     fn a_peer_has_few_links_and_a_closed_table_none() {
-        let mut table = LinkTable::new(address(1), Budget::new(usize::MAX / 8));
+        let mut table = table();
         for _ in 0..LINKS_PER_PEER_MAX {
             assert!(table.add(&link(7, address(2))).is_some());
         }

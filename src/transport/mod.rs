@@ -13,6 +13,7 @@
 
 mod acceptor;
 mod admission;
+mod announcements;
 #[cfg(test)]
 #[path = "../../tests/support/authority.rs"]
 mod authority;
@@ -29,14 +30,16 @@ mod session;
 #[cfg(test)]
 mod tests;
 
+pub use announcements::Announced;
 pub use connections::Connections;
 
 use crate::base::{Budget, Holder, LogEvent, RateLimit, Share};
 use crate::channel::{Credentials, Keys};
-use crate::election::{Incarnation, Message, Peer, ProcessId};
+use crate::election::{Announce, Incarnation, Message, Peer, ProcessId};
 use crate::net::{Limits, Listener, Pool};
 use crate::wire;
 use admission::Admission;
+use announcements::Announcements;
 use link::Link;
 use link_table::LinkTable;
 use places::{Place, Places};
@@ -81,6 +84,8 @@ pub struct TransportSettings {
     pub safety: wire::SafetyCode,
     /// This process. Its address may be unspecified: it is then found out from the route to the first peer.
     pub me: Peer,
+    /// What it announces to the applications of all members.
+    pub announce: Announce,
     /// With what this process proves itself to peers, and what it asks of them.
     pub credentials: Arc<Credentials>,
     /// What the buffers of all links share with others.
@@ -197,7 +202,11 @@ impl Transport {
         let inner = Arc::new(Inner {
             stamp: wire::Stamp { cluster: settings.cluster.clone(), id: settings.me.id },
             listen_port: listener.local_addr()?.port(),
-            table: Mutex::new(LinkTable::new(settings.me.address, settings.budget.clone())),
+            table: Mutex::new(LinkTable::new(
+                settings.me.address,
+                settings.budget.clone(),
+                Announcements::new(settings.me.id, settings.announce.clone()),
+            )),
             settings,
             sink,
             counts,
@@ -275,6 +284,11 @@ impl Transport {
     /// once that member has confirmed it.
     pub fn know(&self, members: impl Iterator<Item = Peer>) {
         self.inner.table().know(members);
+    }
+
+    /// What the processes of this election announce, as far as they have been connected.
+    pub fn announced(&self) -> Arc<Announced> {
+        self.inner.table().announcements.all()
     }
 
     /// Says which process leads. After a change of credentials its link is renewed last.
@@ -373,6 +387,7 @@ impl Inner {
             peer,
             safety: self.settings.safety,
             token,
+            announce: self.settings.announce.clone(),
         };
         // Config bounds every text in it; an empty Hello is refused by the other side as damaged.
         wire::encode_hello(&hello).unwrap_or_default()

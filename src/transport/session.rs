@@ -1,6 +1,7 @@
 //! A link from the handshake to its end, and what its end says about the peer.
 
 use super::dial::{DialOutcome, dial_through};
+use super::handshake::Introduction;
 use super::identity::{Claim, Way, say_bye, settle};
 use super::link::{End, LOOK_EVERY, Link, RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES, read};
 use super::link_table::Dialled;
@@ -24,7 +25,7 @@ const KEEPALIVE_EVERY: Duration = Duration::from_secs(1);
 /// process.
 pub(super) fn serve(
     inner: &Arc<Inner>,
-    peer: Peer,
+    Introduction { peer, announce }: Introduction,
     channel: Channel,
     received: Vec<u8>,
     claim: Claim,
@@ -55,6 +56,7 @@ pub(super) fn serve(
         old.cut();
         inner.report(Report::Closed { id, incarnation: old.peer.incarnation, crashed });
     }
+    inner.table().announcements.said(id, announce);
     inner.report(Report::Opened(peer));
     for frame in waiting {
         link.write(&frame);
@@ -120,13 +122,13 @@ fn prepare(inner: &Inner, stream: &TcpStream) -> std::io::Result<()> {
 /// Gives a checked connection to a thread that reads it.
 pub(super) fn hand_over(
     inner: &Arc<Inner>,
-    peer: Peer,
+    newcomer: Introduction,
     channel: Channel,
     rest: Vec<u8>,
     claim: Claim,
 ) -> Dialled {
     let job = Arc::clone(inner);
-    let id = peer.id;
+    let id = newcomer.peer.id;
     let place = match channel.stream().peer_addr() {
         Ok(remote) => inner.place(remote.ip().to_canonical()),
         Err(_) => None,
@@ -135,9 +137,9 @@ pub(super) fn hand_over(
         say_bye(&channel);
         return Dialled::Failed;
     };
-    let event = of_peer(LogEvent::warn("connection_given_up"), &peer);
+    let event = of_peer(LogEvent::warn("connection_given_up"), &newcomer.peer);
     let begun = inner.links.run(move || {
-        serve(&job, peer, channel, rest, claim, true);
+        serve(&job, newcomer, channel, rest, claim, true);
         drop(place);
     });
     match begun {
@@ -160,8 +162,8 @@ pub(super) fn evidence(inner: &Arc<Inner>, peer: &Peer) -> bool {
     }
     let crashed = match dial_through(inner, peer.address) {
         Ok(DialOutcome::Peer { peer: found, channel, rest }) => {
-            let same_incarnation = found.id == peer.id && found.incarnation == peer.incarnation;
-            match settle(inner, &found, Way::Dialled(peer.address)) {
+            let same_incarnation = found.peer.id == peer.id && found.peer.incarnation == peer.incarnation;
+            match settle(inner, &found.peer, Way::Dialled(peer.address)) {
                 Ok(claim) => _ = hand_over(inner, *found, channel, rest, claim),
                 Err(_) => say_bye(&channel),
             }

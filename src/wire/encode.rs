@@ -15,6 +15,7 @@ pub fn encode_message(stamp: &Stamp, message: &Message) -> Result<Vec<u8>, Limit
 pub fn encode_hello(hello: &Hello) -> Result<Vec<u8>, LimitError> {
     check_cluster(&hello.cluster)?;
     hello.peer.check()?;
+    hello.announce.check()?;
     Ok(seal(put(begin(tag::HELLO), hello)))
 }
 

@@ -1,6 +1,6 @@
 //! The first frame on a connection: the sender's identity and versions, or why it refuses the other.
 
-use crate::election::{Instance, Peer};
+use crate::election::{Announce, Instance, Peer};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::SocketAddr;
@@ -63,6 +63,8 @@ pub struct Hello {
     /// The number of the dial that brought it, drawn at random; zero in an answer. The sender confirms it to
     /// a [`Confirm`].
     pub token: u64,
+    /// What the sender announces to applications.
+    pub announce: Announce,
 }
 
 /// The other first frame of a connection: asks the process at an address whether a Hello that names it is

@@ -51,8 +51,8 @@ pub const VERSION_MIN: u16 = 1;
 /// KiB; the rest is room for fields to come.
 pub const FRAME_BYTES_MAX: usize = 128 * 1024;
 /// The longest frame, all of it, in bytes, until the handshake is over: a stranger makes no process keep more
-/// than this. The longest Hello is less than half of it.
-pub const HELLO_BYTES_MAX: usize = 1024;
+/// than this. The longest Hello, with all that a process may announce, has less than three quarters of it.
+pub const HELLO_BYTES_MAX: usize = 4 * 1024;
 /// The longest explanation in a Refuse, in bytes.
 pub const REFUSE_TEXT_BYTES_MAX: usize = 256;
 

@@ -3,9 +3,9 @@
 
 use crate::tls::{HelloParts, MEMBER, client_hello, message, record, retry, server_hello};
 use bellwether::election::{
-    Ballot, Body, ConfigVersion, Denial, Entry, Epoch, Flags, Incarnation, Incumbent, Instance, KnownPeers,
-    MembershipVersion, Message, Moment, NAME_BYTES_MAX, Peer, Priority, ProcessId, Record, RecoveredState,
-    Stage, State, VOTERS_MAX, VoteOutcome, VoteRecord, VoteRequest, VoterConfig,
+    Announce, Ballot, Body, ConfigVersion, Denial, Entry, Epoch, Flags, Incarnation, Incumbent, Instance,
+    KnownPeers, MembershipVersion, Message, Moment, NAME_BYTES_MAX, Peer, Priority, ProcessId, Record,
+    RecoveredState, Stage, State, VOTERS_MAX, VoteOutcome, VoteRecord, VoteRequest, VoterConfig,
 };
 use bellwether::store::format::to_bytes;
 use bellwether::wire::{
@@ -171,7 +171,8 @@ fn hostile_frames() -> Seeds {
 }
 
 pub fn handshakes() -> Seeds {
-    let hello = |name: &str, versions: (u16, u16), address: &str| {
+    let url = Announce([("url".to_owned(), "http://198.18.0.1:8080".to_owned())].into());
+    let hello_with = |name: &str, versions: (u16, u16), address: &str, announce: Announce| {
         let peer = Peer { name: name.to_owned(), address: address.parse().unwrap(), ..peer() };
         let hello = Hello {
             version_min: versions.0,
@@ -180,9 +181,12 @@ pub fn handshakes() -> Seeds {
             peer,
             safety: SafetyCode::Classic,
             token: 0x0102_0304,
+            announce,
         };
         encode_hello(&hello).unwrap()
     };
+    let hello =
+        |name: &str, versions, address: &str| hello_with(name, versions, address, Announce::default());
     let usual = hello("web-0", (1, 1), "198.18.0.1:4041");
     let at = "198.18.0.2:4041".parse().unwrap();
     let instance = Instance { id: peer().id, incarnation: peer().incarnation };
@@ -204,7 +208,8 @@ pub fn handshakes() -> Seeds {
         ("hello_of_another_level", framed(1, &[&usual[10..usual.len() - 1], &[200][..]].concat())),
         ("hello_begun", usual[..17].to_vec()),
         ("hello_damaged", damaged),
-        ("hello_padded_beyond_the_limit", framed(1, &[&usual[10..], &[0; 1024]].concat())),
+        ("hello_announcing", hello_with("web-0", (1, 1), "198.18.0.1:4041", url)),
+        ("hello_padded_beyond_the_limit", framed(1, &[&usual[10..], &[0; 4096]].concat())),
         ("refuse", encode_refuse(Reason::Cluster, "this is cluster \"web\", not \"api\"")),
         ("refuse_newer_reason", encode_refuse(Reason::Other(99), "é".repeat(200).as_str())),
         ("refuse_control_character", framed(2, &[1, 4, b'a', b'\r', b'\n', b'b'])),

@@ -233,10 +233,10 @@ pub fn frame(tag: u16, payload: &Fields) -> Vec<u8> {
     frame
 }
 
-/// The first frame on a connection.
+/// The first frame on a connection, of a process that announces nothing.
 pub fn hello(versions: (u16, u16), cluster: &str, peer: &Peer, safety: u8, token: u64) -> Vec<u8> {
     let fields = Fields::default().number(versions.0).number(versions.1).text(cluster).peer(peer);
-    frame(HELLO, &fields.byte(safety).number(token))
+    frame(HELLO, &fields.byte(safety).number(token).byte(0))
 }
 
 pub fn confirm(question: &Confirm) -> Vec<u8> {

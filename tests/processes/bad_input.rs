@@ -2,7 +2,7 @@
 
 use crate::harness::{processes, started};
 use crate::rounds::PATIENCE;
-use bellwether::election::{Incarnation, Peer, Priority, ProcessId};
+use bellwether::election::{Announce, Incarnation, Peer, Priority, ProcessId};
 use bellwether::wire::{self, Frame, Hello, Refusal};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -49,7 +49,16 @@ fn hello(version_min: u16, version_max: u16, cluster: &str) -> Vec<u8> {
     };
     let safety = wire::SafetyCode::Classic;
     let cluster = cluster.to_owned();
-    wire::encode_hello(&Hello { version_min, version_max, cluster, peer, safety, token: 0 }).unwrap()
+    wire::encode_hello(&Hello {
+        version_min,
+        version_max,
+        cluster,
+        peer,
+        safety,
+        token: 0,
+        announce: Announce::default(),
+    })
+    .unwrap()
 }
 
 /// What the peer port says to this, until it closes the connection.

@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod announce;
 mod authentication;
 #[path = "../support/authority.rs"]
 mod authority;

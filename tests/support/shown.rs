@@ -32,7 +32,15 @@ impl Shown {
         if std::thread::current().name() == Some("watch") {
             std::thread::sleep(Duration::from_millis(self.held_up_ms.swap(0, Ordering::Relaxed)));
         }
-        Snapshot { status, now, reading, turned: now, health: Ok(()), took_part: true }
+        Snapshot {
+            status,
+            now,
+            reading,
+            turned: now,
+            health: Ok(()),
+            took_part: true,
+            announced: Arc::default(),
+        }
     }
 
     /// Publishes another state, as the driver does.

@@ -2,7 +2,7 @@
 
 use super::{ASKED_AT, small_peer, small_stamp};
 use bellwether::election::{
-    Ballot, Body, ConfigVersion, Denial, Entry, Epoch, Flags, Incarnation, Incumbent, Instance,
+    Announce, Ballot, Body, ConfigVersion, Denial, Entry, Epoch, Flags, Incarnation, Incumbent, Instance,
     MembershipVersion, Message, Peer, Priority, ProcessId, RecoveredState, Stage, State, VoteOutcome,
     VoteRequest, VoterConfig,
 };
@@ -22,12 +22,17 @@ const OTHER: ProcessId = ProcessId(Uuid::from_u128(0xffee_ddcc_bbaa_4988_8766_55
 fn corpus() -> Vec<(&'static str, Vec<u8>)> {
     let safety = SafetyCode::Majority;
     let (cluster, token) = ("web".to_owned(), 300);
-    let hello = Hello { version_min: 1, version_max: 2, cluster, peer: small_peer(), safety, token };
+    let announce = Announce::default();
+    let hello =
+        Hello { version_min: 1, version_max: 2, cluster, peer: small_peer(), safety, token, announce };
+    let announce = Announce([("url".to_owned(), "http://198.18.0.1:8080".to_owned())].into());
+    let announcing = Hello { announce, ..hello.clone() };
     let instance = Instance { id: OTHER, incarnation: Incarnation(7) };
     let (one, other) = (([198, 18, 0, 1], 4041).into(), ([198, 18, 0, 2], 4041).into());
     let question = Confirm { instance, token, reached: (one, other) };
     let mut corpus = vec![
         ("hello", encode_hello(&hello).unwrap()),
+        ("hello_announcing", encode_hello(&announcing).unwrap()),
         ("refuse", encode_refuse(Refusal::Cluster, "this is cluster web, not api")),
         ("bye", encode_bye()),
         ("confirm", encode_confirm(&question)),

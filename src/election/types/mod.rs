@@ -1,6 +1,7 @@
 //! What the election is about, as data: identities, epochs, settings, events in and actions out.
 
 pub(super) mod action;
+pub(super) mod announce;
 pub(super) mod epoch;
 pub(super) mod event;
 pub(super) mod hold;

@@ -1,9 +1,10 @@
 //! What may enter a process: the same limits for messages of peers and for the record on disk.
 
 use crate::election::{
-    Ballot, CLUSTER_BYTES_MAX, ConfigVersion, Denial, Entry, Epoch, Flags, Incarnation, Incumbent,
-    LEASE_MS_MAX, MEMBERS_MAX, MembershipVersion, Message, NAME_BYTES_MAX, Peer, Priority, ProcessId,
-    REVISION_BYTES_MAX, RecoveredState, VOTERS_MAX, VoteOutcome, VoteRequest, VoterConfig,
+    ANNOUNCE_KEY_BYTES_MAX, ANNOUNCE_MAX, ANNOUNCE_VALUE_BYTES_MAX, Announce, Ballot, CLUSTER_BYTES_MAX,
+    ConfigVersion, Denial, Entry, Epoch, Flags, Incarnation, Incumbent, LEASE_MS_MAX, MEMBERS_MAX,
+    MembershipVersion, Message, NAME_BYTES_MAX, Peer, Priority, ProcessId, REVISION_BYTES_MAX,
+    RecoveredState, VOTERS_MAX, VoteOutcome, VoteRequest, VoterConfig,
 };
 use std::collections::BTreeSet;
 use std::fmt;
@@ -38,6 +39,13 @@ pub enum LimitError {
     RecordEpoch(Epoch),
     /// A list names more than [`MEMBERS_MAX`] members.
     Members(u64),
+    /// A process announces more than [`ANNOUNCE_MAX`] values.
+    Announced(usize),
+    /// A key of an announced value is empty, too long, or has other characters than a key may have.
+    AnnouncedKey {
+        /// Its length.
+        bytes: usize,
+    },
     /// A configuration has none, or more than [`VOTERS_MAX`] voters.
     Voters(usize),
     /// A lease, or a wait for one, is longer than [`LEASE_MS_MAX`].
@@ -77,6 +85,14 @@ impl fmt::Display for LimitError {
             LimitError::Members(seen) => {
                 write!(f, "the list names {seen} members; at most {MEMBERS_MAX} are allowed")
             }
+            LimitError::Announced(seen) => {
+                write!(f, "{seen} values are announced; at most {ANNOUNCE_MAX} are allowed")
+            }
+            LimitError::AnnouncedKey { bytes } => write!(
+                f,
+                "the key of an announced value has {bytes} bytes; it has 1 to {ANNOUNCE_KEY_BYTES_MAX} \
+                 characters of a-z, 0-9, dot, underscore and hyphen"
+            ),
             LimitError::Voters(seen) => {
                 write!(f, "the configuration has {seen} voters; from 1 to {VOTERS_MAX} are allowed")
             }
@@ -168,6 +184,22 @@ impl Peer {
         check_text("a process's name", &self.name, NAME_BYTES_MAX)?;
         check_text("a process's revision", &self.revision, REVISION_BYTES_MAX)?;
         self.priority.check()
+    }
+}
+
+impl Announce {
+    /// Whether the number of its values, and each key and value, are within their limits.
+    pub fn check(&self) -> Result<(), LimitError> {
+        if self.0.len() > ANNOUNCE_MAX {
+            return Err(LimitError::Announced(self.0.len()));
+        }
+        let allowed = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-');
+        self.0.iter().try_for_each(|(key, value)| {
+            if key.is_empty() || key.len() > ANNOUNCE_KEY_BYTES_MAX || !key.bytes().all(allowed) {
+                return Err(LimitError::AnnouncedKey { bytes: key.len() });
+            }
+            check_text("an announced value", value, ANNOUNCE_VALUE_BYTES_MAX)
+        })
     }
 }
 

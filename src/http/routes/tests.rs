@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
+mod announced;
 mod openapi;
 
 const STANDS_FOR: Duration = Duration::from_millis(1500);
@@ -97,7 +98,15 @@ fn source(role: Role) -> Fixed {
     };
     let reading = Reading { boot: now.0, raw: now.0, mono_before: now.0, mono_after: now.0 };
     let status = Arc::new(status);
-    let snapshot = Snapshot { status, now, reading, turned: now, health: Ok(()), took_part: false };
+    let snapshot = Snapshot {
+        status,
+        now,
+        reading,
+        turned: now,
+        health: Ok(()),
+        took_part: false,
+        announced: Arc::default(),
+    };
     Fixed(snapshot, Feed::new(Incarnation(0xb)))
 }
 

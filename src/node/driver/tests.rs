@@ -3,8 +3,8 @@
 use super::*;
 use crate::base::boottime;
 use crate::election::{
-    Epoch, HoldOutcome, Incarnation, KnownPeers, MembershipVersion, Peer, Priority, ProcessId, Safety,
-    Settings,
+    Announce, Epoch, HoldOutcome, Incarnation, KnownPeers, MembershipVersion, Peer, Priority, ProcessId,
+    Safety, Settings,
 };
 use crate::http::Source;
 use crate::node::published_state::Answers;
@@ -64,6 +64,7 @@ fn driver(settings: Settings, state: Option<State>) -> (Driver, Arc<Stop>, Sent)
         cluster: "c".to_owned(),
         safety: crate::wire::SafetyCode::Classic,
         me,
+        announce: Announce::default(),
         credentials: Arc::new(crate::channel::Credentials::none()),
         budget: crate::base::Budget::new(8 << 20),
         dial_timeout: second,

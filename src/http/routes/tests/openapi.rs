@@ -2,6 +2,7 @@
 //! each answer. What the schemas use of JSON Schema is checked here, and no more.
 
 use super::super::super::response;
+use super::announced::announcing;
 use super::*;
 use crate::http::watch::{Form, Telling, event};
 use proptest::string::string_regex;
@@ -180,11 +181,12 @@ fn states() -> Vec<Box<dyn Source>> {
     Arc::make_mut(&mut dateless.0.status).leader.as_mut().unwrap().elected_at_ms = u64::MAX;
     states.push(Box::new(dateless));
     states.push(Box::new(cordoned_and_resigned()));
+    states.extend(announcing().map(|state| Box::new(state) as Box<dyn Source>));
     states.push(Box::new(changes().0));
     states
 }
 
-const TARGETS: [&str; 25] = [
+const TARGETS: [&str; 30] = [
     "/",
     "/sse?after=",
     "/leader",
@@ -210,6 +212,28 @@ const TARGETS: [&str; 25] = [
     "/readyz?leader=",
     "/metrics",
     "/openapi.json",
+    "/redirect",
+    "/redirect?\u{e4}",
+    "/redirect/",
+    "/redirect/a/b?c=/d",
+    "/redirect/..",
+];
+
+/// What the document calls a target's path.
+fn described(target: &str) -> &str {
+    let path = target.split('?').next().unwrap();
+    if path.starts_with("/redirect/") { "/redirect/{path}" } else { path }
+}
+
+const METHODS: [(Method, &str); 8] = [
+    (Method::Get, "get"),
+    (Method::Head, "head"),
+    (Method::Post, "post"),
+    (Method::Put, "put"),
+    (Method::Delete, "delete"),
+    (Method::Patch, "patch"),
+    (Method::Options, "options"),
+    (Method::Trace, "trace"),
 ];
 
 #[test]
@@ -217,7 +241,7 @@ fn the_document_has_every_path_and_the_program_s_version() {
     let document = Document::get().0;
     let described: BTreeSet<&str> =
         document["paths"].as_object().unwrap().keys().map(String::as_str).collect();
-    let paths: BTreeSet<&str> = PATHS.into_iter().chain(["/holds/{id}"]).collect();
+    let paths: BTreeSet<&str> = PATHS.into_iter().chain(["/holds/{id}", "/redirect/{path}"]).collect();
     assert_eq!(described, paths);
     assert_eq!(document["info"]["version"], env!("CARGO_PKG_VERSION"));
 }
@@ -230,12 +254,12 @@ fn each_answer_is_as_the_document_says() {
     let mut seen = BTreeSet::new();
     for state in states() {
         for target in TARGETS.into_iter().chain(followers.iter().map(String::as_str)) {
-            let path = target.split('?').next().unwrap();
-            for (method, name) in [(Method::Get, "get"), (Method::Head, "head")] {
+            let path = described(target);
+            for (method, name) in METHODS {
                 if document.0["paths"][path].get(name).is_none() {
                     continue;
                 }
-                let answer = ask(method, target, &*state);
+                let answer = ask(method.clone(), target, &*state);
                 let wrong = document.wrong_answer(path, name, &answer);
                 assert!(wrong.is_empty(), "{target}: {wrong:#?}");
                 seen.extend(document.key(path, name, answer.0).map(|key| format!("{name} {path} {key}")));

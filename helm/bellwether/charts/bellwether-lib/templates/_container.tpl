@@ -99,7 +99,13 @@ chart that cannot tell takes bellwether.initContainers and bellwether.containers
 {{- end -}}
 {{- end -}}
 {{- range $flag, $value := $settings.config -}}
+{{- if kindIs "map" $value -}}
+{{- range $key, $each := $value -}}
+{{- $args = concat $args (list (printf "--%s" $flag) (printf "%s=%v" $key $each)) -}}
+{{- end -}}
+{{- else -}}
 {{- $args = concat $args (list (printf "--%s" $flag) (toString $value)) -}}
+{{- end -}}
 {{- end -}}
 {{- toYaml $args -}}
 {{- end -}}
