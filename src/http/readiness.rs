@@ -63,11 +63,14 @@ fn no_candidate(status: &Status) -> bool {
 /// What a voter waits for before it votes.
 fn no_vote_yet(not_ready: &NotReady, snapshot: &Snapshot) -> String {
     match not_ready {
-        NotReady::Recovery { missing, differ } => {
-            let differ = match differ.as_slice() {
-                [] => String::new(),
-                names => format!(
-                    "; {} was started with another --voters or --lease; all must be equal at a first start",
+        NotReady::Recovery { missing, differ, records } => {
+            let more = match (differ.as_slice(), records) {
+                (_, Some((told, needed))) => format!(
+                    "; the records of {needed} other voters are needed, and {told} have answered from one"
+                ),
+                ([], None) => String::new(),
+                (names, None) => format!(
+                    "; with another --voters or --lease: {}; all must be equal at a first start",
                     names.join(", ")
                 ),
             };
@@ -81,7 +84,7 @@ fn no_vote_yet(not_ready: &NotReady, snapshot: &Snapshot) -> String {
             };
             format!(
                 "this voter has no record of its votes (a first start, or a lost disk). It asks the other \
-                 voters what it may have forgotten; {waits}{differ}"
+                 voters what it may have forgotten; {waits}{more}"
             )
         }
         NotReady::Founding { missing } => format!(

@@ -257,9 +257,9 @@ impl Planner<'_> {
         }
         if !sidecar::votes(workload) {
             self.plan.remarks.push(Remark::Note(format!(
-                "{owner}: if its pods run already, stop them all before this is applied (kubectl scale \
-                 statefulset {} --replicas=0). In a rolling update the first new pod would wait for a \
-                 majority of new ones, and they for it",
+                "{owner}: if its pods run already and do not vote, stop them all before this is applied \
+                 (kubectl scale statefulset {} --replicas=0). In a rolling update the first new pod would \
+                 wait for a majority of new ones, and they for it",
                 facts.name
             )));
         }

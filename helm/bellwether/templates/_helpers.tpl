@@ -133,6 +133,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- $grace := mul 1000 (int $.Values.terminationGracePeriodSeconds) -}}
+{{- with get (default dict $settings.config) "stop-wait" -}}
+{{- if ge (include "bellwether.milliseconds" . | int64) $grace -}}
+{{- $faults = append $faults (printf "config.stop-wait: %s is not shorter than terminationGracePeriodSeconds: %v, so Kubernetes would kill a pod that waits for its holds: set a longer terminationGracePeriodSeconds" . $.Values.terminationGracePeriodSeconds) -}}
+{{- end -}}
+{{- end -}}
+{{- if $set -}}
+{{- $faults = concat $faults (include "app.changes" (list . $settings) | fromYamlArray) -}}
+{{- end -}}
 {{- if $faults -}}
 {{- fail (printf "\n\nbellwether: these values cannot work:\n- %s\n" (join "\n- " $faults)) -}}
 {{- end -}}

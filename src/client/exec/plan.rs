@@ -236,8 +236,8 @@ impl Plan {
         }
         if answer.held.is_some() && !answer.sure && !std::mem::replace(&mut self.warned_unsure, true) {
             todo.push(Do::Warn(
-                "this sidecar grants no hold, so two commands can run at once for a moment; --safety \
-                 majority grants them, without --crash-evidence release and --app-clients none"
+                "this sidecar grants no hold, so two commands can run at once, one on each side of a \
+                 partition. --safety majority grants holds, without --crash-evidence release and --app-clients none"
                     .to_owned(),
             ));
         }

@@ -155,6 +155,15 @@ impl Recovery {
         founded.or(Some(own).filter(|own| own.voters.iter().all(founding)))
     }
 
+    /// How many other voters of the highest configuration have answered from a record, and how many have to;
+    /// none: no process has told of a record.
+    pub(super) fn records(&self, me: &str) -> Option<(usize, usize)> {
+        let highest = self.highest()?;
+        let told = |name: &&String| self.answers.get(*name).is_some_and(|a| a.state.founded().is_some());
+        let others = highest.voters.iter().filter(|name| *name != me);
+        Some((others.filter(told).count(), highest.majority()))
+    }
+
     /// The voters whose answers it still waits for, and those that were started with other flags.
     pub(super) fn missing(
         &self,

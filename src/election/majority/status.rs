@@ -31,7 +31,8 @@ impl Core<Majority> {
             (RecoveredState::Founding(_), _) => Some(NotReady::Founding { missing: missing().0 }),
             (RecoveredState::Empty, _) => {
                 let (missing, differ) = missing();
-                Some(NotReady::Recovery { missing, differ })
+                let records = m.recovery.as_ref().and_then(|r| r.records(&self.me.name));
+                Some(NotReady::Recovery { missing, differ, records })
             }
         };
         let others = m.flags.iter().map(|(id, flags)| (*id, flags.lease_ms));

@@ -68,6 +68,9 @@ pub enum NotReady {
         missing: Vec<String>,
         /// The voters that were started with another list or lease: at a first start all have to agree.
         differ: Vec<String>,
+        /// How many other voters have answered from a record, and how many have to. None: as far as is known,
+        /// no voter has one.
+        records: Option<(usize, usize)>,
     },
     /// It takes part in a first start, and waits until the others do (clause 23).
     Founding {

@@ -563,8 +563,14 @@ fn a_voter_without_a_vote_says_what_it_waits_for() {
     let recovery = NotReady::Recovery {
         missing: vec!["web-0".to_owned(), "web-2".to_owned()],
         differ: vec!["web-1".to_owned()],
+        records: None,
     };
-    let lost = NotReady::Recovery { missing: Vec::new(), differ: Vec::new() };
+    let shrunk = NotReady::Recovery {
+        missing: vec!["web-3".to_owned()],
+        differ: vec!["web-1".to_owned()],
+        records: Some((2, 3)),
+    };
+    let lost = NotReady::Recovery { missing: Vec::new(), differ: Vec::new(), records: None };
     let mut cordoned = voting(Role::Electing, None);
     let members = &mut Arc::make_mut(&mut cordoned.0.status).members;
     members.iter_mut().for_each(|member| member.peer.priority = Priority(0));
@@ -573,7 +579,8 @@ fn a_voter_without_a_vote_says_what_it_waits_for() {
     for (source, why) in [
         (voting(Role::Asking, Some(recovery.clone())), "no record of its votes"),
         (voting(Role::Asking, Some(recovery.clone())), "it waits for web-0, web-2"),
-        (voting(Role::Asking, Some(recovery)), "web-1 was started with another --voters or --lease"),
+        (voting(Role::Asking, Some(recovery)), "with another --voters or --lease: web-1; all must be equal"),
+        (voting(Role::Asking, Some(shrunk)), "records of 3 other voters are needed, and 2 have answered"),
         (voting(Role::Asking, Some(lost)), "all of them have answered. If this lasts for more than a lease"),
         (cordoned, "each live member is cordoned or has priority 0, so none may lead"),
         (voting(Role::Following, Some(grace)), "it votes in 750 ms, or once it hears from a leader"),
@@ -613,7 +620,7 @@ fn the_members_of_a_majority_system_vote_or_not() {
     };
     assert_eq!(told(&body), [json!(["web-2", true, null]), json!(["web-1", true, 1500])]);
 
-    let recovery = Some(NotReady::Recovery { missing: Vec::new(), differ: Vec::new() });
+    let recovery = Some(NotReady::Recovery { missing: Vec::new(), differ: Vec::new(), records: None });
     let body = get("/members", &voting(Role::Asking, recovery)).1;
     assert_eq!(body["voters"], Value::Null);
     assert!(body.as_object().unwrap().contains_key("voters"));

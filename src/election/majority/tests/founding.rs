@@ -219,7 +219,17 @@ fn a_record_of_a_stranger_forbids_founding_while_the_stranger_is_connected() {
 fn a_voter_says_which_answers_are_missing_and_which_flags_differ() {
     let mut voter = empty(None, given(&[1, 2, 3], 1500), &[2, 3]);
     voter.told(3, EMPTY, flags(&[1, 2, 3], 3000));
-    let expected =
-        crate::election::NotReady::Recovery { missing: vec!["p2".to_owned()], differ: vec!["p3".to_owned()] };
+    let expected = crate::election::NotReady::Recovery {
+        missing: vec!["p2".to_owned()],
+        differ: vec!["p3".to_owned()],
+        records: None,
+    };
     assert_eq!(voter.machine.status().voting.unwrap().not_ready, Some(expected));
+    voter.told(2, RecoveredState::Founded(config(5, &[1, 2, 3, 4, 5])), flags(&[1, 2, 3], 1500));
+    let Some(crate::election::NotReady::Recovery { missing, records, .. }) =
+        voter.machine.status().voting.unwrap().not_ready
+    else {
+        panic!("it recovers")
+    };
+    assert_eq!((missing, records), (vec!["p4".to_owned(), "p5".to_owned()], Some((1, 3))));
 }

@@ -172,7 +172,8 @@ fn states() -> Vec<Box<dyn Source>> {
         states.push(Box::new(later(voting(role, None), 900_600)));
         states.push(Box::new(Proven(source(role))));
     }
-    let recovery = NotReady::Recovery { missing: vec!["web-0".to_owned()], differ: Vec::new() };
+    let recovery =
+        NotReady::Recovery { missing: vec!["web-0".to_owned()], differ: Vec::new(), records: None };
     states.push(Box::new(voting(Role::Asking, Some(recovery))));
     let mut ill = paused(Role::Leading);
     ill.0.health = Err("the driver is gone".to_owned());

@@ -1,0 +1,27 @@
+{{/*
+What an upgrade of a StatefulSet cannot do, as a list of texts. It goes by the one in the cluster, so `helm template` finds
+nothing. Arguments: the context, and the settings.
+*/}}
+{{- define "app.changes" -}}
+{{- $root := index . 0 -}}
+{{- $settings := index . 1 -}}
+{{- $name := include "app.name" $root -}}
+{{- $faults := list -}}
+{{- with lookup "apps/v1" "StatefulSet" $root.Release.Namespace $name -}}
+{{- $claims := list -}}
+{{- range .spec.volumeClaimTemplates -}}
+{{- $claims = append $claims .metadata.name -}}
+{{- end -}}
+{{- $has := has "bellwether" $claims -}}
+{{- $wants := eq $settings.state.type "persistentVolumeClaim" -}}
+{{- if ne $has $wants -}}
+{{- $faults = append $faults (printf "state.type: %s, and the pods of %s have %s: Kubernetes changes no volume claims of a StatefulSet. Uninstall and install, or keep state.type" $settings.state.type $name (ternary "volume claims" "none" $has)) -}}
+{{- end -}}
+{{- $old := int .spec.replicas -}}
+{{- $new := int $settings.replicas -}}
+{{- if and (eq $settings.safety "majority") (eq $settings.state.type "emptyDir") (lt $new $old) (lt (sub $new 1) (add (div $old 2) 1)) -}}
+{{- $faults = append $faults (printf "replicas: %d, and %d pods vote, with their records in emptyDirs: the update would leave less than a majority of them. Stop all pods first (kubectl -n %s scale statefulset %s --replicas=0), then upgrade with founding: true. Epochs begin anew" $new $old $root.Release.Namespace $name) -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $faults -}}
+{{- end -}}
