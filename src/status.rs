@@ -101,6 +101,9 @@ struct Members {
     /// An operator has cordoned the process that answers.
     #[serde(default)]
     cordoned: bool,
+    /// The application beside the process that answers is not healthy.
+    #[serde(default)]
+    unhealthy: bool,
     /// The process that answers has resigned, and this is left of the time that it was told.
     resigned_for_ms: Option<u64>,
     /// Where members prove themselves: the fingerprints of this process's credentials.
@@ -181,13 +184,7 @@ fn table(record: &Record, list: &Members, not_ready: Option<&str>) -> String {
     if let Some(why) = not_ready {
         text += &format!("\nnot ready: {}", escaped(why));
     }
-    if list.cordoned {
-        text += "\ncordoned (by an operator, or by the preStop hook of a pod that drains): this process does \
-                 not lead before bellwether uncordon, or its restart";
-    }
-    if let Some(ms) = list.resigned_for_ms {
-        text += &format!("\nresigned: this process does not lead for {}s more", ms.div_ceil(1000));
-    }
+    text += &candidacy(list);
     if let Some(Voters { epoch, version, names }) = &list.voters {
         let alive = |name: &String| list.members.iter().any(|m| m.name == *name && m.state == "alive");
         let each = names.iter().map(|name| match alive(name) {
@@ -228,7 +225,25 @@ fn table(record: &Record, list: &Members, not_ready: Option<&str>) -> String {
         text.push('\n');
     }
     if list.members.iter().any(|member| member.priority == 0) {
-        text += "\npriority 0: cordoned, resigned for a while, or started with it; it does not lead\n";
+        text +=
+            "\npriority 0: cordoned, resigned for a while, unhealthy, or started with it; it does not lead\n";
+    }
+    text
+}
+
+/// A line for each thing that keeps the process from leading.
+fn candidacy(list: &Members) -> String {
+    let mut text = String::new();
+    if list.cordoned {
+        text += "\ncordoned (by an operator, or by the preStop hook of a pod that drains): this process does \
+                 not lead before bellwether uncordon, or its restart";
+    }
+    if list.unhealthy {
+        text +=
+            "\nunhealthy: the application here is not healthy, so this process leads only where no other can";
+    }
+    if let Some(ms) = list.resigned_for_ms {
+        text += &format!("\nresigned: this process does not lead for {}s more", ms.div_ceil(1000));
     }
     text
 }

@@ -10,7 +10,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 /// The flags of `run` with their defaults; a contract.
-const FLAGS: [(&str, Option<&str>); 44] = [
+const FLAGS: [(&str, Option<&str>); 51] = [
     ("service", None),
     ("peers", None),
     ("peer-port", Some("4041")),
@@ -27,6 +27,13 @@ const FLAGS: [(&str, Option<&str>); 44] = [
     ("http", Some("[::]:4040")),
     ("watchers-max", Some("256")),
     ("announce", None),
+    ("app-health", None),
+    ("app-health-interval", Some("1s")),
+    ("app-health-timeout", Some("1s")),
+    ("app-health-failures", Some("3")),
+    ("app-health-successes", Some("1")),
+    ("require-lifeline", Some("false")),
+    ("when-all-sick", Some("keep")),
     ("app-clients", Some("loopback")),
     ("hold-max", Some("1s")),
     ("stop-wait", Some("10s")),
@@ -98,8 +105,9 @@ fn help_shows_each_flag_with_its_variable_and_default() {
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         let help = stdout(&output);
         for (flag, default) in FLAGS.iter().take(FLAGS.len() - 2) {
-            let start =
-                help.find(&format!("      --{flag} <")).unwrap_or_else(|| panic!("no --{flag} in\n{help}"));
+            // The value of one may be left out.
+            let start = help.find(&format!("      --{flag} <")).or(help.find(&format!("      --{flag}[=<")));
+            let start = start.unwrap_or_else(|| panic!("no --{flag} in\n{help}"));
             let rest = &help[start + 8..];
             let section = &rest[..rest.find("\n      --").unwrap_or(rest.len())];
             let variable = format!("[env: BELLWETHER_{}=]", flag.to_uppercase().replace('-', "_"));
@@ -109,9 +117,16 @@ fn help_shows_each_flag_with_its_variable_and_default() {
                 None => assert!(!section.contains("\n          [default:"), "{section}"),
             }
         }
-        for heading in
-            ["Peers:", "This process:", "Election:", "Timing:", "Logging:", "Examples:", "Exit codes:"]
-        {
+        for heading in [
+            "Peers:",
+            "This process:",
+            "Application:",
+            "Election:",
+            "Timing:",
+            "Logging:",
+            "Examples:",
+            "Exit codes:",
+        ] {
             assert!(help.contains(heading), "no {heading} in\n{help}");
         }
     }
@@ -125,7 +140,7 @@ fn help_shows_no_flag_that_is_not_in_the_contract() {
         flag.or_else(|| line.strip_prefix("  -h, --")).or_else(|| line.strip_prefix("  -V, --"))
     });
     for flag in flags {
-        let flag = flag.split([' ', ',']).next().unwrap();
+        let flag = flag.split([' ', ',', '[']).next().unwrap();
         assert!(FLAGS.iter().any(|(known, _)| *known == flag), "--{flag}");
     }
 }
@@ -264,6 +279,30 @@ fn what_cannot_be_announced_is_refused() {
     }
     let mut command = bellwether(&[]);
     refused(command.env("BELLWETHER_ANNOUNCE", "url"), &["BELLWETHER_ANNOUNCE", "write KEY=VALUE"]);
+}
+
+#[test]
+fn what_cannot_be_probed_is_refused() {
+    for url in [
+        "8080",
+        "127.0.0.1:8080",
+        "http://app:8080",
+        "https://127.0.0.1",
+        "tcp://127.0.0.1",
+        "tcp://127.0.0.1:1/a",
+        "http://u@127.0.0.1:1",
+        "http://127.0.0.1:0",
+        "http://127.0.0.1:1/#a",
+        "http://127.0.0.1:99999",
+        "unix:///a",
+    ] {
+        let flag = format!("--app-health={url}");
+        refused(&mut bellwether(&[&flag]), &["--app-health", "write http://127.0.0.1:8080/healthz"]);
+    }
+    refused(&mut bellwether(&["--app-health-failures=0"]), &["--app-health-failures", "from 1 to 100"]);
+    refused(&mut bellwether(&["--app-health-interval=0s"]), &["--app-health-interval"]);
+    refused(&mut bellwether(&["--when-all-sick=wait"]), &["--when-all-sick", "keep, none"]);
+    refused(&mut bellwether(&["--require-lifeline=perhaps"]), &["--require-lifeline", "true, false"]);
 }
 
 #[test]
@@ -587,7 +626,8 @@ fn status_says_what_keeps_the_process_from_leading() {
                 not lead before bellwether uncordon, or its restart\n\
                 resigned: this process does not lead for 9s more\n\n";
     assert!(stdout(&output).starts_with(head), "{}{}", stdout(&output), stderr(&output));
-    let foot = "\npriority 0: cordoned, resigned for a while, or started with it; it does not lead\n";
+    let foot =
+        "\npriority 0: cordoned, resigned for a while, unhealthy, or started with it; it does not lead\n";
     assert!(stdout(&output).ends_with(foot), "{}", stdout(&output));
 
     let output = status(replies(), &["-o", "json"]);

@@ -16,13 +16,13 @@ use super::operate::{
 #[cfg(feature = "sim")]
 use super::sim::{SIM_EXAMPLES, SimFlags};
 use super::values::{
-    AppClients, Output, announced, crash_evidence, founding, mebibytes, peer_auth, peer_port, preempt,
-    socket_address, whole,
+    AppClients, AppHealth, Output, announced, app_health, crash_evidence, founding, mebibytes, peer_auth,
+    peer_port, preempt, socket_address, when_all_sick, whole,
 };
 use super::voters::{Voters, voters};
 use crate::base::duration::{parse, parse_positive};
 use crate::channel::{PeerAuth, SanPattern};
-use crate::election::{CrashEvidence, Founding, MEMBERS_MAX, Preempt, Priority, Variant};
+use crate::election::{CrashEvidence, Founding, MEMBERS_MAX, Preempt, Priority, Variant, WhenAllSick};
 use crate::telemetry::log::LogFormat;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use core::net::SocketAddr;
@@ -32,9 +32,13 @@ use std::time::Duration;
 
 const PEERS: &str = "Peers";
 const PROCESS: &str = "This process";
+const APPLICATION: &str = "Application";
 const ELECTION: &str = "Election";
 const TIMING: &str = "Timing";
 const LOGGING: &str = "Logging";
+
+/// How many probes in a row may have to agree.
+const PROBES_MOST: u64 = 100;
 
 /// What `--watchers-max` may be at most.
 const WATCHERS_MOST: u64 = 4096;
@@ -255,6 +259,62 @@ pub struct RunArgs {
         value_parser = announced
     )]
     pub announce: Vec<(String, String)>,
+
+    /// Probe of the application here: http://HOST:PORT/PATH or tcp://HOST:PORT
+    ///
+    /// HOST is an address or localhost. A status of 200 to 399 is healthy, and redirects are not followed.
+    /// Before the application is healthy this process is no candidate, and a leader hands over. It votes all
+    /// the same. A refused connection counts at once.
+    #[arg(
+        long, env = "BELLWETHER_APP_HEALTH", value_name = "URL", help_heading = APPLICATION,
+        value_parser = app_health
+    )]
+    pub app_health: Option<AppHealth>,
+
+    /// How often the application is probed
+    #[arg(
+        long, env = "BELLWETHER_APP_HEALTH_INTERVAL", value_name = "TIME", help_heading = APPLICATION,
+        default_value = "1s", value_parser = parse_positive
+    )]
+    pub app_health_interval: Duration,
+
+    /// How long one probe may take
+    #[arg(
+        long, env = "BELLWETHER_APP_HEALTH_TIMEOUT", value_name = "TIME", help_heading = APPLICATION,
+        default_value = "1s", value_parser = parse_positive
+    )]
+    pub app_health_timeout: Duration,
+
+    /// How many probes in a row have to fail
+    #[arg(
+        long, env = "BELLWETHER_APP_HEALTH_FAILURES", value_name = "N", help_heading = APPLICATION,
+        default_value = "3", value_parser = |text: &str| whole::<u32>(text, 1..=PROBES_MOST)
+    )]
+    pub app_health_failures: u32,
+
+    /// How many probes in a row have to succeed
+    #[arg(
+        long, env = "BELLWETHER_APP_HEALTH_SUCCESSES", value_name = "N", help_heading = APPLICATION,
+        default_value = "1", value_parser = |text: &str| whole::<u32>(text, 1..=PROBES_MOST)
+    )]
+    pub app_health_successes: u32,
+
+    /// Whether a lifeline (/lifeline) has to be open before this process is a candidate: `true` or `false`
+    ///
+    /// Lifelines count in any case from the first one on. The end of the last one is the application's death.
+    #[arg(
+        long, env = "BELLWETHER_REQUIRE_LIFELINE", value_name = "BOOL", help_heading = APPLICATION,
+        default_value = "false", default_missing_value = "true", num_args = 0..=1, require_equals = true,
+        action = clap::ArgAction::Set
+    )]
+    pub require_lifeline: bool,
+
+    /// A leader that is not healthy, and no healthy member to take over: `keep` leads on, `none` resigns
+    #[arg(
+        long, env = "BELLWETHER_WHEN_ALL_SICK", value_name = "WHAT", help_heading = APPLICATION,
+        default_value = "keep", value_parser = when_all_sick()
+    )]
+    pub when_all_sick: WhenAllSick,
 
     /// Longest hold that a leader promises an application
     ///

@@ -33,7 +33,7 @@ pub use level::SafetyLevel;
 pub use operate::{ControlSocket, OperateArgs};
 #[cfg(feature = "sim")]
 pub use sim::{SimArgs, SimTask};
-pub use values::{AppClients, Output};
+pub use values::{AppClients, AppHealth, Output};
 
 use crate::channel::{PeerAuth, ProofFiles};
 use crate::election::{Announce, Priority, Safety, Settings};
@@ -52,6 +52,21 @@ const EXIT_BAD_CONFIGURATION: u8 = 2;
 /// The variables of the downward API that are the defaults of `--name` and `--advertise`.
 const POD_NAME: &str = "POD_NAME";
 const POD_IP: &str = "POD_IP";
+
+/// A health probe of the application here.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Probe {
+    /// What is probed.
+    pub app: AppHealth,
+    /// How long from the beginning of one probe to the next.
+    pub interval: Duration,
+    /// How long one probe may take.
+    pub timeout: Duration,
+    /// How many in a row have to fail.
+    pub failures: u32,
+    /// How many in a row have to succeed.
+    pub successes: u32,
+}
 
 /// The checked configuration of one sidecar. What the flags promise holds: every relation between settings
 /// has been checked, every text is of bounded length and free of control characters.
@@ -95,6 +110,8 @@ pub struct Config {
     pub buffers_max: usize,
     /// How many clients may wait for changes at a time; this host has a few places more.
     pub watchers_max: usize,
+    /// How its application is probed; none: it is not.
+    pub probe: Option<Probe>,
     /// What it announces to applications.
     pub announce: Announce,
     /// Whether applications of this host may ask for what changes something (`--app-clients`).

@@ -1,10 +1,10 @@
 //! What single flags cannot know: relations between settings, and defaults that come from the surroundings.
 
-use super::Config;
 use super::flags::RunArgs;
 use super::host_port::HostPort;
 use super::safety::safety;
 use super::voters;
+use super::{Config, Probe};
 use crate::base::duration::show;
 use crate::channel::{CertificateFiles, PeerAuth, ProofFiles};
 use crate::election::{
@@ -147,7 +147,6 @@ fn election(args: &RunArgs) -> String {
 pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, ConfigError> {
     check_timing(&args)?;
     check_addresses(&args)?;
-
     let advertise = match (args.advertise, surroundings.pod_ip) {
         (Some(address), _) => Some(address),
         // Where it listens on one address only, peers can reach it nowhere else.
@@ -156,18 +155,13 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Config
         }
         (None, _) => None,
     };
-    let (what, name) = match (args.name.clone(), surroundings.pod_name) {
-        (Some(name), _) => ("--name", name),
-        (None, Some(name)) => ("POD_NAME", name),
-        (None, None) => ("the host name", surroundings.host_name.ok_or(ConfigError::NoName)?),
-    };
-    check_text(what, &name, NAME_BYTES_MAX)?;
+    let name = name(&args, surroundings.pod_name, surroundings.host_name)?;
     let cluster = election(&args);
     check_text("--election", &cluster, CLUSTER_BYTES_MAX)?;
     if let Some(revision) = &args.revision {
         check_text("--revision", revision, REVISION_BYTES_MAX)?;
     }
-    let safety = safety(&args, &name)?;
+    let (safety, probe) = (safety(&args, &name)?, probe(&args));
     let (peer_auth, peer_proof) = peer_proof(&args, &name)?;
 
     Ok(Config {
@@ -199,6 +193,9 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Config
             start_timeout: args.start_timeout,
             expect: args.expect,
             forget_after: args.forget_after,
+            app_is_probed: args.app_health.is_some(),
+            lifeline_required: args.require_lifeline,
+            when_all_sick: args.when_all_sick,
             members_are_proved: peer_auth == PeerAuth::Required,
         },
         peer_proof,
@@ -206,11 +203,34 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Config
         buffers_max: args.buffers_max,
         watchers_max: args.watchers_max,
         app_clients: args.app_clients,
+        probe,
         announce: announce(args.announce)?,
         dial_timeout: args.dial_timeout,
         refresh: args.refresh,
         log: args.log,
         log_format: args.log_format,
+    })
+}
+
+/// The process's name: `--name`, else that of the pod, else that of the machine.
+fn name(args: &RunArgs, pod_name: Option<String>, host_name: Option<String>) -> Result<String, ConfigError> {
+    let (what, name) = match (args.name.clone(), pod_name) {
+        (Some(name), _) => ("--name", name),
+        (None, Some(name)) => ("POD_NAME", name),
+        (None, None) => ("the host name", host_name.ok_or(ConfigError::NoName)?),
+    };
+    check_text(what, &name, NAME_BYTES_MAX)?;
+    Ok(name)
+}
+
+/// How the application is probed.
+fn probe(args: &RunArgs) -> Option<Probe> {
+    args.app_health.clone().map(|app| Probe {
+        app,
+        interval: args.app_health_interval,
+        timeout: args.app_health_timeout,
+        failures: args.app_health_failures,
+        successes: args.app_health_successes,
     })
 }
 

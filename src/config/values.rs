@@ -3,10 +3,11 @@
 use crate::base::duration::parse_positive;
 use crate::base::url::application_url;
 use crate::channel::PeerAuth;
-use crate::election::{ANNOUNCED_URL, Announce, CrashEvidence, Founding, Preempt};
+use crate::election::{ANNOUNCED_URL, Announce, CrashEvidence, Founding, Preempt, WhenAllSick};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use core::net::SocketAddr;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
+use ureq::http::Uri;
 
 /// What `--buffers-max` may be, in MiB. Less than the first does not hold the longest messages.
 const BUFFERS_MIB: RangeInclusive<usize> = 2..=1024;
@@ -56,6 +57,59 @@ pub(super) fn preempt(text: &str) -> Result<Preempt, String> {
         }
         _ => Err("write always, never, or a delay such as 5s".to_owned()),
     }
+}
+
+/// What is probed of the application.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AppHealth {
+    /// Where it may listen: one of these.
+    pub addresses: Vec<SocketAddr>,
+    /// The host and the path that are asked for; none: a connection is enough.
+    pub http: Option<(String, String)>,
+}
+
+/// Reads `--app-health`.
+pub(super) fn app_health(text: &str) -> Result<AppHealth, String> {
+    const EXPECTED: &str = "write http://127.0.0.1:8080/healthz or tcp://127.0.0.1:8080; the host is an address \
+                            or localhost, without a user, and nothing follows a #";
+    let uri: Uri = text.parse().ok().filter(|_| !text.contains('#')).ok_or(EXPECTED)?;
+    let (scheme, authority) = (uri.scheme_str().ok_or(EXPECTED)?, uri.authority().ok_or(EXPECTED)?);
+    let port = match (authority.port(), scheme) {
+        (Some(port), _) => port.as_u16(),
+        (None, "http") => 80,
+        (None, _) => return Err(EXPECTED.to_owned()),
+    };
+    // Neither a user nor a port that is none.
+    let said = authority.port().map(|port| format!(":{port}")).unwrap_or_default();
+    if authority.as_str() != format!("{}{said}", authority.host()) {
+        return Err(EXPECTED.to_owned());
+    }
+    let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+    let ips = match host.parse() {
+        Ok(ip) => vec![ip],
+        Err(_) if host.eq_ignore_ascii_case("localhost") => {
+            vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)]
+        }
+        Err(_) => return Err(EXPECTED.to_owned()),
+    };
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    let http = match scheme {
+        "http" => Some((authority.to_string(), path.to_owned())),
+        "tcp" if matches!(path, "" | "/") => None,
+        _ => return Err(EXPECTED.to_owned()),
+    };
+    if port == 0 {
+        return Err(EXPECTED.to_owned());
+    }
+    Ok(AppHealth { addresses: ips.into_iter().map(|ip| SocketAddr::new(ip, port)).collect(), http })
+}
+
+/// `--when-all-sick`.
+pub(super) fn when_all_sick() -> impl TypedValueParser<Value = WhenAllSick> {
+    PossibleValuesParser::new(["keep", "none"]).map(|what| match what.as_str() {
+        "none" => WhenAllSick::None,
+        _ => WhenAllSick::Keep,
+    })
 }
 
 /// Reads `--announce`.

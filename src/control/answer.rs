@@ -185,7 +185,7 @@ mod tests {
     fn done(cordoned: bool, aside: Option<Duration>) -> OperationDone {
         OperationDone {
             leader: Some((peer("web-1"), Epoch(8))),
-            candidacy: Candidacy { cordoned, aside_until: None },
+            candidacy: Candidacy { cordoned, ..Candidacy::default() },
             aside,
         }
     }

@@ -294,9 +294,10 @@ pub(super) trait Clauses: Copy {
         of_leader
     }
 
-    /// Clause 30: whether a process that is cordoned, or has resigned for a while (`aside`), is a candidate.
-    fn stands(self, cordoned: bool, aside: bool) -> bool {
-        !cordoned && !aside
+    /// Clause 30: whether a process is a candidate that is cordoned, has resigned for a while (`aside`), or
+    /// has an application that is not healthy.
+    fn stands(self, cordoned: bool, aside: bool, unhealthy: bool) -> bool {
+        !cordoned && !aside && !unhealthy
     }
 
     /// Clause 30: whether a member counts for what its messages say.

@@ -132,6 +132,7 @@ impl<N: Fn(ProcessId) -> String> Describer<N> {
                 format!("resigns once {holds} holds are over, within {at_most:?}")
             }
             Notification::StandsAgain => "stands again".to_owned(),
+            Notification::Application { healthy } => format!("its application is healthy: {healthy}"),
             Notification::Resigning { successor: Some(to), .. } => format!("resigns to {}", self.name(to)),
             Notification::Resigning { successor: None, .. } => "resigns".to_owned(),
         }

@@ -26,6 +26,7 @@ pub use types::action::{Action, ElectionOutcome, KnownPeers, Notification, Reaso
 pub use types::announce::{
     ANNOUNCE_KEY_BYTES_MAX, ANNOUNCE_MAX, ANNOUNCE_VALUE_BYTES_MAX, ANNOUNCED_URL, Announce,
 };
+pub use types::application::Sign;
 pub use types::epoch::Epoch;
 pub use types::event::Event;
 pub use types::hold::{HOLDS_MAX, HoldAnswer, HoldOutcome, HoldRequest};
@@ -35,7 +36,9 @@ pub use types::member::{
     REVISION_BYTES_MAX, State,
 };
 pub use types::operation::{Candidacy, Operation, OperationDone, OperationOutcome, OperationRefusal, Unfit};
-pub use types::settings::{CrashEvidence, DRIFT, Founding, Preempt, Safety, Settings, Variant, counted};
+pub use types::settings::{
+    CrashEvidence, DRIFT, Founding, Preempt, Safety, Settings, Variant, WhenAllSick, counted,
+};
 pub use types::status::{MemberStatus, NotReady, Role, Status, Voting};
 pub use types::time::{Moment, Now};
 pub use types::timer::Timer;

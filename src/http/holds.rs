@@ -1,54 +1,22 @@
-//! `/holds`: what applications of this pod ask of the driver. It is the one path that changes something.
-//!
-//! A request is read on the listener's thread, which must not wait. A thread of its own asks the driver, and
-//! sends each answer as it is, however late: a question that is asked again would be a second hold.
+//! `/holds`: promises to applications of this pod, as the driver gives them.
 
 use super::Source;
+use super::app_clients::{Asked, Held, Look, Unheld, busy, refusal};
 use super::feed::{Observed, name};
 use super::json::{HoldJson, LeaderBody};
 use super::query::parameter;
 use super::request::Request;
-use super::response::{JSON, Response, encode_last, error, etag, header, json, response};
-use crate::base::Reading;
+use super::response::{JSON, Response, error, etag, header, json, response};
 use crate::base::duration::{self, DurationError};
 use crate::election::{HOLDS_MAX, HoldAnswer, HoldOutcome, HoldRequest, Incarnation};
-use std::io::{self, Write};
-use std::net::{IpAddr, TcpStream};
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::net::IpAddr;
+use std::time::Duration;
 use tiny_http::Method;
 
 /// Where holds are asked for.
 pub(super) const PATH: &str = "/holds";
-/// How many requests wait for the driver at a time. All holders of a pod may ask at once.
-const WAITING_MAX: usize = HOLDS_MAX;
-/// A request that has waited for longer is not asked: its client is gone, or takes the hold for none.
-const PATIENCE: Duration = Duration::from_secs(2);
-const STACK_BYTES: usize = 256 * 1024;
 const ALLOW: &str = "POST, OPTIONS";
 const ALLOW_ONE: &str = "PUT, DELETE, OPTIONS";
-
-/// What the driver has answered, and what the clocks showed in the turn that the answer counts from.
-pub type Held = (HoldAnswer, Reading);
-
-/// Why an application is not asked for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Unheld {
-    /// The operator has turned holds off (`--app-clients none`).
-    Off,
-    /// The driver has no room or no time for the question.
-    Busy,
-}
-
-/// What becomes of a request for a hold.
-pub(super) enum Look {
-    /// The driver is to be asked.
-    Asks(HoldRequest),
-    /// It is answered at once.
-    Answered(Response),
-}
 
 /// Whether a path is that of one hold.
 pub(super) fn is_one(path: &str) -> bool {
@@ -72,24 +40,7 @@ pub(super) fn look(request: &Request<'_>, remote: IpAddr, source: &dyn Source) -
             Err(error(405, message).with_header(header("Allow", allow)))
         }
     };
-    Some(read.map_or_else(Look::Answered, Look::Asks))
-}
-
-/// Why a client may not ask, if it may not. A page in a browser has an Origin, and a name that leads to
-/// loopback is a foreign Host.
-fn refusal(request: &Request<'_>, remote: IpAddr, source: &dyn Source) -> Option<Response> {
-    let why = if !source.serves_applications() {
-        "holds are turned off (--app-clients none)"
-    } else if !remote.is_loopback() {
-        "holds are for applications of this pod: ask over a loopback address, such as http://127.0.0.1:4040"
-    } else if request.origin {
-        "holds are for programs, not for pages: leave the Origin header out"
-    } else if !request.loopback_host {
-        "holds are for applications of this pod: the Host header has to name localhost or a loopback address"
-    } else {
-        return None;
-    };
-    Some(error(403, why))
+    Some(read.map_or_else(Look::Answered, |hold| Look::Asks(Asked::Hold(hold))))
 }
 
 fn read(request: &Request<'_>, id: Option<&str>, source: &dyn Source) -> Result<HoldRequest, Response> {
@@ -127,13 +78,8 @@ fn unknown() -> Response {
     error(404, "there is no such hold: it has run out, has ended, or is of an earlier run of this process")
 }
 
-fn busy() -> Response {
-    let message = "the process has no time for this now; ask again in 1s. The holds that you have go on";
-    error(503, message).with_header(header("Retry-After", "1"))
-}
-
 /// The answer, as of the turn in which the driver has given it.
-fn answer(
+pub(super) fn answer(
     request: HoldRequest,
     answered: Result<Held, Unheld>,
     latest: &Observed,
@@ -163,77 +109,6 @@ fn answer(
     json(status, &body).with_header(etag(&latest.change))
 }
 
-/// One request that waits for the driver: its connection, and since when.
-type Waiting = (TcpStream, HoldRequest, Instant);
-type Worker = (SyncSender<Waiting>, JoinHandle<()>);
-
-/// Those that wait, and the thread that asks for them. It starts with the first.
-pub(super) struct Applications<S: Source> {
-    source: Arc<S>,
-    worker: Option<Worker>,
-}
-
-impl<S: Source> Applications<S> {
-    pub(super) fn new(source: Arc<S>) -> Applications<S> {
-        Applications { source, worker: None }
-    }
-
-    /// Asks the driver, and answers on this connection, which is closed after that.
-    ///
-    /// # Errors
-    /// The system has no thread for it.
-    pub(super) fn ask(&mut self, stream: TcpStream, request: HoldRequest) -> io::Result<()> {
-        let sender = match &self.worker {
-            Some((sender, _)) => sender,
-            None => &self.worker.insert(start(Arc::clone(&self.source))?).0,
-        };
-        if let Err(TrySendError::Full(waiting) | TrySendError::Disconnected(waiting)) =
-            sender.try_send((stream, request, Instant::now()))
-        {
-            self.source.answered(PATH, 503, Duration::ZERO);
-            say(&waiting.0, busy());
-        }
-        Ok(())
-    }
-}
-
-impl<S: Source> Drop for Applications<S> {
-    /// The thread ends once it has answered those that wait.
-    fn drop(&mut self) {
-        if let Some((sender, thread)) = self.worker.take() {
-            drop(sender);
-            // A thread that has panicked has said so.
-            let _ = thread.join();
-        }
-    }
-}
-
-fn start<S: Source>(source: Arc<S>) -> io::Result<Worker> {
-    let (sender, waiting): (_, Receiver<Waiting>) = sync_channel(WAITING_MAX);
-    let work = move || {
-        for (stream, request, begun) in waiting {
-            let late = begun.elapsed() > PATIENCE;
-            let answered = if late { Err(Unheld::Busy) } else { source.hold(request) };
-            let latest = source.observe();
-            let response = answer(request, answered, &latest, &*source);
-            source.answered(PATH, response.status_code().0, begun.elapsed());
-            say(&stream, response);
-        }
-    };
-    let thread = thread::Builder::new().name("holds".to_owned()).stack_size(STACK_BYTES).spawn(work)?;
-    Ok((sender, thread))
-}
-
-/// Sends the last reply of a connection, without waiting: it is shorter than what the kernel keeps for a
-/// client. A client that has taken no earlier reply loses this one, and not its hold.
-fn say(mut stream: &TcpStream, response: Response) {
-    if stream.set_nonblocking(true).is_err() {
-        return;
-    }
-    let _ = stream.write_all(&encode_last(response));
-    let _ = stream.shutdown(std::net::Shutdown::Write);
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::request::parse;
@@ -259,7 +134,8 @@ mod tests {
         let text = format!("{request} HTTP/1.1\r\n{headers}\r\n");
         let (request, _) = parse(text.as_bytes()).unwrap().unwrap();
         match look(&request, remote.into(), &Off(Feed::new(Incarnation(0xb)))).unwrap() {
-            Look::Asks(hold) => Ok(hold),
+            Look::Asks(Asked::Hold(hold)) => Ok(hold),
+            Look::Asks(other) => panic!("{other:?}"),
             Look::Answered(response) => Err(response.status_code().0),
         }
     }

@@ -249,6 +249,9 @@ pub(super) struct MembersBody<'a> {
     /// An operator has cordoned this process.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     cordoned: bool,
+    /// The application here is not healthy.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    unhealthy: bool,
     /// What is left of the time for which this process has resigned.
     #[serde(skip_serializing_if = "Option::is_none")]
     resigned_for_ms: Option<u64>,
@@ -292,11 +295,12 @@ impl<'a> MembersBody<'a> {
             bound_ms: config.bound_ms,
         };
         let voting = snapshot.status.voting.as_ref();
-        let Candidacy { cordoned, aside_until } = snapshot.status.candidacy;
+        let Candidacy { cordoned, aside_until, unhealthy } = snapshot.status.candidacy;
         MembersBody {
             members: snapshot.status.members.iter().map(body).collect(),
             voters: voting.map(|voting| VotersBody { voters: voting.config.as_ref().map(voters) }),
             cordoned,
+            unhealthy,
             resigned_for_ms: aside_until.map(|until| whole_ms(until.since(snapshot.now))),
             peer_keys: peer_keys.first().map(|sent| PeerKeysBody { sent, accepted: peer_keys }),
         }

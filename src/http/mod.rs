@@ -3,14 +3,17 @@
 //! A [`net::Listener`](crate::net::Listener) owns the connections, and [`request`] reads requests with
 //! httparse. [`routes`] turns a request and a [`Source`] into a response; `response` has tiny_http encode it.
 //! tiny_http never sees a connection: its own listener can be brought down by one request. No request here
-//! has a body. `holds` alone changes something: applications of the pod ask the driver there.
+//! has a body. `holds` and `lifelines` change something: `applications` of the pod ask the driver there.
 //!
 //! `feed` has the last changes of the state. The clients of `/watch` that wait for the next one leave the
 //! listener, and `watchers` serves them.
 
+mod app_clients;
+mod applications;
 mod feed;
 mod holds;
 mod json;
+mod lifelines;
 mod query;
 mod readiness;
 mod redirect;
@@ -21,9 +24,10 @@ mod watch;
 mod watchers;
 
 use crate::base::{Budget, Holder, LogEvent, RateLimit, Reading, boottime};
-use crate::election::{Announce, HoldRequest, Incumbent, Moment, ProcessId, Role, Status};
+use crate::election::{Announce, HoldRequest, Incumbent, Moment, ProcessId, Role, Sign, Status};
 use crate::net::{Detached, Limits, Listener, Service, Step};
-use holds::Applications;
+use app_clients::{Asked, Look as Looked};
+use applications::Applications;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -33,8 +37,8 @@ use tiny_http::Method;
 use watch::Look;
 use watchers::Watchers;
 
+pub use app_clients::{Held, Unheld};
 pub use feed::{CHANGES_MAX, Feed, Observed};
-pub use holds::{Held, Unheld};
 pub use request::{HEAD_BYTES_MAX, HEADERS_MAX, Request};
 pub use watchers::LOOPBACK_WATCHERS;
 
@@ -80,6 +84,11 @@ pub trait Source: Send + Sync + 'static {
     }
     /// Asks the driver for a hold, and waits for its answer: this is called on a thread of its own.
     fn hold(&self, _request: HoldRequest) -> Result<Held, Unheld> {
+        Err(Unheld::Busy)
+    }
+    /// Hands a sign of the application to the driver, as soon as it has room: this is called on threads of
+    /// its own.
+    fn sign(&self, _sign: Sign) -> Result<(), Unheld> {
         Err(Unheld::Busy)
     }
     /// The fingerprints of the keys that this process accepts from other members; it sends the first. Empty:
@@ -224,10 +233,12 @@ impl<S: Source> Api<S> {
         let answered = |status| {
             self.source.answered(routes::known_path(request.path), status, begun.elapsed());
         };
-        if let Some(look) = holds::look(request, remote.ip(), &*self.source) {
+        let from = remote.ip();
+        let look = holds::look(request, from, &*self.source);
+        if let Some(look) = look.or_else(|| lifelines::look(request, from, &*self.source)) {
             match look {
-                holds::Look::Asks(hold) => return Step::Detach(Admitted::Asks(hold)),
-                holds::Look::Answered(response) => {
+                Looked::Asks(asked) => return Step::Detach(Admitted::Asks(asked)),
+                Looked::Answered(response) => {
                     answered(response.status_code().0);
                     return Step::Last(response::encode_last(response));
                 }
@@ -262,7 +273,7 @@ enum Admitted<S: Source> {
     /// For changes, in its place.
     Watches(watch::Waiting, watchers::Place<S>),
     /// For the driver.
-    Asks(HoldRequest),
+    Asks(Asked),
 }
 
 impl<S: Source> Service for Api<S> {
@@ -299,7 +310,7 @@ impl<S: Source> Service for Api<S> {
             Admitted::Watches(waiting, place) => {
                 self.watchers.add(Detached { stream, remote, received, held, admitted: (waiting, place) })
             }
-            Admitted::Asks(hold) => self.applications.ask(stream, hold),
+            Admitted::Asks(asked) => self.applications.ask(stream, asked),
         };
         if let Err(error) = added
             && let Some(held_back) = self.log.allow(boottime())

@@ -36,8 +36,8 @@ fn what_is_missing(snapshot: &Snapshot) -> String {
     let what = match status.role {
         Role::Asking => "it is asking its peers which one leads, or waiting for them",
         Role::Electing if no_candidate(status) => {
-            "each live member is cordoned or has priority 0, so none may lead: uncordon one, or give one \
-             another --priority"
+            "each live member is cordoned, unhealthy or has priority 0, so none may lead: uncordon one, mend \
+             its application, or give one another --priority"
         }
         Role::Electing => "an election is under way and no process leads yet",
         Role::Leading if status.voting.is_some() => "no majority of the voters has renewed its lease in time",

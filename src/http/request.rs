@@ -71,7 +71,7 @@ pub fn parse(received: &[u8]) -> Result<Option<(Request<'_>, usize)>, BadRequest
         Ok(Method::NonStandard(_)) | Err(()) => {
             return refusal(
                 501,
-                "unknown method; there are GET, HEAD, OPTIONS, and POST, PUT and DELETE for /holds",
+                "unknown method; there are GET, HEAD, OPTIONS, and for applications POST, PUT and DELETE",
             );
         }
         Ok(method) => method,

@@ -91,6 +91,13 @@ pub(super) fn encode_head(response: Response) -> Vec<u8> {
     bytes
 }
 
+/// The head of a lifeline's reply: it goes on until the connection ends, and nothing follows.
+pub(super) fn encode_lifeline() -> Vec<u8> {
+    let mut bytes = encode_last(response(200, JSON, Vec::new()));
+    without_length(&mut bytes);
+    bytes
+}
+
 /// The encoded last reply of a connection whose request could not be read.
 pub(super) fn encode_last(response: Response) -> Vec<u8> {
     print(response, false, Some("close"))

@@ -6,6 +6,7 @@
 use super::Source;
 use super::holds;
 use super::json::{EpochBody, IsFollowerBody, IsLeaderBody, LeaderBody, MembersBody, NameBody, StatusBody};
+use super::lifelines;
 use super::query::parameter;
 use super::readiness::why_not_ready;
 use super::redirect;
@@ -40,9 +41,11 @@ const ROUTES: [(&str, Handler); 12] = [
 ];
 
 /// The paths that have answers.
-pub const PATHS: [&str; ROUTES.len() + 2] = {
-    let mut paths = [holds::PATH; ROUTES.len() + 2];
+pub const PATHS: [&str; ROUTES.len() + 4] = {
+    let mut paths = [holds::PATH; ROUTES.len() + 4];
     paths[ROUTES.len() + 1] = REDIRECT;
+    paths[ROUTES.len() + 2] = lifelines::ALIVE;
+    paths[ROUTES.len() + 3] = lifelines::LIFELINE;
     let mut at = 0;
     while at < ROUTES.len() {
         paths[at] = ROUTES[at].0;

@@ -2,21 +2,33 @@
 
 use super::driver::Input;
 use super::operators::hand_over;
-use super::published_state::AskForHold;
+use super::published_state::AskDriver;
 use crate::base::boottime;
-use crate::http::Unheld;
+use crate::election::{HoldRequest, Sign};
+use crate::http::{Held, Unheld};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
 /// How long an application waits for the driver. A hold that is granted later runs out without a holder.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What asks the driver.
-pub(super) fn applications(inputs: SyncSender<Input>) -> AskForHold {
-    Box::new(move |request| {
+/// What asks the driver for applications.
+pub(super) struct Applications(pub(super) SyncSender<Input>);
+
+impl AskDriver for Applications {
+    fn hold(&self, request: HoldRequest) -> Result<Held, Unheld> {
         let (answer, answered) = sync_channel(1);
         let deadline = boottime().plus(PATIENCE);
-        hand_over(&inputs, Input::Hold { request, answer }, deadline).map_err(|_| Unheld::Busy)?;
+        hand_over(&self.0, Input::Hold { request, answer }, deadline).map_err(|_| Unheld::Busy)?;
         answered.recv_timeout(PATIENCE).map_err(|_| Unheld::Busy)
-    })
+    }
+
+    /// The end of a lifeline is not lost: it waits for as long as the driver lives.
+    fn sign(&self, sign: Sign) -> Result<(), Unheld> {
+        let input = Input::Application(sign);
+        if sign == Sign::LifelineEnded {
+            return self.0.send(input).map_err(|_| Unheld::Busy);
+        }
+        hand_over(&self.0, input, boottime().plus(PATIENCE)).map_err(|_| Unheld::Busy)
+    }
 }

@@ -8,7 +8,7 @@ use crate::base::{Clock, Reading, wall_ms};
 use crate::discovery::Discovery;
 use crate::election::{
     Action, Body, Event, HoldAnswer, HoldRequest, Machine, Message, Moment, Now, Operation, OperationOutcome,
-    Record, Role, Settings, Timer,
+    Record, Role, Settings, Sign, Timer,
 };
 use crate::store::{SaveError, Store};
 use crate::telemetry::EventLog;
@@ -52,6 +52,8 @@ pub(super) enum Input {
         /// Takes the answer, and what the clocks showed in the turn that the answer's time counts from.
         answer: SyncSender<(HoldAnswer, Reading)>,
     },
+    /// By the application of this host, or by what probes it.
+    Application(Sign),
     /// By a signal, which has raised the flag that the driver looks at.
     Wake,
 }
@@ -207,6 +209,7 @@ impl Driver {
                 self.application = Some(answer);
                 Some(Event::Hold(request))
             }
+            Input::Application(sign) => Some(Event::Application(sign)),
             Input::Wake => None,
         }
     }

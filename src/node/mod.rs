@@ -5,6 +5,7 @@
 //! flushed, exit code. A part that breaks ends the process with exit code 1, and a panic on any thread aborts
 //! it: no part may go on answering for a dead driver.
 
+mod app_probe;
 mod applications;
 mod driver;
 mod operators;
@@ -25,7 +26,7 @@ use crate::transport::{self, Transport};
 use crate::{control, http, net, wire};
 use driver::{Driver, Input, State};
 use peers_writer::PeersWriter;
-use published_state::PublishedState;
+use published_state::{AskDriver, PublishedState};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::BTreeSet;
 use std::io;
@@ -172,8 +173,8 @@ fn sidecar(config: Config) -> Result<(), RunError> {
     let budget = Budget::new(config.buffers_max);
     let trust = Trust { credentials: Arc::clone(&credentials), budget: budget.clone() };
     let transport = start_transport(&config, me, peer_port, sender.clone(), metrics.clone(), trust)?;
-    let applications =
-        (config.app_clients == AppClients::Loopback).then(|| applications::applications(sender.clone()));
+    let applications = (config.app_clients == AppClients::Loopback)
+        .then(|| Box::new(applications::Applications(sender.clone())) as Box<dyn AskDriver>);
     let election = config.cluster.clone();
     let answers =
         published_state::Answers { state: Arc::clone(&published_state), credentials, applications, election };
@@ -182,6 +183,9 @@ fn sidecar(config: Config) -> Result<(), RunError> {
     let operators = operators::operators(sender.clone());
     // Its file goes when this function ends.
     let _socket = operators_port.map(|bound| control::serve(bound, operators)).transpose()?;
+    if let Some(probe) = config.probe.clone() {
+        app_probe::start(probe, sender.clone())?;
+    }
     let discovery = start_discovery(&config, sender, metrics)?;
 
     let driver = Driver::new(machine, state, transport, published_state, discovery, stop, &config.settings);

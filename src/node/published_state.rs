@@ -2,7 +2,7 @@
 
 use crate::base::{Clock, Reading};
 use crate::channel::Credentials;
-use crate::election::{HoldRequest, Moment, Status};
+use crate::election::{HoldRequest, Moment, Sign, Status};
 use crate::http::{Feed, Held, Snapshot, Source, Unheld};
 use crate::telemetry::Metrics;
 use crate::transport::Announced;
@@ -122,15 +122,20 @@ impl PublishedState {
     }
 }
 
-/// Asks the driver for a hold, and waits for its answer.
-pub(super) type AskForHold = Box<dyn Fn(HoldRequest) -> Result<Held, Unheld> + Send + Sync>;
+/// What asks the driver for applications.
+pub(super) trait AskDriver: Send + Sync {
+    /// Asks for a hold, and waits for the answer.
+    fn hold(&self, request: HoldRequest) -> Result<Held, Unheld>;
+    /// Hands a sign on, as soon as the driver has room.
+    fn sign(&self, sign: Sign) -> Result<(), Unheld>;
+}
 
 /// The published state as the HTTP server's source.
 pub(super) struct Answers {
     pub(super) state: Arc<PublishedState>,
     pub(super) credentials: Arc<Credentials>,
-    /// What asks the driver for holds; none: applications may not.
-    pub(super) applications: Option<AskForHold>,
+    /// What asks the driver for applications; none: they may not.
+    pub(super) applications: Option<Box<dyn AskDriver>>,
     /// The election's name.
     pub(super) election: String,
 }
@@ -170,7 +175,11 @@ impl Source for Answers {
     }
 
     fn hold(&self, request: HoldRequest) -> Result<Held, Unheld> {
-        self.applications.as_ref().map_or(Err(Unheld::Off), |ask| ask(request))
+        self.applications.as_ref().map_or(Err(Unheld::Off), |applications| applications.hold(request))
+    }
+
+    fn sign(&self, sign: Sign) -> Result<(), Unheld> {
+        self.applications.as_ref().map_or(Err(Unheld::Off), |applications| applications.sign(sign))
     }
 
     fn peer_keys(&self) -> Vec<String> {
@@ -262,9 +271,21 @@ mod tests {
         }
     }
 
+    /// The driver has ended.
+    struct Gone;
+
+    impl AskDriver for Gone {
+        fn hold(&self, _: HoldRequest) -> Result<Held, Unheld> {
+            Err(Unheld::Busy)
+        }
+        fn sign(&self, _: Sign) -> Result<(), Unheld> {
+            Err(Unheld::Busy)
+        }
+    }
+
     #[test]
     fn applications_are_served_where_the_driver_can_be_asked() {
-        let asks: AskForHold = Box::new(|_| Err(Unheld::Busy));
+        let asks: Box<dyn AskDriver> = Box::new(Gone);
         for (applications, serves, refusal) in [(None, false, Unheld::Off), (Some(asks), true, Unheld::Busy)]
         {
             let state = Arc::new(published_state());
@@ -276,6 +297,7 @@ mod tests {
             };
             assert_eq!(answers.serves_applications(), serves);
             assert_eq!(answers.hold(HoldRequest::End { hold: 1 }), Err(refusal));
+            assert_eq!(answers.sign(Sign::LifelineOpened), Err(refusal));
         }
     }
 

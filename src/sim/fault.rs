@@ -66,6 +66,13 @@ pub(super) enum Kind {
     Dns { target: Target, fault: DnsFault },
 }
 
+impl Kind {
+    /// Whether an application turns sick.
+    pub(super) fn sickens(&self) -> bool {
+        matches!(self, Kind::Operate { asks: Asks::Sicken, .. })
+    }
+}
+
 /// What an operator asks for, before it is known of which process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Asks {
@@ -75,6 +82,8 @@ pub(super) enum Asks {
     Transfer { to: Target },
     /// To be cordoned, until the time of the fault is over.
     Cordon,
+    /// Nothing: its application is sick for that time.
+    Sicken,
 }
 
 /// Which connections a cut is about.

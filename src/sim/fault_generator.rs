@@ -95,6 +95,7 @@ impl FaultMix {
             | FaultKind::VotersChanged
             | FaultKind::LeaseChanged
             | FaultKind::ResignAsked
+            | FaultKind::Sicken
             | FaultKind::TransferAsked
             | FaultKind::Cordon => Kind::Crash {
                 target,

@@ -57,13 +57,19 @@ sorts! {
     ResignAsked "resign_asked",
     TransferAsked "transfer_asked",
     Cordon "cordon",
+    Sicken "application_sick",
 }
 
 impl FaultKind {
     /// Whether it is drawn with the others. The rest comes in rows of its own.
     pub(super) fn is_mixed(self) -> bool {
-        let rows =
-            [FaultKind::LeaseChanged, FaultKind::ResignAsked, FaultKind::TransferAsked, FaultKind::Cordon];
+        let rows = [
+            FaultKind::LeaseChanged,
+            FaultKind::ResignAsked,
+            FaultKind::TransferAsked,
+            FaultKind::Cordon,
+            FaultKind::Sicken,
+        ];
         !rows.contains(&self)
     }
 }
@@ -101,6 +107,7 @@ impl Kind {
             Kind::Operate { asks: Asks::Resign { .. }, .. } => FaultKind::ResignAsked,
             Kind::Operate { asks: Asks::Transfer { .. }, .. } => FaultKind::TransferAsked,
             Kind::Operate { asks: Asks::Cordon, .. } => FaultKind::Cordon,
+            Kind::Operate { asks: Asks::Sicken, .. } => FaultKind::Sicken,
         }
     }
 }

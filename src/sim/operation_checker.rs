@@ -3,7 +3,7 @@
 use super::node::{Node, NodeInstance};
 use super::rule::Rule;
 use super::vote_checker::Broken;
-use crate::election::{Event, Moment, Operation, OperationOutcome, Role};
+use crate::election::{Event, Moment, Operation, OperationOutcome, Role, Status};
 use std::collections::BTreeMap;
 
 /// The operations of a run, and which processes do not stand, by their own word.
@@ -20,6 +20,14 @@ struct Asked {
     instance: NodeInstance,
     operation: Operation,
     answered: bool,
+}
+
+/// A process whose application is not healthy begins to lead. One that led before may go on.
+pub(super) fn begins_sick(process: &Node, status: &Status) -> Option<Broken> {
+    let led = |status: &Status| matches!(status.role, Role::Leading | Role::Resigning);
+    let begins = led(status) && !process.status.as_ref().is_some_and(led);
+    let what = || format!("p-{} begins to lead, and its application is not healthy", process.place);
+    (begins && status.candidacy.unhealthy).then(|| (Rule::SickBegins, what()))
 }
 
 impl OperationChecker {

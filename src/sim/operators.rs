@@ -7,7 +7,7 @@ use super::plan::Plan;
 use super::queue::Item;
 use super::target::{Cue, Target};
 use super::world::World;
-use crate::election::{Event, Operation, OperationOutcome};
+use crate::election::{Event, Operation, OperationOutcome, Sign};
 use fastrand::Rng;
 use std::time::Duration;
 
@@ -20,6 +20,8 @@ pub(super) fn operators(random: &mut Rng, plan: &mut Plan) {
         let place = |random: &mut Rng| Target::Place(random.usize(0..plan.n));
         let asks = match random.u8(0..4) {
             0 => Asks::Transfer { to: place(random) },
+            // Once in a run: a second time would keep it from leading for longer than a run lasts.
+            2 if !plan.faults.iter().any(|fault| fault.kind.sickens()) => Asks::Sicken,
             1 | 2 => Asks::Cordon,
             _ => Asks::Resign { aside: Duration::from_millis(random.u64(1..=5_000)) },
         };
@@ -48,6 +50,10 @@ impl World {
                 self.queue.put(until, Item::Uncordon(instance));
                 Operation::Cordon
             }
+            Asks::Sicken => {
+                self.queue.put(until, Item::Heal(instance));
+                return self.hears_of_application(instance, false);
+            }
         };
         self.ask(instance, operation);
     }
@@ -55,6 +61,14 @@ impl World {
     /// A process may lead again. That ends what is left of a resignation's time, too.
     pub(super) fn uncordon(&mut self, instance: NodeInstance) {
         self.ask(instance, Operation::Uncordon);
+    }
+
+    /// The probe of an application changes its mind.
+    pub(super) fn hears_of_application(&mut self, instance: NodeInstance, healthy: bool) {
+        if self.nodes[instance.place].runs_as(instance) {
+            let sign = Sign::Probed { healthy };
+            self.input(instance, Input::Event(Event::Application(sign)));
+        }
     }
 
     fn ask(&mut self, instance: NodeInstance, operation: Operation) {

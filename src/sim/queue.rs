@@ -77,6 +77,8 @@ pub(super) enum Item {
     Turn(NodeInstance),
     /// An operator lets a process lead again.
     Uncordon(NodeInstance),
+    /// An application is healthy again.
+    Heal(NodeInstance),
     /// A process looks up its peers.
     Refresh(NodeInstance),
     /// A pause, or a slow step of the driver, may be over.

@@ -32,6 +32,8 @@ pub enum Rule {
     Unprepared,
     /// Clause 30: a process leads that has told its operator that it does not stand.
     CordonedLeads,
+    /// Clause 30: a process begins to lead whose application is not healthy.
+    SickBegins,
     /// A process leads while an application of another place has a hold.
     HoldBroken,
     /// An operator gets no answer, or two.

@@ -67,6 +67,7 @@ impl Trace {
             Event::Advertise(address) => format!("p-{place}         is at {address}"),
             Event::Operation { operation, .. } => format!("p-{place}         is asked: {operation:?}"),
             Event::Hold(request) => format!("p-{place}         is asked by its application: {request:?}"),
+            Event::Application(sign) => format!("p-{place}         hears of its application: {sign:?}"),
             Event::Stop => format!("p-{place}         is told to stop"),
         };
         if matches!(event, Event::Timer(crate::election::Timer::Heartbeat)) {

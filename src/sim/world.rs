@@ -8,6 +8,7 @@ use super::fault_kind::Counts;
 use super::hold::Applications;
 use super::network::Network;
 use super::node::{Busy, Input, Node, NodeInstance, Restart, Stall};
+use super::operation_checker::begins_sick;
 use super::plan::Plan;
 use super::queue::{ITEMS_MAX, Item, Queue};
 use super::rule::Rule;
@@ -139,6 +140,7 @@ impl World {
             Item::Timer(instance, timer) => self.timer_due(instance, timer),
             Item::Turn(instance) => self.turn_due(instance),
             Item::Uncordon(instance) => self.uncordon(instance),
+            Item::Heal(instance) => self.hears_of_application(instance, true),
             Item::Refresh(instance) => self.refresh(instance),
             Item::Resume(instance) => self.resume(instance),
         }
@@ -368,6 +370,8 @@ impl World {
         let answered = process.leads(self.now);
         if let Some(status) = status {
             self.checker.published(self.now, &self.nodes, place, &status);
+            let broken = begins_sick(&self.nodes[place], &status);
+            self.checker.found(self.now, broken);
             self.nodes[place].status = Some(status);
             let broken = self.checker.operations.leads(&self.nodes[place]);
             self.checker.found(self.now, broken);

@@ -129,7 +129,9 @@ impl Limits {
                 &mut self.member
             }
             Notification::SameName { .. } | Notification::TooManyMembers(_) => &mut self.refused,
-            Notification::StandsAside { .. } | Notification::StandsAgain => &mut self.operated,
+            Notification::StandsAside { .. }
+            | Notification::StandsAgain
+            | Notification::Application { .. } => &mut self.operated,
             Notification::LeaseInUse { lease_ms, given_ms, .. } if lease_ms != given_ms => &mut self.differs,
             Notification::Recovering
             | Notification::Recovered(_)

@@ -48,6 +48,7 @@ pub(super) fn line(note: &Notification, lasted: Option<Duration>) -> (LogEvent, 
         ),
         Notification::StandsAside { aside } => stands_aside(*aside),
         Notification::StandsAgain => (LogEvent::info("candidate_again"), "this process is a candidate again"),
+        Notification::Application { healthy } => application(*healthy),
         Notification::WaitsForHolds { holds, at_most } => waits_for_holds(*holds, *at_most),
         Notification::Resigning { successor, reason } => resigning(successor.as_ref(), *reason),
         Notification::Recovering => (
@@ -129,6 +130,16 @@ fn resigning(successor: Option<&Peer>, reason: Reason) -> (LogEvent, &'static st
     };
     let event = LogEvent::info("resigning").with("reason", reason.name());
     (successor.map_or_else(|| event.clone(), |successor| member(event.clone(), successor)), text)
+}
+
+fn application(healthy: bool) -> (LogEvent, &'static str) {
+    if healthy {
+        (LogEvent::info("application_healthy"), "the application here is healthy: this process may lead")
+    } else {
+        let text = "the application here is not healthy, by its probe, its /alive or its lifeline; this \
+                    process leads only where no other can";
+        (LogEvent::warn("application_unhealthy"), text)
+    }
 }
 
 fn stands_aside(aside: Option<Duration>) -> (LogEvent, &'static str) {

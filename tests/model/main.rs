@@ -41,7 +41,7 @@ mod long;
 mod mutants;
 mod world;
 
-use bellwether::election::{CrashEvidence, Founding, Preempt, Safety, Settings, Variant};
+use bellwether::election::{CrashEvidence, Founding, Preempt, Safety, Settings, Variant, WhenAllSick};
 use checks::{
     AGREED, Bounds, FEW_EPOCHS, INVARIANTS, SAME_EPOCH, TWO_LEADERS, Worlds, fresh, search, settle, told,
 };
@@ -55,6 +55,9 @@ fn ticks(n: u64) -> Duration {
 /// The shortest times that keep the relations which the machine asserts, and let an answer come in time.
 fn settings(safety: Safety) -> Settings {
     Settings {
+        app_is_probed: false,
+        lifeline_required: false,
+        when_all_sick: WhenAllSick::Keep,
         variant: Variant::Detector,
         safety,
         founding: Founding::Auto,

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod announce;
+mod application;
 mod authentication;
 #[path = "../support/authority.rs"]
 mod authority;

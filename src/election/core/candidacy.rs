@@ -1,5 +1,6 @@
-//! Whether a process is a candidate for now. An operator may cordon it, and a leader that has resigned stands
-//! aside for a while. It then counts for priority 0, here and at all others: it votes, and it never leads.
+//! Whether a process is a candidate for now. An operator may cordon it, a leader that has resigned stands
+//! aside for a while, and its application may not be healthy. It then counts for priority 0, here and at all
+//! others: it votes, and it never leads.
 
 use super::{Core, Phase, Protocol};
 use crate::election::clauses::Clauses;
@@ -45,7 +46,10 @@ impl<P: Protocol> Core<P> {
     /// An operator wants this process to be a candidate again.
     pub(super) fn uncordon(&mut self, now: Now) {
         self.disarm(Timer::Aside);
-        self.stand_again(now, Candidacy::default());
+        self.stand_again(
+            now,
+            Candidacy { unhealthy: self.standing.candidacy.unhealthy, ..Candidacy::default() },
+        );
     }
 
     /// The time of its resignation is over.
@@ -58,17 +62,17 @@ impl<P: Protocol> Core<P> {
         if std::mem::replace(&mut self.standing.candidacy, candidacy) == candidacy {
             return;
         }
-        if candidacy == Candidacy::default() {
+        if !candidacy.cordoned && candidacy.aside_until.is_none() {
             self.note(Notification::StandsAgain);
         }
         self.count_for();
         self.rejoin_election(now);
     }
 
-    /// Sets what this process counts for. Each message from now on says so.
-    fn count_for(&mut self) {
-        let Candidacy { cordoned, aside_until } = self.standing.candidacy;
-        let stands = self.clauses.stands(cordoned, aside_until.is_some());
+    /// Sets what this process counts for. It does not lead now. Each message from now on says so.
+    pub(super) fn count_for(&mut self) {
+        let Candidacy { cordoned, aside_until, unhealthy } = self.standing.candidacy;
+        let stands = self.clauses.stands(cordoned, aside_until.is_some(), unhealthy);
         self.me.priority = if stands { self.standing.given } else { Priority::NEVER };
     }
 

@@ -74,6 +74,10 @@ impl<P: Protocol> Core<P> {
         for id in silent {
             self.fail(id, Reason::Silence);
         }
+        self.resign_if_unhealthy(now);
+        if !self.phase.leading() {
+            return;
+        }
         self.tell_priorities();
         self.heartbeats.sequence = self.heartbeats.sequence.wrapping_add(1);
         if self.heartbeats.sent.len() == SENT_MAX {

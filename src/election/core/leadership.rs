@@ -126,6 +126,8 @@ impl<P: Protocol> Core<P> {
             self.disarm(Timer::Preempt);
             self.disarm(Timer::Lease);
             P::on_term_end(self);
+            // A leader keeps its rank to the end of its term.
+            self.count_for();
         }
         self.note(Notification::Leaderless { former: former.peer, epoch: self.epoch, reason, me, since });
     }

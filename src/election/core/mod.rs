@@ -5,6 +5,7 @@
 //!
 //! Invariants are asserted in release builds: a process that breaks one must end (fail-stop), not go on.
 
+mod application;
 mod candidacy;
 mod dial_targets;
 mod failure_detector;
@@ -25,6 +26,7 @@ use super::{
     Action, Body, Epoch, Event, Incumbent, Instance, Message, Moment, Now, Peer, ProcessId, Rank, Reason,
     Record, Settings, State, Timer,
 };
+use application::Application;
 use candidacy::Standing;
 use dial_targets::DialTargets;
 use failure_detector::Heartbeats;
@@ -71,6 +73,8 @@ pub(super) struct Core<P> {
     pub(super) transfers: Transfers,
     /// Whether it is a candidate for now.
     pub(super) standing: Standing,
+    /// What was heard of the application.
+    pub(super) application: Application,
     /// What applications were promised.
     pub(super) holds: Holds,
     /// The operation that waits for its end.
@@ -95,10 +99,11 @@ impl<P: Protocol> Core<P> {
         assert!(settings.answer_timeout < settings.coordinator_timeout, "config checks this relation");
         assert!(settings.heartbeat * 4 <= settings.failure_timeout, "config checks this relation");
         let epoch = record.map_or(Epoch::ZERO, |r| r.epoch);
-        Core {
+        let mut core = Core {
             protocol: P::new(&settings, record),
             clauses: Rules::default(),
             standing: Standing::of(me.priority),
+            application: Application::of(&settings),
             holds: Holds::default(),
             pending: None,
             dial_targets: DialTargets::of(me.address),
@@ -120,7 +125,10 @@ impl<P: Protocol> Core<P> {
             transfers: Transfers::default(),
             last_resignation: None,
             outbox: Outbox::default(),
-        }
+        };
+        core.standing.candidacy.unhealthy = !core.application.healthy();
+        core.count_for();
+        core
     }
 
     /// One turn. [`Machine::handle`](crate::election::Machine::handle) says what it promises.
@@ -160,6 +168,7 @@ impl<P: Protocol> Core<P> {
                 self.on_operation(now, number, operation, within);
             }
             Event::Hold(request) => self.on_hold(now, request),
+            Event::Application(sign) => self.on_sign(now, sign),
             Event::Turn => {}
         }
         self.look_at_operation(now);
@@ -209,6 +218,7 @@ impl<P: Protocol> Core<P> {
             Timer::Leave => self.act(Action::Exit),
             Timer::Operation => self.on_operation_timer(now),
             Timer::Aside => self.on_aside_timer(now),
+            Timer::Application => self.on_application_timer(now),
             Timer::Hold => self.on_hold_timer(now),
             timer => P::on_timer(self, now, timer),
         }

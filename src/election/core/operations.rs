@@ -9,10 +9,19 @@ use crate::election::{
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+/// What wants a leader to resign.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Asker {
+    /// An operator, who is answered by this number.
+    Operator(u64),
+    /// The state of the application, which takes no answer.
+    Application,
+}
+
 /// A leader has been asked to resign, and another process does not lead yet.
 #[derive(Clone, Hash, Debug)]
 pub(crate) struct Pending {
-    number: u64,
+    asker: Asker,
     operation: Operation,
     /// By when it is answered.
     deadline: Moment,
@@ -36,7 +45,12 @@ impl<P: Protocol> Core<P> {
         }
         match operation {
             Operation::Uncordon => self.uncordon(now),
-            _ if self.phase.leading() => return self.begin_operation(now, number, operation, within),
+            _ if self.phase.leading() => {
+                if let Err(refusal) = self.begin_operation(now, Asker::Operator(number), operation, within) {
+                    self.answer(number, Err(refusal));
+                }
+                return;
+            }
             Operation::Cordon => {
                 self.cordon();
                 self.rejoin_election(now);
@@ -50,24 +64,25 @@ impl<P: Protocol> Core<P> {
         self.answer(number, Ok(done));
     }
 
-    /// A leader is asked to resign.
-    fn begin_operation(&mut self, now: Now, number: u64, operation: Operation, within: Duration) {
+    /// A leader is asked to resign. Where that is not refused, it is under way from now on.
+    pub(super) fn begin_operation(
+        &mut self,
+        now: Now,
+        asker: Asker,
+        operation: Operation,
+        within: Duration,
+    ) -> Result<(), OperationRefusal> {
         if let Some(refusal) = self.resigns_already() {
-            return self.answer(number, Err(refusal));
+            return Err(refusal);
         }
         let successor = match &operation {
             Operation::Transfer { to } => self.successor_named(to),
             _ => self.successor(&BTreeSet::new()).ok_or_else(|| self.no_successor()),
-        };
-        match successor {
-            Ok(successor) => {
-                let deadline = now.at.plus(within);
-                let pending = Pending { number, operation, deadline, asked: Vec::new(), resigned: false };
-                self.pending = Some(pending);
-                self.ask_to_take_over(now, successor);
-            }
-            Err(refusal) => self.answer(number, Err(refusal)),
-        }
+        }?;
+        let deadline = now.at.plus(within);
+        self.pending = Some(Pending { asker, operation, deadline, asked: Vec::new(), resigned: false });
+        self.ask_to_take_over(now, successor);
+        Ok(())
     }
 
     /// The member with this name, if it can take over.
@@ -203,9 +218,11 @@ impl<P: Protocol> Core<P> {
     }
 
     fn answer_pending(&mut self, outcome: OperationOutcome) {
-        if let Some(Pending { number, .. }) = self.pending.take() {
+        if let Some(Pending { asker, .. }) = self.pending.take() {
             self.disarm(Timer::Operation);
-            self.answer(number, outcome);
+            if let Asker::Operator(number) = asker {
+                self.answer(number, outcome);
+            }
         }
     }
 

@@ -41,6 +41,9 @@ impl<P: Protocol> Core<P> {
         self.dial_targets.lists_from = Some(now.at.plus(self.settings.start_timeout));
         self.note(Notification::Asking { paused: None, expect: self.settings.expect });
         self.ask_all(Asking { expect: self.settings.expect, starting: true, ..Asking::default() });
+        if self.standing.candidacy.unhealthy {
+            self.note(Notification::Application { healthy: false });
+        }
         P::on_start(self, now);
     }
 

@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use uuid::Uuid;
 
+mod application;
 mod candidate;
 mod cluster;
 mod configuration;

@@ -138,6 +138,8 @@ mutations! {
     CordonIgnored,
     /// Clause 30: a process that has resigned for a while is a candidate.
     AsideIgnored,
+    /// Clause 30: a process whose application is not healthy is a candidate.
+    HealthIgnored,
     /// Clause 30: a member counts for what it was started with.
     PriorityIgnored,
     /// Rule 1 of holds: a hold takes all that the voters have promised.
@@ -416,8 +418,9 @@ impl Clauses for LeftOut {
         self.has(ConfigOfAny) || Stated.counts_as_leaders(of_leader)
     }
 
-    fn stands(self, cordoned: bool, aside: bool) -> bool {
-        Stated.stands(cordoned && !self.has(CordonIgnored), aside && !self.has(AsideIgnored))
+    fn stands(self, cordoned: bool, aside: bool, unhealthy: bool) -> bool {
+        let (cordoned, aside) = (cordoned && !self.has(CordonIgnored), aside && !self.has(AsideIgnored));
+        Stated.stands(cordoned, aside, unhealthy && !self.has(HealthIgnored))
     }
 
     fn heeds_priority(self) -> bool {

@@ -282,6 +282,11 @@ pub enum Notification {
     },
     /// This process is a candidate again.
     StandsAgain,
+    /// The application of this pod counts as healthy from now on, or does not.
+    Application {
+        /// Whether it does.
+        healthy: bool,
+    },
     /// The leader is to resign, and waits for the holds of its applications.
     WaitsForHolds {
         /// How many are out.

@@ -1,6 +1,6 @@
 //! What happens to a process: everything that the machine is ever told.
 
-use crate::election::{HoldRequest, Incarnation, Message, Operation, Peer, ProcessId, Timer};
+use crate::election::{HoldRequest, Incarnation, Message, Operation, Peer, ProcessId, Sign, Timer};
 use core::net::SocketAddr;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -69,6 +69,8 @@ pub enum Event {
     /// An application of this pod asks for a hold, goes on with one, or has stopped.
     /// [`Action::Held`](crate::election::Action::Held) answers it in the same turn.
     Hold(HoldRequest),
+    /// Something is heard of the application of this pod.
+    Application(Sign),
     /// Nothing but the passing of time. The driver sends one often enough to notice a pause of its own.
     Turn,
 }

@@ -2,6 +2,7 @@
 
 pub(super) mod action;
 pub(super) mod announce;
+pub(super) mod application;
 pub(super) mod epoch;
 pub(super) mod event;
 pub(super) mod hold;

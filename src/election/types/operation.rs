@@ -49,6 +49,8 @@ pub struct Candidacy {
     pub cordoned: bool,
     /// It has resigned, and does not stand before this moment of its fast clock.
     pub aside_until: Option<Moment>,
+    /// Its application is not healthy.
+    pub unhealthy: bool,
 }
 
 /// What came of an operation.
@@ -123,7 +125,7 @@ pub enum Unfit {
     Failed,
     /// No connection with it is open.
     NotConnected,
-    /// It has priority 0, is cordoned, or has resigned for a while.
+    /// It has priority 0, is cordoned, has resigned for a while, or has an application that is not healthy.
     NoCandidate,
     /// `majority`: it is no voter.
     NoVoter,
@@ -134,7 +136,9 @@ impl fmt::Display for Unfit {
         f.write_str(match self {
             Unfit::Failed => "counts as failed",
             Unfit::NotConnected => "is not connected",
-            Unfit::NoCandidate => "is no candidate (priority 0, cordoned, or resigned for a while)",
+            Unfit::NoCandidate => {
+                "is no candidate (priority 0, cordoned, resigned for a while, or not healthy)"
+            }
             Unfit::NoVoter => "is no voter",
         })
     }

@@ -13,6 +13,15 @@ pub enum Variant {
     Paper,
 }
 
+/// What a leader does whose application is not healthy, where no healthy member can take over.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum WhenAllSick {
+    /// It leads on.
+    Keep,
+    /// It resigns, and no process leads.
+    None,
+}
+
 /// When a better process takes over from a live leader (`--preempt`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Preempt {
@@ -115,6 +124,12 @@ pub struct Settings {
     pub hold_max: Duration,
     /// How long a resignation waits for holds that go on (`--stop-wait`).
     pub stop_wait: Duration,
+    /// Whether the application has a health probe (`--app-health`).
+    pub app_is_probed: bool,
+    /// Whether a lifeline has to be open (`--require-lifeline`).
+    pub lifeline_required: bool,
+    /// What a leader does whose application is not healthy, where no member can take over.
+    pub when_all_sick: WhenAllSick,
     /// Whether peers prove that they are members before anything of theirs is heard. Their lists then name
     /// addresses to dial also while discovery has no answer.
     pub members_are_proved: bool,
@@ -165,6 +180,9 @@ impl Default for Settings {
             forget_after: Duration::from_secs(60),
             hold_max: Duration::from_secs(1),
             stop_wait: Duration::from_secs(10),
+            app_is_probed: false,
+            lifeline_required: false,
+            when_all_sick: WhenAllSick::Keep,
             members_are_proved: false,
         }
     }

@@ -25,6 +25,8 @@ pub enum Timer {
     Operation,
     /// This process has resigned for a while, which is over.
     Aside,
+    /// The application's word is over, or it has been healthy for long enough.
+    Application,
     /// The holds that a resignation waits for may be over, or the successor that was asked again is silent.
     Hold,
     /// `majority`: the leader's lease is over.
@@ -41,11 +43,11 @@ impl Timer {
     /// Whether the timer goes on when a process changes its phase: it is about the voter or an operation, in
     /// any phase.
     pub(in crate::election) fn outlives_phases(self) -> bool {
-        matches!(self, Timer::Recover | Timer::Grace | Timer::Operation | Timer::Aside)
+        matches!(self, Timer::Recover | Timer::Grace | Timer::Operation | Timer::Aside | Timer::Application)
     }
 
     /// All of them.
-    pub const ALL: [Timer; 16] = [
+    pub const ALL: [Timer; 17] = [
         Timer::Margin,
         Timer::Start,
         Timer::Announcement,
@@ -57,6 +59,7 @@ impl Timer {
         Timer::Leave,
         Timer::Operation,
         Timer::Aside,
+        Timer::Application,
         Timer::Hold,
         Timer::Lease,
         Timer::Retry,

@@ -436,7 +436,8 @@ fn the_members_say_what_keeps_this_process_from_leading() {
 fn cordoned_and_resigned() -> Fixed {
     let mut source = source(Role::Following);
     let aside_until = Some(source.0.now.plus(Duration::from_millis(2500)));
-    Arc::make_mut(&mut source.0.status).candidacy = Candidacy { cordoned: true, aside_until };
+    Arc::make_mut(&mut source.0.status).candidacy =
+        Candidacy { cordoned: true, aside_until, unhealthy: true };
     source
 }
 
@@ -582,7 +583,7 @@ fn a_voter_without_a_vote_says_what_it_waits_for() {
         (voting(Role::Asking, Some(recovery)), "with another --voters or --lease: web-1; all must be equal"),
         (voting(Role::Asking, Some(shrunk)), "records of 3 other voters are needed, and 2 have answered"),
         (voting(Role::Asking, Some(lost)), "all of them have answered. If this lasts for more than a lease"),
-        (cordoned, "each live member is cordoned or has priority 0, so none may lead"),
+        (cordoned, "each live member is cordoned, unhealthy or has priority 0, so none may lead"),
         (voting(Role::Following, Some(grace)), "it votes in 750 ms, or once it hears from a leader"),
         (
             voting(Role::Electing, Some(founding)),

@@ -81,7 +81,7 @@ fn caught_by(clause: Mutation) -> By {
         | ConfigOfAny
         | PriorityIgnored
         | NoAgreement => By::RuleTest(RULES),
-        CordonIgnored | AsideIgnored => seeds(3, 60),
+        CordonIgnored | AsideIgnored | HealthIgnored => seeds(3, 60),
         GraceFreedByEvidence | ChangesUnderHold => By::RuleTest(RULES),
         HoldTakesLease | HoldOnLoosePromise | HoldEndsEarly | ResignsUnderHold | OwnPromiseFreedUnderHold => {
             By::RuleTest(RULES)

@@ -269,7 +269,7 @@ fn each_answer_is_as_the_document_says() {
     }
     let mut described = BTreeSet::new();
     // `http::holds` has the answers of those that change something.
-    let reads = |path: &&String| !path.starts_with("/holds");
+    let reads = |path: &&String| !["/holds", "/alive", "/lifeline"].iter().any(|one| path.starts_with(one));
     for (path, item) in document.0["paths"].as_object().unwrap().iter().filter(|(path, _)| reads(path)) {
         for (method, operation) in item.as_object().unwrap() {
             let statuses = operation["responses"].as_object().unwrap().keys();

@@ -1,0 +1,146 @@
+//! What the application's health does to a process: clause 30, and how a leader hands over.
+
+use super::*;
+use crate::election::core::Phase;
+use crate::election::{Operation, Sign, WhenAllSick};
+
+const SICK: Event = Event::Application(Sign::Probed { healthy: false });
+const HEALTHY: Event = Event::Application(Sign::Probed { healthy: true });
+
+fn proposed(actions: &[Action]) -> Option<ProcessId> {
+    let proposal =
+        |(to, message): (ProcessId, &Message)| (message.body == Body::ProposeTransfer).then_some(to);
+    actions.iter().filter_map(send).find_map(proposal)
+}
+
+fn resigns_to(actions: &[Action]) -> Option<Option<ProcessId>> {
+    bodies(actions).find_map(|body| match body {
+        Body::Resign { successor, leaving: false } => Some(*successor),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_process_whose_application_is_not_healthy_votes_and_does_not_stand() {
+    for (leaves_out, stands) in [(None, false), (Some(Mutation::HealthIgnored), true)] {
+        let mut voter = Voter::settled(leaves_out);
+        voter.feed(SICK);
+        assert!(voter.machine.status().candidacy.unhealthy);
+        assert_eq!(!requests(&voter.start_campaign()).is_empty(), stands, "{leaves_out:?}");
+        if stands {
+            continue;
+        }
+        assert_eq!(voter.vote_for(2, 5), Some(GRANTED), "it votes all the same");
+        let sent = voter.hear(2, 5, Body::ProposeTransfer);
+        assert!(bodies(&sent).any(|body| *body == Body::TransferReady { majority: false }));
+        voter.feed(HEALTHY);
+        assert!(!voter.machine.status().candidacy.unhealthy);
+        voter.resigns(2, 5);
+        voter.pass(300);
+        let sent = voter.timer(Timer::Announcement);
+        let sent = if requests(&sent).is_empty() { voter.timer(Timer::Retry) } else { sent };
+        assert!(!requests(&sent).is_empty(), "it stands again");
+    }
+}
+
+/// It is no candidate before the first good answer, and each message says so.
+#[test]
+fn a_process_with_a_probe_counts_for_nothing_before_it_is_healthy() {
+    let settings = Settings { app_is_probed: true, ..given(&[1, 2, 3], 1500) };
+    let record = record(1, config(4, &[1, 2, 3]));
+    let mut voter = Voter::start(peer(1), settings, Some(&record), &[2, 3], None);
+    assert_eq!(voter.machine.me.priority, Priority::NEVER);
+    voter.wait_for_grace();
+    assert!(requests(&voter.start_campaign()).is_empty());
+    voter.feed(HEALTHY);
+    assert_eq!(voter.machine.me.priority, peer(1).priority);
+}
+
+#[test]
+fn a_leader_whose_application_turns_sick_hands_over_and_stands_aside() {
+    let mut voter = Voter::leader(None);
+    assert_eq!(proposed(&voter.feed(SICK)), Some(peer(3).id));
+    assert!(voter.leads(), "it leads until another can");
+    assert_eq!(voter.machine.me.priority, peer(1).priority, "a leader keeps its rank");
+    let sent = voter.hear(3, 5, Body::TransferReady { majority: true });
+    assert_eq!(resigns_to(&sent), Some(Some(peer(3).id)));
+    assert_eq!(voter.machine.me.priority, Priority::NEVER);
+    voter.hear(3, 6, Body::Coordinator { elected_at_ms: 0 });
+    voter.timer(Timer::Aside);
+    assert_eq!(voter.machine.me.priority, Priority::NEVER, "it is not healthy yet");
+    voter.feed(HEALTHY);
+    assert_eq!(voter.machine.me.priority, peer(1).priority);
+}
+
+#[test]
+fn it_asks_again_with_each_heartbeat_and_an_operator_s_word_changes_nothing_of_it() {
+    let mut voter = Voter::leader(None);
+    voter.feed(SICK);
+    voter.hear(3, 5, Body::TransferReady { majority: false });
+    voter.hear(2, 5, Body::TransferReady { majority: false });
+    assert!(voter.leads(), "neither could win");
+    let uncordon = Operation::Uncordon;
+    voter.feed(Event::Operation { number: 7, operation: uncordon, within: Duration::from_secs(1) });
+    assert!(voter.machine.status().candidacy.unhealthy);
+    voter.pass(250);
+    assert_eq!(proposed(&voter.timer(Timer::Heartbeat)), Some(peer(3).id));
+    voter.feed(HEALTHY);
+    voter.hear(3, 5, Body::TransferReady { majority: false });
+    voter.hear(2, 5, Body::TransferReady { majority: false });
+    voter.pass(250);
+    assert_eq!(proposed(&voter.timer(Timer::Heartbeat)), None, "it is healthy again");
+}
+
+/// p2 and p3 count for priority 0: their applications are not healthy either.
+#[test]
+fn where_all_are_sick_the_leader_stays_or_none_leads_as_the_operator_wants() {
+    for (when_all_sick, stays) in [(WhenAllSick::Keep, true), (WhenAllSick::None, false)] {
+        let mut voter = Voter::leader(None);
+        voter.machine.settings.when_all_sick = when_all_sick;
+        let members = [2, 3].map(|k| peer(k).id);
+        for id in members {
+            voter.machine.members.get_mut(id).unwrap().peer.priority = Priority::NEVER;
+        }
+        let sent = voter.feed(SICK);
+        assert_eq!(
+            (voter.leads(), resigns_to(&sent)),
+            (stays, (!stays).then_some(None)),
+            "{when_all_sick:?}"
+        );
+        if stays {
+            voter.machine.members.get_mut(members[1]).unwrap().peer.priority = Priority::DEFAULT;
+            voter.pass(250);
+            assert_eq!(proposed(&voter.timer(Timer::Heartbeat)), Some(members[1]), "p3 is healthy again");
+        } else {
+            assert_eq!(voter.machine.me.priority, Priority::NEVER);
+        }
+    }
+}
+
+#[test]
+fn a_leader_that_loses_its_lease_counts_for_nothing_if_it_is_not_healthy() {
+    let mut voter = Voter::leader(None);
+    for id in [2, 3].map(|k| peer(k).id) {
+        voter.machine.members.get_mut(id).unwrap().peer.priority = Priority::NEVER;
+    }
+    voter.feed(SICK);
+    assert!(voter.leads());
+    voter.pass(1500);
+    voter.timer(Timer::Lease);
+    assert!(!voter.leads() && !voter.machine.phase.leading());
+    assert_eq!(voter.machine.me.priority, Priority::NEVER);
+    assert!(!matches!(voter.machine.phase, Phase::Leading(_)));
+}
+
+/// A hold is a promise to the application's clients too: it is waited for.
+#[test]
+fn holds_are_waited_for_when_the_application_turns_sick() {
+    let mut voter = Voter::leader(None);
+    voter.acknowledged(2, voter.round, version(5, 0), flags(&[1, 2, 3], 1500));
+    let take = crate::election::HoldRequest::Take { lasts: Duration::from_millis(500) };
+    voter.feed(Event::Hold(take));
+    voter.feed(SICK);
+    let sent = voter.hear(3, 5, Body::TransferReady { majority: true });
+    assert_eq!(resigns_to(&sent), None);
+    assert_eq!(voter.machine.status().role, crate::election::Role::Resigning);
+}
