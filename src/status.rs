@@ -235,8 +235,8 @@ fn table(record: &Record, list: &Members, not_ready: Option<&str>) -> String {
 fn candidacy(list: &Members) -> String {
     let mut text = String::new();
     if list.cordoned {
-        text += "\ncordoned (by an operator, or by the preStop hook of a pod that drains): this process does \
-                 not lead before bellwether uncordon, or its restart";
+        text += "\ncordoned: this process does not lead before bellwether uncordon, or its restart (by an \
+                 operator, or by the preStop hook of a pod that drains)";
     }
     if list.unhealthy {
         text +=

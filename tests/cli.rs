@@ -622,8 +622,8 @@ fn status_says_what_keeps_the_process_from_leading() {
     let replies = || vec![reply("200 OK", LEADER), reply("200 OK", &members)];
     let output = status(replies(), &[]);
     let head = "leader: web-2 (abcdef01, 10.0.0.2:4041), epoch 7\n\
-                cordoned (by an operator, or by the preStop hook of a pod that drains): this process does \
-                not lead before bellwether uncordon, or its restart\n\
+                cordoned: this process does not lead before bellwether uncordon, or its restart (by an \
+                operator, or by the preStop hook of a pod that drains)\n\
                 resigned: this process does not lead for 9s more\n\n";
     assert!(stdout(&output).starts_with(head), "{}{}", stdout(&output), stderr(&output));
     let foot =

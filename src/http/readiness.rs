@@ -36,8 +36,8 @@ fn what_is_missing(snapshot: &Snapshot) -> String {
     let what = match status.role {
         Role::Asking => "it is asking its peers which one leads, or waiting for them",
         Role::Electing if no_candidate(status) => {
-            "each live member is cordoned, unhealthy or has priority 0, so none may lead: uncordon one, mend \
-             its application, or give one another --priority"
+            "each live member is cordoned or has priority 0, or an application that is not healthy, so none \
+             may lead: uncordon one, mend its application, or give one another --priority"
         }
         Role::Electing => "an election is under way and no process leads yet",
         Role::Leading if status.voting.is_some() => "no majority of the voters has renewed its lease in time",
@@ -70,8 +70,9 @@ fn no_vote_yet(not_ready: &NotReady, snapshot: &Snapshot) -> String {
                 ),
                 ([], None) => String::new(),
                 (names, None) => format!(
-                    "; with another --voters or --lease: {}; all must be equal at a first start",
-                    names.join(", ")
+                    "; {} {} started with another --voters or --lease; all must be equal at a first start",
+                    names.join(", "),
+                    if names.len() == 1 { "was" } else { "were" }
                 ),
             };
             let waits = match missing.as_slice() {

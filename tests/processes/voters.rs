@@ -255,7 +255,7 @@ fn at_a_first_start_all_have_to_be_given_the_same_voters_and_the_log_names_the_o
     real.start(2, &["--voters", &flag]).unwrap();
     let name = real.name(2);
     real.logged(0, &["WARN", "was started with other --voters", &name]);
-    let words = format!("with another --voters or --lease: {name}");
+    let words = format!("{name} was started with another --voters or --lease");
     let said = within(PATIENCE, || real.get(0, "/readyz").ok().filter(|(_, body)| body.contains(&words)));
     assert!(said.is_some(), "{:?}", real.get(0, "/readyz"));
     // Mended, they start.

@@ -580,10 +580,16 @@ fn a_voter_without_a_vote_says_what_it_waits_for() {
     for (source, why) in [
         (voting(Role::Asking, Some(recovery.clone())), "no record of its votes"),
         (voting(Role::Asking, Some(recovery.clone())), "it waits for web-0, web-2"),
-        (voting(Role::Asking, Some(recovery)), "with another --voters or --lease: web-1; all must be equal"),
+        (
+            voting(Role::Asking, Some(recovery)),
+            "web-1 was started with another --voters or --lease; all must be equal",
+        ),
         (voting(Role::Asking, Some(shrunk)), "records of 3 other voters are needed, and 2 have answered"),
         (voting(Role::Asking, Some(lost)), "all of them have answered. If this lasts for more than a lease"),
-        (cordoned, "each live member is cordoned, unhealthy or has priority 0, so none may lead"),
+        (
+            cordoned,
+            "each live member is cordoned or has priority 0, or an application that is not healthy, so none",
+        ),
         (voting(Role::Following, Some(grace)), "it votes in 750 ms, or once it hears from a leader"),
         (
             voting(Role::Electing, Some(founding)),
