@@ -1,6 +1,6 @@
 //! The program: see [`bellwether::config`] for its command line, [`bellwether::node`] for the sidecar.
 
-use bellwether::client::{exec, install, wait, watch};
+use bellwether::client::{alive, exec, install, wait, watch};
 use bellwether::config::{Command, command};
 use bellwether::{control, demo, node, status};
 use std::process::ExitCode;
@@ -15,6 +15,7 @@ fn main() -> ExitCode {
         Ok(Command::Watch(args)) => watch::run(&args),
         Ok(Command::Wait(args)) => wait::run(&args),
         Ok(Command::Install(args)) => install::run(&args),
+        Ok(Command::Alive(args)) => alive::run(&args),
         Ok(Command::Operate(args)) => control::run(&args),
         #[cfg(feature = "sim")]
         Ok(Command::Sim(args)) => bellwether::sim::run(&args),

@@ -282,6 +282,17 @@ fn what_cannot_be_announced_is_refused() {
 }
 
 #[test]
+fn alive_tells_why_it_is_not_taken() {
+    refused(&mut bellwether(&["alive"]), &["--ttl"]);
+    refused(&mut bellwether(&["alive", "--ttl", "61m"]), &["--ttl", "the longest is 1h"]);
+    refused(&mut bellwether(&["alive", "--ttl", "0s"]), &["--ttl"]);
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let output = bellwether(&["alive", "--ttl", "1s", "--url", &free.to_string()]).output().unwrap();
+    assert_eq!(output.status.code(), Some(125));
+    assert!(stderr(&output).contains("refused"), "{}", stderr(&output));
+}
+
+#[test]
 fn what_cannot_be_probed_is_refused() {
     for url in [
         "8080",

@@ -130,7 +130,7 @@ impl Credentials {
 
     /// A process at this address did not prove itself, or this one did not prove itself to it.
     pub fn failed(&self, remote: SocketAddr, why: &dyn fmt::Display) {
-        let failure = format!("no link with {remote}: {why}");
+        let failure = format!("no link with {}: {why}", remote.ip());
         *self.unproved.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), failure));
     }
 

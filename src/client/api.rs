@@ -6,6 +6,8 @@ use crate::telemetry::escape::shortened;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use std::io;
+use std::net::TcpStream;
 use std::time::Duration;
 use ureq::http::header::CONTENT_LENGTH;
 use ureq::http::{Method, Request, Uri};
@@ -90,6 +92,22 @@ impl Api {
     pub(super) fn is_here(&self) -> bool {
         let uri: Option<Uri> = self.base.parse().ok();
         uri.as_ref().and_then(addresses).is_some_and(|found| found.iter().all(|at| at.ip().is_loopback()))
+    }
+
+    /// A connection of its own, where the address is known without a look-up.
+    ///
+    /// # Errors
+    /// None comes in time.
+    pub(super) fn connect(&self, within: Duration) -> io::Result<TcpStream> {
+        let uri: Option<Uri> = self.base.parse().ok();
+        let mut failure = io::Error::from(io::ErrorKind::AddrNotAvailable);
+        for address in uri.as_ref().and_then(addresses).unwrap_or_default() {
+            match TcpStream::connect_timeout(&address, within) {
+                Ok(stream) => return Ok(stream),
+                Err(error) => failure = error,
+            }
+        }
+        Err(failure)
     }
 
     /// The body of a reply with one of these statuses, in this time, the look-up of the host's name included.

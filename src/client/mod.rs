@@ -1,8 +1,8 @@
-//! Commands for scripts beside a sidecar: `bellwether exec`, `watch`, `wait` and `install`.
+//! Commands for scripts beside a sidecar: `bellwether exec`, `watch`, `wait`, `alive` and `install`.
 //!
-//! They ask over the status API, and change nothing in the election. A sidecar that does not answer counts as
-//! one that knows no leader.
+//! They ask over the status API. A sidecar that does not answer counts as one that knows no leader.
 
+pub mod alive;
 pub mod api;
 mod changes;
 pub mod exec;

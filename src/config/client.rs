@@ -1,4 +1,4 @@
-//! The flags of the commands for scripts: `bellwether exec`, `watch`, `wait` and `install`.
+//! The flags of the commands for scripts: `bellwether exec`, `watch`, `wait`, `alive` and `install`.
 
 use crate::base::duration::{parse, parse_positive, show};
 use std::ffi::OsString;
@@ -71,6 +71,19 @@ Exit codes:
   2    bad configuration
   124  it did not come in time";
 
+pub const ALIVE_EXAMPLES: &str = "\
+Examples:
+  bellwether alive --ttl 10s
+  while check-my-application; do bellwether alive --ttl 10s; sleep 3; done
+
+From the first time on the process here leads only while the time of the last one is not over. It has to run \
+in the pod of the sidecar.
+
+Exit codes:
+  0    the sidecar has taken it
+  2    bad configuration
+  125  it has not";
+
 pub const INSTALL_EXAMPLES: &str = "\
 Examples:
   bellwether install /shared
@@ -83,7 +96,7 @@ Exit codes:
 /// What follows when the command ends by itself.
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OnExit {
-    /// The hold ends, so that a resignation need not wait; the command runs again after a pause
+    /// Another process may lead; the command runs again after a pause, once this one leads again
     Resign,
     /// The command runs again after a pause, under the same hold
     Restart,
@@ -199,6 +212,18 @@ pub struct WaitArgs {
     /// How long to wait
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_positive)]
     pub timeout: Duration,
+}
+
+/// What `bellwether alive` is asked for.
+#[derive(clap::Args, Clone, PartialEq, Eq, Debug)]
+pub struct AliveArgs {
+    /// Status API to tell [default: this machine's, http://127.0.0.1:4040, or where BELLWETHER_HTTP says]
+    #[arg(long, env = "BELLWETHER_URL", value_name = "URL")]
+    pub url: Option<String>,
+
+    /// For how long the application is healthy, at most 1h
+    #[arg(long, value_name = "DURATION", value_parser = parse_positive)]
+    pub ttl: Duration,
 }
 
 /// What `bellwether install` is asked for.

@@ -2,8 +2,8 @@
 //! of it with `--help`. The values are checked one by one here, and against each other in `check`.
 
 use super::client::{
-    EXEC_EXAMPLES, EXEC_LONG, ExecArgs, INSTALL_EXAMPLES, InstallArgs, WAIT_EXAMPLES, WATCH_EXAMPLES,
-    WATCH_LONG, WaitArgs, WatchArgs,
+    ALIVE_EXAMPLES, AliveArgs, EXEC_EXAMPLES, EXEC_LONG, ExecArgs, INSTALL_EXAMPLES, InstallArgs,
+    WAIT_EXAMPLES, WATCH_EXAMPLES, WATCH_LONG, WaitArgs, WatchArgs,
 };
 use super::host_port::{HostPort, host_name};
 #[cfg(feature = "inject")]
@@ -137,6 +137,9 @@ pub enum Command {
     /// Waits for a leader, or until the process here leads or follows
     #[command(after_long_help = WAIT_EXAMPLES)]
     Wait(WaitArgs),
+    /// Says that the application here is healthy for a time
+    #[command(after_long_help = ALIVE_EXAMPLES)]
+    Alive(AliveArgs),
     /// Copies this program into a folder, for containers that lack it
     #[command(after_long_help = INSTALL_EXAMPLES)]
     Install(InstallArgs),

@@ -24,7 +24,9 @@ mod voters;
 
 pub use crate::base::duration::{LONGEST as DURATION_MAX, show};
 pub use crate::telemetry::log::LogFormat;
-pub use client::{EXEC_MARGIN, EXEC_RENEWALS, ExecArgs, InstallArgs, OnExit, WaitArgs, WaitFor, WatchArgs};
+pub use client::{
+    AliveArgs, EXEC_MARGIN, EXEC_RENEWALS, ExecArgs, InstallArgs, OnExit, WaitArgs, WaitFor, WatchArgs,
+};
 pub use flags::{DemoArgs, StatusArgs};
 pub use host_port::{HostError, HostPort};
 #[cfg(feature = "inject")]
@@ -143,6 +145,8 @@ pub enum Command {
     Wait(WaitArgs),
     /// To copy the program.
     Install(InstallArgs),
+    /// Says that the application is healthy.
+    Alive(AliveArgs),
     /// To have one resign, and the like.
     Operate(OperateArgs),
     /// To simulate clusters.
@@ -172,6 +176,7 @@ pub fn command() -> Result<Command, ExitCode> {
         flags::Command::Watch(args) => Ok(Command::Watch(args)),
         flags::Command::Wait(args) => Ok(Command::Wait(args)),
         flags::Command::Install(args) => Ok(Command::Install(args)),
+        flags::Command::Alive(args) => Ok(Command::Alive(args)),
         flags::Command::Resign(flags) => Ok(Command::Operate(OperateArgs::resign(flags))),
         flags::Command::Transfer(flags) => Ok(Command::Operate(OperateArgs::transfer(flags))),
         flags::Command::Cordon(asking) => Ok(Command::Operate(OperateArgs::cordon(asking))),

@@ -37,7 +37,7 @@ fn what_is_missing(snapshot: &Snapshot) -> String {
         Role::Asking => "it is asking its peers which one leads, or waiting for them",
         Role::Electing if no_candidate(status) => {
             "each live member is cordoned or has priority 0, or an application that is not healthy, so none \
-             may lead: uncordon one, mend its application, or give one another --priority"
+             may lead. Uncordon one, mend its application, or give one another --priority"
         }
         Role::Electing => "an election is under way and no process leads yet",
         Role::Leading if status.voting.is_some() => "no majority of the voters has renewed its lease in time",

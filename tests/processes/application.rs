@@ -6,6 +6,7 @@ use crate::wait::within;
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
@@ -153,8 +154,11 @@ fn an_application_that_says_nothing_more_leads_no_more() {
     for mut real in clusters(&["--preempt", "never"]) {
         (0..3).for_each(|place| real.start(place, &[]).unwrap());
         let first = within(PATIENCE, || leader(&real, 3)).unwrap();
-        let (_, head) = post(&real, first, "/alive?ttl=300ms");
-        assert!(head.starts_with("HTTP/1.1 204 "), "{head}");
+        let url = format!("127.0.0.1:{}", real.ports(first).http);
+        let said = Command::new(env!("CARGO_BIN_EXE_bellwether"))
+            .args(["alive", "--ttl", "300ms", "--url", &url])
+            .status();
+        assert!(said.unwrap().success());
         assert!(within(PATIENCE, || leader(&real, 3).filter(|leader| *leader != first)).is_some());
     }
 }

@@ -149,6 +149,35 @@ fn begun(now: &Agreement) -> String {
 
 const SLEEPS: &str = "exec sleep 600";
 
+/// The only voter: it leads on when its application dies.
+fn alone() -> (Real, Agreement) {
+    voters_started(1, &["--found", "yes"])
+}
+
+/// A command that ends by itself gives another place its turn, and so does an exec that is killed.
+#[test]
+fn leadership_moves_on_when_the_command_or_exec_dies() {
+    for kills_exec in [false, true] {
+        let (real, now) = voters_started(3, &NEVER);
+        let place = Place::new();
+        let mut execs = beside_all(&real, &place, SLEEPS);
+        place.says(&begun(&now));
+        if kills_exec {
+            execs[now.leader].0.kill().unwrap();
+            execs[now.leader].0.wait().unwrap();
+        } else {
+            for pid in holders(&place.path("lock")) {
+                let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+                kill_process(pid, Signal::KILL).unwrap();
+            }
+        }
+        let elsewhere = |line: &str| line.starts_with("begun ") && !line.starts_with(&begun(&now));
+        let moved = || place.said().lines().any(elsewhere).then_some(());
+        assert!(within(PATIENCE, moved).is_some(), "{}", place.said());
+        assert!(!place.overlapped(), "{}", place.said());
+    }
+}
+
 #[test]
 fn the_command_runs_beside_the_leader_alone_and_follows_it() {
     let (mut real, mut now) = voters_started(3, &NEVER);
@@ -242,7 +271,7 @@ fn a_reader_of_stderr_that_has_stopped_saves_no_command() {
 
 #[test]
 fn signals_reach_the_command_and_its_code_is_execs() {
-    let (real, now) = voters_started(3, &NEVER);
+    let (real, now) = alone();
     for (signal, script, code) in [
         (Signal::TERM, "trap 'exit 7' TERM; while :; do sleep 0.05; done", 7),
         (Signal::INT, "trap 'exit 8' INT; while :; do sleep 0.05; done", 8),
@@ -255,6 +284,7 @@ fn signals_reach_the_command_and_its_code_is_execs() {
         assert_eq!(exec.end().code(), Some(code), "{script}");
         place.becomes_free();
     }
+    let (real, now) = voters_started(3, &NEVER);
     let place = Place::new();
     let script = "trap 'echo reload >>said' HUP; while :; do sleep 0.05; done";
     let mut exec = Exec::beside(&real, now.leader, &place, &[], script);
@@ -273,7 +303,7 @@ fn signals_reach_the_command_and_its_code_is_execs() {
 
 #[test]
 fn what_follows_the_commands_own_end() {
-    let (mut real, now) = voters_started(3, &NEVER);
+    let (real, now) = alone();
     for (flags, code) in [(&["--on-exit", "exit"][..], 3), (&["--once"], 3)] {
         let place = Place::new();
         let mut exec = Exec::beside(&real, now.leader, &place, flags, "exit 3");
@@ -286,6 +316,7 @@ fn what_follows_the_commands_own_end() {
         assert!(within(PATIENCE, twice).is_some(), "{what}: {}", place.said());
         assert!(exec.runs(), "{what}");
     }
+    let (mut real, now) = voters_started(3, &NEVER);
     let place = Place::new();
     let mut exec = Exec::beside(&real, now.leader, &place, &["--once"], SLEEPS);
     place.says(&begun(&now));
@@ -296,7 +327,7 @@ fn what_follows_the_commands_own_end() {
 /// What the command leaves behind ends with it, and so does the command with exec.
 #[test]
 fn nothing_outlives_the_command_or_exec() {
-    let (real, now) = voters_started(3, &NEVER);
+    let (real, now) = alone();
     let place = Place::new();
     let leaves = "(setsid sleep 600 &); exit 0";
     let mut exec = Exec::beside(&real, now.leader, &place, &["--once"], leaves);

@@ -4,6 +4,7 @@
 
 mod descendants;
 mod holder;
+mod lifeline;
 mod plan;
 
 use super::api::{Api, Trouble};
@@ -13,6 +14,7 @@ use crate::config::ExecArgs;
 use crate::election::Moment;
 use descendants::{adopt, become_command, look_up, reap};
 use holder::{Holder, RELEASE_LONGEST, Told};
+use lifeline::Lifeline;
 use plan::{Answer, Do, Plan};
 use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
@@ -92,6 +94,7 @@ struct Exec<'a> {
     url: String,
     plan: Plan,
     holder: Holder,
+    lifeline: Lifeline,
     events: Receiver<Event>,
     /// A write to stderr may wait for its reader. The command's end must not.
     said: SyncSender<(&'static str, String)>,
@@ -120,12 +123,14 @@ impl<'a> Exec<'a> {
         let (said, heard) = sync_channel(LINES_MAX);
         thread::Builder::new().name("says".to_owned()).spawn(move || say_each(heard))?;
         let url = api.base().to_owned();
+        let lifeline = Lifeline::start(Api::at(Some(&url)).map_err(io::Error::other)?)?;
         let holder = Holder::start(api, args.hold, sender)?;
         Ok(Exec {
             args,
             url,
             plan: Plan::new(args),
             holder,
+            lifeline,
             events,
             said,
             clock: Clock::new(Reading::take()),
@@ -149,7 +154,10 @@ impl<'a> Exec<'a> {
             if let Some(code) = self.act(todo) {
                 return code;
             }
-            self.holder.want(self.plan.wants_hold(now));
+            // After a command that ended by itself neither is wanted for a while: another process may lead.
+            let wants = self.plan.wants_hold(now);
+            self.holder.want(wants);
+            self.lifeline.want(wants);
             let todo = self.plan.turn(now);
             if let Some(code) = self.act(todo) {
                 return code;

@@ -2,7 +2,7 @@
 
 use super::Majority;
 use super::recovery_answers::Recovery;
-use crate::election::core::{Core, Phase};
+use crate::election::core::{Core, Phase, Protocol};
 use crate::election::{Moment, NotReady, RecoveredState, VoteRecord, Voting};
 
 impl Core<Majority> {
@@ -11,7 +11,11 @@ impl Core<Majority> {
     pub(super) fn valid_until(&self) -> Option<Moment> {
         match self.phase {
             Phase::Leading(_) => self.protocol.leading.as_ref().map(|leading| leading.lease_until),
-            Phase::Following => Some(self.protocol.leader_heard.plus(self.silence_of_leader())),
+            // No voter promises more than the lease, whatever this process was started with.
+            Phase::Following => {
+                let lease = Majority::lease(self).map(|lease| lease.longest);
+                Some(self.protocol.leader_heard.plus(lease.unwrap_or(self.silence_of_leader())))
+            }
             _ => None,
         }
     }

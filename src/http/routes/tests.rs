@@ -50,7 +50,7 @@ impl Source for Proven {
         vec!["a1".to_owned(), "b2".to_owned()]
     }
     fn unproved(&self) -> Option<String> {
-        Some("no link with 198.18.0.2:4041: another secret".to_owned())
+        Some("no link with 198.18.0.2: another secret".to_owned())
     }
 }
 
@@ -492,7 +492,7 @@ fn a_proof_that_fails_is_named_where_a_process_is_not_ready() {
     let (status, body) = get("/readyz", &Proven(source(Role::Asking)));
     let message = body["error"]["message"].as_str().unwrap();
     assert_eq!(status, 503);
-    assert!(message.ends_with("waiting for them; no link with 198.18.0.2:4041: another secret"), "{message}");
+    assert!(message.ends_with("waiting for them; no link with 198.18.0.2: another secret"), "{message}");
     assert_eq!(get("/readyz", &Proven(source(Role::Following))).0, 200);
 }
 
