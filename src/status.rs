@@ -239,8 +239,8 @@ fn candidacy(list: &Members) -> String {
                  operator, or by the preStop hook of a pod that drains)";
     }
     if list.unhealthy {
-        text +=
-            "\nunhealthy: the application here is not healthy, so this process leads only where no other can";
+        text += "\nunhealthy: the application here is not healthy, so this process does not stand; a leader \
+                 leads on where no other can";
     }
     if let Some(ms) = list.resigned_for_ms {
         text += &format!("\nresigned: this process does not lead for {}s more", ms.div_ceil(1000));

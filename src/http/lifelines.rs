@@ -13,6 +13,7 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 use tiny_http::Method;
 
 /// Where an application says that it is healthy for a time.
@@ -22,6 +23,8 @@ pub(super) const LIFELINE: &str = "/lifeline";
 /// How many lifelines may be open: each has a thread that waits for its end.
 pub(super) const LIFELINES_MAX: usize = 16;
 const STACK_BYTES: usize = 64 * 1024;
+/// How long a client may take to read the answer. It is short, and others wait meanwhile.
+const ANSWER_LONGEST: Duration = Duration::from_millis(100);
 const ALLOW: &str = "POST, OPTIONS";
 
 /// The request, if it is one of these.
@@ -87,26 +90,34 @@ impl<S: Source> Lifelines<S> {
 
     fn begin(&self, stream: &TcpStream) -> Result<(), String> {
         let refused = |error: io::Error| format!("the system refuses what a lifeline takes: {error}");
-        let mut open = lock(&self.open);
-        if open.streams.len() >= LIFELINES_MAX {
-            return Err(format!("{LIFELINES_MAX} lifelines are open, which is the most; end one"));
-        }
         stream.set_nonblocking(false).map_err(refused)?;
         stream.set_read_timeout(None).map_err(refused)?;
+        stream.set_write_timeout(Some(ANSWER_LONGEST)).map_err(refused)?;
         let (kept, read) = (stream.try_clone().map_err(refused)?, stream.try_clone().map_err(refused)?);
+        let number = {
+            let mut open = lock(&self.open);
+            if open.streams.len() >= LIFELINES_MAX {
+                return Err(format!("{LIFELINES_MAX} lifelines are open, which is the most; end one"));
+            }
+            open.opened += 1;
+            let number = open.opened;
+            open.streams.insert(number, kept);
+            number
+        };
+        // The lock is not held meanwhile: the driver may take its time.
         if self.source.sign(Sign::LifelineOpened).is_err() {
+            lock(&self.open).streams.remove(&number);
             return Err("the process has no time for this now; ask again in 1s".to_owned());
         }
-        open.opened += 1;
-        let number = open.opened;
-        open.streams.insert(number, kept);
-        drop(open);
         let (source, all) = (Arc::clone(&self.source), Arc::clone(&self.open));
         let wait = move || {
             await_end(&read);
-            let mut open = lock(&all);
-            open.streams.remove(&number);
-            if !open.over {
+            let over = {
+                let mut open = lock(&all);
+                open.streams.remove(&number);
+                open.over
+            };
+            if !over {
                 // The driver is gone where it takes no sign any more.
                 let _ = source.sign(Sign::LifelineEnded);
             }
@@ -117,8 +128,10 @@ impl<S: Source> Lifelines<S> {
             let _ = self.source.sign(Sign::LifelineEnded);
             return Err(refused(error));
         }
-        // A client that is gone already is told of by its thread.
-        let _ = (&*stream).write_all(&encode_lifeline());
+        if (&*stream).write_all(&encode_lifeline()).is_err() {
+            // It does not read, or is gone already. Its thread tells of the end.
+            let _ = stream.shutdown(Shutdown::Both);
+        }
         Ok(())
     }
 }
@@ -157,7 +170,6 @@ mod tests {
     use super::*;
     use crate::election::Incarnation;
     use std::net::Ipv4Addr;
-    use std::time::Duration;
 
     struct Off(Feed);
 

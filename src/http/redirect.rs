@@ -27,7 +27,9 @@ pub(super) fn answer(request: &Request<'_>, rest: &str, source: &dyn Source) -> 
     let query = request.query.map(|query| format!("?{query}")).unwrap_or_default();
     // Without one, a client that asks for nothing in particular gets the URL as it is.
     let base = if rest.is_empty() { url } else { url.trim_end_matches('/') };
-    match Header::from_bytes("Location", format!("{base}{rest}{query}")) {
+    // A query never follows the host itself.
+    let slash = if rest.is_empty() && url.matches('/').count() == 2 { "/" } else { "" };
+    match Header::from_bytes("Location", format!("{base}{slash}{rest}{query}")) {
         Ok(location) => response(307, JSON, Vec::new()).with_header(location),
         Err(()) => error(400, "the path or query has characters that are not ASCII; encode them"),
     }

@@ -81,6 +81,8 @@ fn connect(addresses: &[SocketAddr], deadline: Instant) -> io::Result<TcpStream>
     for address in addresses {
         match TcpStream::connect_timeout(address, left(deadline)?) {
             Ok(stream) => return Ok(stream),
+            // A host without IPv6 has no such address, and says nothing of the application.
+            Err(_) if failure.kind() == ErrorKind::ConnectionRefused => {}
             Err(error) => failure = error,
         }
     }

@@ -136,8 +136,8 @@ fn application(healthy: bool) -> (LogEvent, &'static str) {
     if healthy {
         (LogEvent::info("application_healthy"), "the application here is healthy: this process may lead")
     } else {
-        let text = "the application here is not healthy, by its probe, its /alive or its lifeline; this \
-                    process leads only where no other can";
+        let text = "the application here is not healthy, by its probe, its /alive or its lifeline. This \
+                    process does not stand; a leader hands over where another can lead";
         (LogEvent::warn("application_unhealthy"), text)
     }
 }

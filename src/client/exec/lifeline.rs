@@ -78,7 +78,7 @@ impl Shared {
     /// Opens one and returns at its end; false: the sidecar takes none.
     fn hold_open(&self, api: &Api) -> io::Result<bool> {
         let stream = api.connect(ANSWER_LONGEST)?;
-        stream.set_read_timeout(Some(ANSWER_LONGEST))?;
+        // A late answer is one all the same: another question would be another lifeline, and end this one.
         stream.set_write_timeout(Some(ANSWER_LONGEST))?;
         {
             let mut state = self.lock();
@@ -87,9 +87,12 @@ impl Shared {
             }
             state.open = Some(stream.try_clone()?);
         }
-        let status = ask(&stream)?;
+        let asked = ask(&stream);
+        if asked.is_err() {
+            self.lock().open = None;
+        }
+        let status = asked?;
         if status == 200 {
-            stream.set_read_timeout(None)?;
             await_end(&stream);
         }
         self.lock().open = None;

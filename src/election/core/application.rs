@@ -6,6 +6,7 @@ use super::{Core, Protocol, Resignation};
 use crate::election::{
     Moment, Notification, Now, Operation, OperationRefusal, Settings, Sign, Timer, WhenAllSick,
 };
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// An application that turns sick twice within this time has to be healthy for as long before it counts.
@@ -72,7 +73,11 @@ impl Application {
             self.sick_at = Some(now);
         }
         self.well_since = well.then(|| self.well_since.unwrap_or(now));
-        self.flaps &= self.well_since.is_none_or(|since| now.since(since) < SICK_TWICE);
+        if self.flaps && self.well_since.is_some_and(|since| now.since(since) >= SICK_TWICE) {
+            self.flaps = false;
+            // The next time counts as the second one again: it has not been steady for longer than it had to.
+            self.sick_at = Some(now);
+        }
     }
 
     /// Whether the process may lead for it.
@@ -119,6 +124,13 @@ impl<P: Protocol> Core<P> {
         }
     }
 
+    /// Whether it leads on for want of a healthy member, and so gives its leadership up for nothing else.
+    pub(crate) fn leads_for_want(&self) -> bool {
+        self.standing.candidacy.unhealthy
+            && self.settings.when_all_sick == WhenAllSick::Keep
+            && self.successor(&BTreeSet::new()).is_none()
+    }
+
     /// A leader whose application is not healthy has a healthy member take over. It tries that again with
     /// each heartbeat.
     pub(super) fn resign_if_unhealthy(&mut self, now: Now) {
@@ -126,7 +138,9 @@ impl<P: Protocol> Core<P> {
         if !unhealthy || self.pending.is_some() || self.holds.resigning.is_some() {
             return;
         }
-        let within = self.settings.failure_timeout;
+        // Each member may be asked once, and each is waited for.
+        let asks = u32::try_from(self.members.iter().count()).unwrap_or(u32::MAX).saturating_add(1);
+        let within = self.settings.answer_timeout.saturating_mul(2).saturating_mul(asks);
         let refused =
             self.begin_operation(now, Asker::Application, Operation::Resign { stand_aside: None }, within);
         if let Err(OperationRefusal::NoSuccessor { .. }) = refused
@@ -167,6 +181,7 @@ mod tests {
         // Twice sick within 30 s, and three times.
         let twice = [(0, HEALTHY), (1, SICK), (2, HEALTHY), (30_001, SICK), (30_002, HEALTHY)];
         let later = [(0, HEALTHY), (1, SICK), (2, HEALTHY), (30_002, SICK), (30_003, HEALTHY)];
+        let after = [twice.as_slice(), &[(60_002, HEALTHY), (90_002, SICK), (90_003, HEALTHY)]].concat();
         let thrice = [twice.as_slice(), &[(30_010, SICK), (30_011, HEALTHY)]].concat();
         type Row<'a> = (bool, bool, &'a [(u64, Sign)], u64, bool);
         #[rustfmt::skip]
@@ -196,6 +211,8 @@ mod tests {
             (true, false, &later, 30_003, true),
             // It has not been healthy in between.
             (true, false, &[(1, SICK), (2, SICK), (3, HEALTHY)], 3, true),
+            (true, false, &after, 90_003, false),
+            (true, false, &after, 120_003, true),
             (true, false, &thrice, 60_010, false),
             (true, false, &thrice, 60_011, true),
         ];

@@ -40,8 +40,15 @@ impl<P: Protocol> Core<P> {
         if operation == Operation::Uncordon {
             self.refuse_pending(OperationRefusal::Uncordoned);
             self.holds.resigning.iter_mut().for_each(|resigning| resigning.aside = None);
-        } else if self.pending.is_some() {
+        } else if self.pending.as_ref().is_some_and(|pending| pending.asker != Asker::Application) {
             return self.answer(number, Err(OperationRefusal::Busy));
+        }
+        if operation == Operation::Cordon && self.takes_over_resignation(now, number, within) {
+            return;
+        }
+        if self.pending.is_some() {
+            // An operator's word comes before that of the application's state, which asks again.
+            self.refuse_pending(OperationRefusal::Busy);
         }
         match operation {
             Operation::Uncordon => self.uncordon(now),
@@ -62,6 +69,20 @@ impl<P: Protocol> Core<P> {
         }
         let done = self.done(now);
         self.answer(number, Ok(done));
+    }
+
+    /// A leader waits for holds before it resigns, and is to be cordoned. That comes once it has resigned.
+    fn takes_over_resignation(&mut self, now: Now, number: u64, within: Duration) -> bool {
+        let cordons = self.holds.resigning.is_some_and(|resigning| resigning.aside == Some(Duration::ZERO));
+        if self.resigns_already() != Some(OperationRefusal::Busy) || cordons {
+            return false;
+        }
+        self.holds.resigning.iter_mut().for_each(|resigning| resigning.aside = Some(Duration::ZERO));
+        let (asker, deadline) = (Asker::Operator(number), now.at.plus(within));
+        let operation = Operation::Cordon;
+        self.pending = Some(Pending { asker, operation, deadline, asked: Vec::new(), resigned: false });
+        self.wait_for_operator(now.at);
+        true
     }
 
     /// A leader is asked to resign. Where that is not refused, it is under way from now on.

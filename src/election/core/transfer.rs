@@ -188,7 +188,8 @@ impl<P: Protocol> Core<P> {
 
     /// The preemption delay is over: the leader transfers leadership in one step.
     pub(crate) fn on_preempt_timer(&mut self, now: Now) {
-        if !self.phase.leading() || self.pending.is_some() || self.holds.resigning.is_some() {
+        let ours = self.pending.is_some() || self.holds.resigning.is_some();
+        if !self.phase.leading() || ours || self.transfer_delay().is_none() {
             return;
         }
         let Some(id) = self.better().map(|m| m.peer.id) else {

@@ -280,7 +280,7 @@ impl Core<Majority> {
     /// itself (clause 27).
     pub(super) fn campaign_for_higher_epoch(&mut self, now: Now) {
         let busy = self.protocol.campaign.is_some() || self.holds.resigning.is_some();
-        let ignored = busy || !self.clauses.heeds_higher_epoch();
+        let ignored = busy || self.leads_for_want() || !self.clauses.heeds_higher_epoch();
         let Some(leading) = &mut self.protocol.leading else { return };
         if !ignored && leading.stood.is_none_or(|at| now.at.since(at) >= self.settings.coordinator_timeout) {
             leading.stood = Some(now.at);

@@ -144,3 +144,60 @@ fn holds_are_waited_for_when_the_application_turns_sick() {
     assert_eq!(resigns_to(&sent), None);
     assert_eq!(voter.machine.status().role, crate::election::Role::Resigning);
 }
+
+#[test]
+fn an_operator_s_word_comes_before_the_application_s() {
+    let mut voter = Voter::leader(None);
+    assert_eq!(proposed(&voter.feed(SICK)), Some(peer(3).id));
+    let cordon = Event::Operation { number: 7, operation: Operation::Cordon, within: Duration::from_secs(9) };
+    assert_eq!(proposed(&voter.feed(cordon)), Some(peer(3).id), "it is asked for the operator");
+    let sent = voter.hear(3, 5, Body::TransferReady { majority: true });
+    assert_eq!(resigns_to(&sent), Some(Some(peer(3).id)));
+    let sent = voter.hear(3, 6, Body::Coordinator { elected_at_ms: 0 });
+    let answer = |action: &Action| matches!(action, Action::Answer { number: 7, outcome: Ok(_) });
+    assert_eq!(sent.iter().filter(|action| answer(action)).count(), 1);
+    voter.feed(HEALTHY);
+    assert!(voter.machine.status().candidacy.cordoned);
+    assert_eq!(voter.machine.me.priority, Priority::NEVER);
+}
+
+/// The process resigns already, for its application, and waits for holds.
+#[test]
+fn a_leader_that_waits_for_holds_is_cordoned_once_it_has_resigned() {
+    let mut voter = Voter::leader(None);
+    voter.acknowledged(2, voter.round, version(5, 0), flags(&[1, 2, 3], 1500));
+    voter.feed(Event::Hold(crate::election::HoldRequest::Take { lasts: Duration::from_millis(500) }));
+    voter.feed(SICK);
+    voter.hear(3, 5, Body::TransferReady { majority: true });
+    assert_eq!(voter.machine.status().role, crate::election::Role::Resigning);
+    let cordon = Event::Operation { number: 7, operation: Operation::Cordon, within: Duration::from_secs(9) };
+    let sent = voter.feed(cordon);
+    assert!(!sent.iter().any(|action| matches!(action, Action::Answer { .. })), "{sent:?}");
+    voter.feed(Event::Hold(crate::election::HoldRequest::End { hold: 1 }));
+    let sent = voter.hear(3, 5, Body::TransferReady { majority: true });
+    assert_eq!(resigns_to(&sent), Some(Some(peer(3).id)));
+    assert!(voter.machine.status().candidacy.cordoned);
+}
+
+/// All are sick, and the leader stays: it gives its leadership up for no voter's higher epoch either.
+#[test]
+fn a_leader_for_want_of_another_stands_for_no_higher_epoch() {
+    for (healthy, stands) in [(false, false), (true, true)] {
+        let mut voter = Voter::leader(None);
+        if !healthy {
+            for id in [2, 3].map(|k| peer(k).id) {
+                voter.machine.members.get_mut(id).unwrap().peer.priority = Priority::NEVER;
+            }
+            voter.feed(SICK);
+        }
+        voter.pass(1000);
+        let message =
+            |epoch| Message { epoch: Epoch(epoch), priority: peer(2).priority, body: Body::LeaderQuery };
+        let from = peer(2).id;
+        let mut sick = message(8);
+        sick.priority = if healthy { peer(2).priority } else { Priority::NEVER };
+        let sent = voter.feed(Event::Received { from, message: sick });
+        assert_eq!(!requests(&sent).is_empty(), stands);
+        assert!(voter.leads());
+    }
+}

@@ -99,5 +99,6 @@ fn clients_are_sent_to_the_leader_s_application() {
     let url = Announce([("url".to_owned(), "https://own".to_owned())].into());
     let own = Fixed(Snapshot { announced: Arc::new([(peer(1, "web-1").id, url)].into()), ..own.0 }, own.1);
     assert_eq!(sent(Method::Get, "/redirect/a", &own).1.as_deref(), Some("https://own/a"));
+    assert_eq!(sent(Method::Get, "/redirect?@a", &own).1.as_deref(), Some("https://own/?@a"));
     assert_eq!(get("/redirected", &own).0, 404);
 }
