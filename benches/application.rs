@@ -49,7 +49,7 @@ fn row(what: &str, majority: bool) -> Result<bool, Box<dyn Error>> {
         base_port: None,
         flags: vec!["--preempt".to_owned(), "never".to_owned()],
         majority: majority.then(|| states.path().to_owned()),
-        logs: None,
+        logs: Some(states.path().to_owned()),
     })?;
     cluster.start_all()?;
     let mut now = cluster.agree(0, PATIENCE)?;
