@@ -1,5 +1,5 @@
-//! What every part may use: the clocks, durations as text, URLs, a budget of bytes, a checksum, log lines,
-//! and a limit on how often one is written.
+//! What every part may use: the clocks, durations as text, URLs, connections, a budget of bytes, a checksum,
+//! log lines, and a limit on how often one is written.
 
 mod budget;
 mod checksum;
@@ -7,6 +7,7 @@ mod clock;
 pub mod duration;
 mod log_event;
 mod rate_limit;
+pub mod tcp;
 pub mod url;
 mod wall_clock;
 

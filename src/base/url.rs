@@ -1,18 +1,36 @@
-//! The URL of an application: where clients of the leader are sent.
+//! URLs of applications: where clients of the leader are sent, and what is on this host.
 
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use ureq::http::Uri;
+use ureq::http::uri::Authority;
 
-/// Reads `http://HOST[:PORT][/PATH]`, or the same with `https`. The text begins with its origin, so nothing
-/// that is appended behind a slash leads to another host. None: it is something else, or has a user, a query,
-/// a fragment or `..` in it.
-pub fn application_url(text: &str) -> Option<Uri> {
-    let uri: Uri = text.parse().ok()?;
-    let (scheme, authority) = (uri.scheme_str()?, uri.authority()?);
+/// Whether a text is `http://HOST[:PORT][/PATH]`, or the same with `https`. It begins with its origin, so nothing
+/// that is appended behind a slash leads to another host. It has no user, query, fragment or `..` in it.
+pub fn is_application_url(text: &str) -> bool {
+    let Ok(uri) = text.parse::<Uri>() else { return false };
+    let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else { return false };
+    matches!(scheme, "http" | "https")
+        && is_host_and_port(authority)
+        && text.starts_with(&format!("{scheme}://{authority}"))
+        && !text.contains(['#', '?'])
+        && !climbs(uri.path())
+}
+
+/// Whether an authority is a host, and perhaps a port of 16 bits: it has no user.
+pub fn is_host_and_port(authority: &Authority) -> bool {
     let port = authority.port().map(|port| format!(":{port}")).unwrap_or_default();
-    let plain = authority.as_str() == format!("{}{port}", authority.host()) && !authority.host().is_empty();
-    let whole = text.starts_with(&format!("{scheme}://{authority}")) && !text.contains(['#', '?']);
-    let http = matches!(scheme, "http" | "https");
-    (http && plain && whole && !climbs(uri.path())).then_some(uri)
+    !authority.host().is_empty() && authority.as_str() == format!("{}{port}", authority.host())
+}
+
+/// What an address, or `localhost`, stands for; none: it is another name. Without a port it is 80.
+pub fn addresses(uri: &Uri) -> Option<Vec<SocketAddr>> {
+    let (host, port) = (uri.host()?, uri.port_u16().unwrap_or(80));
+    if host.eq_ignore_ascii_case("localhost") {
+        let both = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+        return Some(both.map(|ip| SocketAddr::new(ip, port)).to_vec());
+    }
+    let ip = host.trim_start_matches('[').trim_end_matches(']').parse().ok()?;
+    Some(vec![SocketAddr::new(ip, port)])
 }
 
 /// Whether a path has a part `..`, also one that a server may decode to it.
@@ -46,7 +64,7 @@ mod tests {
         for good in
             ["http://10.0.0.1:8080", "https://a.b", "http://[fd00::1]:80/", "http://a/b/c/", "http://a:1/.."]
         {
-            assert_eq!(application_url(good).is_some(), !good.ends_with(".."), "{good}");
+            assert_eq!(is_application_url(good), !good.ends_with(".."), "{good}");
         }
         for bad in [
             "",
@@ -74,7 +92,7 @@ mod tests {
             "http://\u{e4}",
             "http://a\r\nb",
         ] {
-            assert_eq!(application_url(bad), None, "{bad:?}");
+            assert!(!is_application_url(bad), "{bad:?}");
         }
     }
 }

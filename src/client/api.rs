@@ -2,13 +2,15 @@
 //!
 //! Each answer comes from a network, so it is bounded in time and size.
 
+use crate::base::tcp;
+use crate::base::url::addresses;
 use crate::telemetry::escape::shortened;
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::io;
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use ureq::http::header::CONTENT_LENGTH;
 use ureq::http::{Method, Request, Uri};
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
@@ -100,14 +102,8 @@ impl Api {
     /// None comes in time.
     pub(super) fn connect(&self, within: Duration) -> io::Result<TcpStream> {
         let uri: Option<Uri> = self.base.parse().ok();
-        let mut failure = io::Error::from(io::ErrorKind::AddrNotAvailable);
-        for address in uri.as_ref().and_then(addresses).unwrap_or_default() {
-            match TcpStream::connect_timeout(&address, within) {
-                Ok(stream) => return Ok(stream),
-                Err(error) => failure = error,
-            }
-        }
-        Err(failure)
+        let addresses = uri.as_ref().and_then(addresses).unwrap_or_default();
+        tcp::connect(&addresses, Instant::now() + within)
     }
 
     /// The body of a reply with one of these statuses, in this time, the look-up of the host's name included.
@@ -201,17 +197,6 @@ impl Resolver for Addresses {
         found.into_iter().for_each(|address| all.push(address));
         Ok(all)
     }
-}
-
-/// What an address, or `localhost`, stands for; none: it is another name.
-fn addresses(uri: &Uri) -> Option<Vec<SocketAddr>> {
-    let (host, port) = (uri.host()?, uri.port_u16().unwrap_or(80));
-    if host.eq_ignore_ascii_case("localhost") {
-        let both = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
-        return Some(both.map(|ip| SocketAddr::new(ip, port)).to_vec());
-    }
-    let ip = host.trim_start_matches('[').trim_end_matches(']').parse().ok()?;
-    Some(vec![SocketAddr::new(ip, port)])
 }
 
 /// Where to ask: what is given, else where this machine's own process answers by its environment, else the

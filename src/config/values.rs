@@ -1,11 +1,11 @@
 //! How single values of flags are read.
 
 use crate::base::duration::parse_positive;
-use crate::base::url::application_url;
+use crate::base::url::{addresses, is_application_url, is_host_and_port};
 use crate::channel::PeerAuth;
 use crate::election::{ANNOUNCED_URL, Announce, CrashEvidence, Founding, Preempt, WhenAllSick};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use core::net::SocketAddr;
 use std::ops::RangeInclusive;
 use ureq::http::Uri;
 
@@ -74,34 +74,17 @@ pub(super) fn app_health(text: &str) -> Result<AppHealth, String> {
                             or localhost, without a user, and nothing follows a #";
     let uri: Uri = text.parse().ok().filter(|_| !text.contains('#')).ok_or(EXPECTED)?;
     let (scheme, authority) = (uri.scheme_str().ok_or(EXPECTED)?, uri.authority().ok_or(EXPECTED)?);
-    let port = match (authority.port(), scheme) {
-        (Some(port), _) => port.as_u16(),
-        (None, "http") => 80,
-        (None, _) => return Err(EXPECTED.to_owned()),
-    };
-    // Neither a user nor a port that is none.
-    let said = authority.port().map(|port| format!(":{port}")).unwrap_or_default();
-    if authority.as_str() != format!("{}{said}", authority.host()) {
-        return Err(EXPECTED.to_owned());
-    }
-    let host = authority.host().trim_start_matches('[').trim_end_matches(']');
-    let ips = match host.parse() {
-        Ok(ip) => vec![ip],
-        Err(_) if host.eq_ignore_ascii_case("localhost") => {
-            vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)]
-        }
-        Err(_) => return Err(EXPECTED.to_owned()),
-    };
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     let http = match scheme {
         "http" => Some((authority.to_string(), path.to_owned())),
-        "tcp" if matches!(path, "" | "/") => None,
+        "tcp" if matches!(path, "" | "/") && authority.port().is_some() => None,
         _ => return Err(EXPECTED.to_owned()),
     };
-    if port == 0 {
-        return Err(EXPECTED.to_owned());
+    let addresses = addresses(&uri).filter(|all| all.iter().all(|address| address.port() != 0));
+    match addresses.filter(|_| is_host_and_port(authority)) {
+        Some(addresses) => Ok(AppHealth { addresses, http }),
+        None => Err(EXPECTED.to_owned()),
     }
-    Ok(AppHealth { addresses: ips.into_iter().map(|ip| SocketAddr::new(ip, port)).collect(), http })
 }
 
 /// `--when-all-sick`.
@@ -117,7 +100,7 @@ pub(super) fn announced(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("write KEY=VALUE, such as url=http://10.0.0.1:8080")?;
     let pair = Announce([(key.to_owned(), value.to_owned())].into());
     pair.check().map_err(|error| error.to_string())?;
-    if key == ANNOUNCED_URL && application_url(value).is_none() {
+    if key == ANNOUNCED_URL && !is_application_url(value) {
         return Err(
             "write http or https, a host, and perhaps a port and a path, such as http://10.0.0.1:8080 \
                     or http://[fd00::1]:8080; no user, query, fragment or .."

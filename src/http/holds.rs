@@ -111,33 +111,15 @@ pub(super) fn answer(
 
 #[cfg(test)]
 mod tests {
-    use super::super::request::parse;
-    use super::super::{Feed, Snapshot};
+    use super::super::asks::asks as asked;
     use super::*;
     use std::net::Ipv4Addr;
 
-    struct Off(Feed);
-
-    impl Source for Off {
-        fn snapshot(&self) -> Snapshot {
-            unreachable!("a request about holds is read without the state")
-        }
-        fn feed(&self) -> &Feed {
-            &self.0
-        }
-        fn metrics(&self) -> String {
-            String::new()
-        }
-    }
-
     fn asks(request: &str, headers: &str, remote: Ipv4Addr) -> Result<HoldRequest, u16> {
-        let text = format!("{request} HTTP/1.1\r\n{headers}\r\n");
-        let (request, _) = parse(text.as_bytes()).unwrap().unwrap();
-        match look(&request, remote.into(), &Off(Feed::new(Incarnation(0xb)))).unwrap() {
-            Look::Asks(Asked::Hold(hold)) => Ok(hold),
-            Look::Asks(other) => panic!("{other:?}"),
-            Look::Answered(response) => Err(response.status_code().0),
-        }
+        asked(look, request, headers, remote).map(|asked| match asked {
+            Asked::Hold(hold) => hold,
+            other => panic!("{other:?}"),
+        })
     }
 
     #[test]

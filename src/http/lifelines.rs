@@ -7,9 +7,10 @@ use super::query::parameter;
 use super::request::Request;
 use super::response::{JSON, Response, encode_last, encode_lifeline, error, header, response};
 use crate::base::duration;
+use crate::base::tcp::await_end;
 use crate::election::Sign;
 use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::net::{IpAddr, Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -136,19 +137,6 @@ impl<S: Source> Lifelines<S> {
     }
 }
 
-/// Returns when the client has ended the connection, or its half of it.
-fn await_end(mut stream: &TcpStream) {
-    let mut scratch = [0; 256];
-    loop {
-        match stream.read(&mut scratch) {
-            Ok(0) => return,
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => return,
-        }
-    }
-}
-
 fn lock(open: &Mutex<Open>) -> MutexGuard<'_, Open> {
     open.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -165,34 +153,9 @@ impl<S: Source> Drop for Lifelines<S> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::request::parse;
-    use super::super::{Feed, Snapshot};
+    use super::super::asks::asks;
     use super::*;
-    use crate::election::Incarnation;
     use std::net::Ipv4Addr;
-
-    struct Off(Feed);
-
-    impl Source for Off {
-        fn snapshot(&self) -> Snapshot {
-            unreachable!("such a request is read without the state")
-        }
-        fn feed(&self) -> &Feed {
-            &self.0
-        }
-        fn metrics(&self) -> String {
-            String::new()
-        }
-    }
-
-    fn asks(request: &str, headers: &str, remote: Ipv4Addr) -> Result<Asked, u16> {
-        let text = format!("{request} HTTP/1.1\r\n{headers}\r\n");
-        let (request, _) = parse(text.as_bytes()).unwrap().unwrap();
-        match look(&request, remote.into(), &Off(Feed::new(Incarnation(0xb)))).unwrap() {
-            Look::Asks(asked) => Ok(asked),
-            Look::Answered(response) => Err(response.status_code().0),
-        }
-    }
 
     #[test]
     fn an_application_of_this_host_says_that_it_lives() {
@@ -212,7 +175,7 @@ mod tests {
             ("GET /alive?ttl=1s", Err(405)),
             ("OPTIONS /alive", Err(204)),
         ] {
-            assert_eq!(asks(request, host, Ipv4Addr::LOCALHOST), expected, "{request}");
+            assert_eq!(asks(look, request, host, Ipv4Addr::LOCALHOST), expected, "{request}");
         }
         for (headers, remote) in [
             (host, Ipv4Addr::new(198, 18, 0, 1)),
@@ -220,7 +183,7 @@ mod tests {
             ("Host: localhost\r\nOrigin: http://localhost\r\n", Ipv4Addr::LOCALHOST),
         ] {
             for request in ["POST /alive?ttl=1s", "POST /lifeline"] {
-                assert_eq!(asks(request, headers, remote), Err(403), "{request} {headers} {remote}");
+                assert_eq!(asks(look, request, headers, remote), Err(403), "{request} {headers} {remote}");
             }
         }
     }

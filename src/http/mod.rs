@@ -10,6 +10,9 @@
 
 mod app_clients;
 mod applications;
+#[cfg(test)]
+#[path = "tests/asks.rs"]
+mod asks;
 mod feed;
 mod holds;
 mod json;

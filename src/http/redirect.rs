@@ -6,7 +6,7 @@
 use super::request::Request;
 use super::response::{JSON, Response, error, header, response};
 use super::{Snapshot, Source};
-use crate::base::url::{application_url, climbs};
+use crate::base::url::{climbs, is_application_url};
 use crate::election::ANNOUNCED_URL;
 use tiny_http::Header;
 
@@ -25,7 +25,7 @@ pub(super) fn answer(request: &Request<'_>, rest: &str, source: &dyn Source) -> 
         return error(404, &format!("the leader {name:?} announces no URL; give it --announce url=http://…"));
     };
     let query = request.query.map(|query| format!("?{query}")).unwrap_or_default();
-    // Without one, a client that asks for nothing in particular gets the URL as it is.
+    // A client that asks for nothing in particular gets the URL as it is.
     let base = if rest.is_empty() { url } else { url.trim_end_matches('/') };
     // A query never follows the host itself.
     let slash = if rest.is_empty() && url.matches('/').count() == 2 { "/" } else { "" };
@@ -37,5 +37,5 @@ pub(super) fn answer(request: &Request<'_>, rest: &str, source: &dyn Source) -> 
 
 fn leaders_url(snapshot: &Snapshot) -> Option<&str> {
     let url = snapshot.leader_announces()?.0.get(ANNOUNCED_URL)?;
-    application_url(url).map(|_| url.as_str())
+    is_application_url(url).then_some(url)
 }

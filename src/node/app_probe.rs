@@ -2,13 +2,14 @@
 
 use super::driver::Input;
 use crate::base::LogEvent;
+use crate::base::tcp::{connect, left};
 use crate::config::{AppHealth, Probe};
 use crate::election::Sign;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::sync::mpsc::SyncSender;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 const STACK_BYTES: usize = 128 * 1024;
 /// How much of an answer is read: its status is in the first line.
@@ -75,20 +76,6 @@ fn look(app: &AppHealth, deadline: Instant) -> io::Result<()> {
     ask(stream, host, path, deadline)
 }
 
-/// Connects with the first address that answers.
-fn connect(addresses: &[SocketAddr], deadline: Instant) -> io::Result<TcpStream> {
-    let mut failure = io::Error::from(ErrorKind::TimedOut);
-    for address in addresses {
-        match TcpStream::connect_timeout(address, left(deadline)?) {
-            Ok(stream) => return Ok(stream),
-            // A host without IPv6 has no such address, and says nothing of the application.
-            Err(_) if failure.kind() == ErrorKind::ConnectionRefused => {}
-            Err(error) => failure = error,
-        }
-    }
-    Err(failure)
-}
-
 fn ask(mut stream: TcpStream, host: &str, path: &str, deadline: Instant) -> io::Result<()> {
     let request = format!(
         "GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: bellwether\r\nAccept: */*\r\n\
@@ -122,16 +109,11 @@ fn status(answer: &[u8]) -> Option<u16> {
     matches!(rest.get(3), None | Some(b' ' | b'\r')).then_some(number)
 }
 
-/// What is left of the time of a probe.
-fn left(deadline: Instant) -> io::Result<Duration> {
-    let left = deadline.saturating_duration_since(Instant::now());
-    if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::net::TcpListener;
+    use std::time::Duration;
 
     fn probe(failures: u32, successes: u32) -> Probe {
         let app = AppHealth { addresses: Vec::new(), http: None };

@@ -1,6 +1,7 @@
 //! The lifeline of exec: a connection to the sidecar whose end is the application's death. It has a thread of
 //! its own, which opens it anew when the sidecar has ended it.
 
+use crate::base::tcp::await_end;
 use crate::client::api::Api;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -88,15 +89,11 @@ impl Shared {
             state.open = Some(stream.try_clone()?);
         }
         let asked = ask(&stream);
-        if asked.is_err() {
-            self.lock().open = None;
-        }
-        let status = asked?;
-        if status == 200 {
+        if matches!(asked, Ok(200)) {
             await_end(&stream);
         }
         self.lock().open = None;
-        Ok(!matches!(status, 403..=405))
+        Ok(!matches!(asked?, 403..=405))
     }
 }
 
@@ -112,16 +109,4 @@ fn ask(mut stream: &TcpStream) -> io::Result<u16> {
     }
     let status = head.get(9..12).and_then(|digits| std::str::from_utf8(digits).ok());
     status.and_then(|digits| digits.parse().ok()).ok_or_else(|| ErrorKind::InvalidData.into())
-}
-
-fn await_end(mut stream: &TcpStream) {
-    let mut scratch = [0; 64];
-    loop {
-        match stream.read(&mut scratch) {
-            Ok(0) => return,
-            Ok(_) => {}
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(_) => return,
-        }
-    }
 }

@@ -276,6 +276,21 @@ impl Voter {
         self.answered(2, GRANTED)
     }
 
+    /// Whether it tells that leader that it could not win.
+    fn declines_transfer(&mut self, leader: u8, epoch: u64) -> bool {
+        let sent = self.hear(leader, epoch, Body::ProposeTransfer);
+        bodies(&sent).any(|body| *body == Body::TransferReady { majority: false })
+    }
+
+    /// Whether it stands once that leader has resigned, and names no successor that leads.
+    fn stands_after(&mut self, leader: u8, epoch: u64) -> bool {
+        self.resigns(leader, epoch);
+        self.pass(300);
+        let sent = self.timer(Timer::Announcement);
+        let sent = if requests(&sent).is_empty() { self.timer(Timer::Retry) } else { sent };
+        !requests(&sent).is_empty()
+    }
+
     /// A follower acknowledges this round, and stores that configuration.
     fn acknowledged(&mut self, from: u8, round: u32, config: ConfigVersion, flags: Flags) -> Vec<Action> {
         let (membership, promised) = (MembershipVersion::default(), true);

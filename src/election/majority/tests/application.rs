@@ -31,15 +31,10 @@ fn a_process_whose_application_is_not_healthy_votes_and_does_not_stand() {
             continue;
         }
         assert_eq!(voter.vote_for(2, 5), Some(GRANTED), "it votes all the same");
-        let sent = voter.hear(2, 5, Body::ProposeTransfer);
-        assert!(bodies(&sent).any(|body| *body == Body::TransferReady { majority: false }));
+        assert!(voter.declines_transfer(2, 5));
         voter.feed(HEALTHY);
         assert!(!voter.machine.status().candidacy.unhealthy);
-        voter.resigns(2, 5);
-        voter.pass(300);
-        let sent = voter.timer(Timer::Announcement);
-        let sent = if requests(&sent).is_empty() { voter.timer(Timer::Retry) } else { sent };
-        assert!(!requests(&sent).is_empty(), "it stands again");
+        assert!(voter.stands_after(2, 5), "it stands again");
     }
 }
 

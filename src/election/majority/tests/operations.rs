@@ -101,14 +101,9 @@ fn a_cordoned_process_votes_and_does_not_stand() {
         }
         assert_eq!(voter.pre_vote_for(2, 5), Some(GRANTED), "it refuses none for its rank");
         assert_eq!(voter.vote_for(2, 5), Some(GRANTED));
-        let sent = voter.hear(2, 5, Body::ProposeTransfer);
-        assert!(bodies(&sent).any(|body| *body == Body::TransferReady { majority: false }));
+        assert!(voter.declines_transfer(2, 5));
         assert!(!done(&voter.asked_for(Operation::Uncordon)).candidacy.cordoned);
-        voter.resigns(2, 5);
-        voter.pass(300);
-        let sent = voter.timer(Timer::Announcement);
-        let sent = if requests(&sent).is_empty() { voter.timer(Timer::Retry) } else { sent };
-        assert!(!requests(&sent).is_empty(), "it stands again");
+        assert!(voter.stands_after(2, 5), "it stands again");
     }
 }
 
