@@ -103,6 +103,8 @@ chart that cannot tell takes bellwether.initContainers and bellwether.containers
 {{- range $key, $each := $value -}}
 {{- $args = concat $args (list (printf "--%s" $flag) (printf "%s=%v" $key $each)) -}}
 {{- end -}}
+{{- else if kindIs "bool" $value -}}
+{{- $args = append $args (printf "--%s=%v" $flag $value) -}}
 {{- else -}}
 {{- $args = concat $args (list (printf "--%s" $flag) (toString $value)) -}}
 {{- end -}}
