@@ -114,6 +114,8 @@ struct Members {
 struct PeerKeys {
     sent: String,
     accepted: Vec<String>,
+    /// Why the files on its disk cannot be used now.
+    unusable: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -193,9 +195,13 @@ fn table(record: &Record, list: &Members, not_ready: Option<&str>) -> String {
         });
         text += &format!("\nvoters: {}; configuration {epoch}.{version}", Vec::from_iter(each).join(", "));
     }
-    if let Some(PeerKeys { sent, accepted }) = &list.peer_keys {
+    if let Some(PeerKeys { sent, accepted, unusable }) = &list.peer_keys {
         let accepted = Vec::from_iter(accepted.iter().map(|key| escaped(key))).join(", ");
         text += &format!("\npeer keys: sends {}, accepts {accepted}", escaped(sent));
+        if let Some(why) = unusable {
+            let why = escaped(why);
+            text += &format!("\npeer keys: the files cannot be used, and the keys before them count: {why}");
+        }
     }
     let voting = list.voters.is_some();
     let mut head = vec!["", "NAME", "ID", "ADDRESS", "PRIORITY", "STATE", "HEARD", "RTT"];

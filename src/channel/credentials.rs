@@ -82,8 +82,8 @@ struct Present {
     keys: Option<Arc<Keys>>,
     /// What the files looked like when they were last read, whatever was in them.
     seen: Vec<Option<Appearance>>,
-    /// The last reading brought nothing of use.
-    failed: bool,
+    /// Why the last reading brought nothing of use.
+    failed: Option<String>,
 }
 
 /// By which a change of a file shows: device, inode, time of the last change, and size. A mounted Secret
@@ -150,6 +150,11 @@ impl Credentials {
         self.present().keys.clone()
     }
 
+    /// Why the files cannot be used now; none: they can. The keys before them still count.
+    pub fn unusable(&self) -> Option<String> {
+        self.present().failed.clone()
+    }
+
     /// Looks whether the files have changed, and reads them then. Files that change meanwhile are read again.
     pub fn look(&self) -> Reading {
         let Some(files) = &self.files else { return Reading::Unchanged };
@@ -172,7 +177,8 @@ impl Credentials {
     fn take(&self, read: Result<Keys, ProofError>, seen: Vec<Option<Appearance>>) -> Reading {
         let mut present = self.present();
         present.seen = seen;
-        let failed_before = std::mem::replace(&mut present.failed, read.is_err());
+        let failure = read.as_ref().err().map(ToString::to_string);
+        let failed_before = std::mem::replace(&mut present.failed, failure).is_some();
         let keys = match read {
             Ok(keys) => Arc::new(keys),
             Err(error) => return Reading::Failed(error),

@@ -121,7 +121,9 @@ impl<N: Fn(ProcessId) -> String> Describer<N> {
             Notification::Denied { voter, stage, denial: why } => {
                 format!("{} denies its {} ({})", self.name(voter), stage.name(), denial(*why))
             }
-            Notification::VotersChanged(config) => format!("uses configuration {}", configuration(config)),
+            Notification::VotersChanged { config, .. } => {
+                format!("uses configuration {}", configuration(config))
+            }
             Notification::LeaseInUse { lease_ms, bound_ms, given_ms } => {
                 format!("uses a lease of {lease_ms} ms, a bound of {bound_ms} ms; was given {given_ms} ms")
             }

@@ -1,7 +1,7 @@
 //! The bodies of answers: what each path's JSON is made of.
 
-use super::Snapshot;
 use super::feed::{Change, Observed};
+use super::{PeerKeys, Snapshot};
 use crate::base::Reading;
 use crate::election::{Announce, Candidacy, MemberStatus, Peer, ProcessId, State, VoterConfig};
 use serde::Serialize;
@@ -264,6 +264,9 @@ pub(super) struct MembersBody<'a> {
 struct PeerKeysBody<'a> {
     sent: &'a str,
     accepted: &'a [String],
+    /// Why the files cannot be used now. The keys before them still count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unusable: Option<&'a str>,
 }
 
 /// What `majority` adds to the list: the voters; none: this process does not know them yet.
@@ -283,8 +286,8 @@ struct ConfigBody<'a> {
 }
 
 impl<'a> MembersBody<'a> {
-    /// `peer_keys`: those that this process accepts, by their fingerprints; it sends the first.
-    pub(super) fn new(snapshot: &'a Snapshot, peer_keys: &'a [String]) -> MembersBody<'a> {
+    /// `keys`: by which members prove themselves.
+    pub(super) fn new(snapshot: &'a Snapshot, keys: &'a PeerKeys) -> MembersBody<'a> {
         let leader = snapshot.leader().map(|leader| leader.peer.id);
         let body = |member| MemberBody::new(member, snapshot, leader);
         let voters = |config: &'a VoterConfig| ConfigBody {
@@ -302,7 +305,11 @@ impl<'a> MembersBody<'a> {
             cordoned,
             unhealthy,
             resigned_for_ms: aside_until.map(|until| whole_ms(until.since(snapshot.now))),
-            peer_keys: peer_keys.first().map(|sent| PeerKeysBody { sent, accepted: peer_keys }),
+            peer_keys: keys.accepted.first().map(|sent| PeerKeysBody {
+                sent,
+                accepted: &keys.accepted,
+                unusable: keys.unusable.as_deref(),
+            }),
         }
     }
 }

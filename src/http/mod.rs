@@ -64,6 +64,16 @@ pub const LIMITS: Limits = Limits {
     write_deadline: Duration::from_secs(5),
 };
 
+/// By which members prove themselves.
+#[derive(Default)]
+pub struct PeerKeys {
+    /// The fingerprints of the keys that this process accepts; it sends the first. Empty: members do not
+    /// prove themselves.
+    pub accepted: Vec<String>,
+    /// Why the files cannot be used now, though keys from before count; none: they can.
+    pub unusable: Option<String>,
+}
+
 /// Where answers come from. All of it is called on the status port's thread and on the watchers' thread, and
 /// must not block.
 pub trait Source: Send + Sync + 'static {
@@ -94,10 +104,9 @@ pub trait Source: Send + Sync + 'static {
     fn sign(&self, _sign: Sign) -> Result<(), Unheld> {
         Err(Unheld::Busy)
     }
-    /// The fingerprints of the keys that this process accepts from other members; it sends the first. Empty:
-    /// members do not prove themselves.
-    fn peer_keys(&self) -> Vec<String> {
-        Vec::new()
+    /// By which this process and the other members prove themselves.
+    fn peer_keys(&self) -> PeerKeys {
+        PeerKeys::default()
     }
     /// Which process did not prove itself, or did not take this one's proof, and why; none: none lately.
     fn unproved(&self) -> Option<String> {

@@ -3,7 +3,7 @@
 use crate::base::{Clock, Reading};
 use crate::channel::Credentials;
 use crate::election::{HoldRequest, Moment, Sign, Status};
-use crate::http::{Feed, Held, Snapshot, Source, Unheld};
+use crate::http::{Feed, Held, PeerKeys, Snapshot, Source, Unheld};
 use crate::telemetry::Metrics;
 use crate::transport::Announced;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -182,8 +182,9 @@ impl Source for Answers {
         self.applications.as_ref().map_or(Err(Unheld::Off), |applications| applications.sign(sign))
     }
 
-    fn peer_keys(&self) -> Vec<String> {
-        self.credentials.keys().map(|keys| keys.fingerprints().to_vec()).unwrap_or_default()
+    fn peer_keys(&self) -> PeerKeys {
+        let accepted = self.credentials.keys().map(|keys| keys.fingerprints().to_vec()).unwrap_or_default();
+        PeerKeys { accepted, unusable: self.credentials.unusable() }
     }
 
     fn unproved(&self) -> Option<String> {

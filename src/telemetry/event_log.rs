@@ -133,11 +133,12 @@ impl Limits {
             | Notification::StandsAgain
             | Notification::Application { .. } => &mut self.operated,
             Notification::LeaseInUse { lease_ms, given_ms, .. } if lease_ms != given_ms => &mut self.differs,
+            Notification::VotersChanged { config, given } if config.voters != *given => &mut self.differs,
             Notification::Recovering
             | Notification::Recovered(_)
             | Notification::FoundingRefused(_)
             | Notification::RestartGrace(_)
-            | Notification::VotersChanged(_)
+            | Notification::VotersChanged { .. }
             | Notification::LeaseInUse { .. } => &mut self.voting,
             Notification::VotersDiffer(_) | Notification::VoterRecovers(_) => &mut self.differs,
         }

@@ -5,7 +5,7 @@ use crate::base::LogEvent;
 use crate::election::{
     Denial, ElectionOutcome, Epoch, MEMBERS_MAX, Notification, Peer, Reason, Stage, VoterConfig,
 };
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 /// The line of a note, without its limit. `lasted` is how long the election, or the time without a leader,
 /// lasted that this note ends.
@@ -68,7 +68,7 @@ pub(super) fn line(note: &Notification, lasted: Option<Duration>) -> (LogEvent, 
              it hears from a leader",
         ),
         Notification::Denied { voter, stage, denial } => (denied(voter, *stage, *denial), "vote denied"),
-        Notification::VotersChanged(config) => (voters_changed(config), "the voters of the election"),
+        Notification::VotersChanged { config, given } => voters_changed(config, given),
         Notification::LeaseInUse { lease_ms, bound_ms, given_ms } => {
             lease_in_use(*lease_ms, *bound_ms, *given_ms)
         }
@@ -171,12 +171,23 @@ fn voter_recovers(peer: &Peer) -> (LogEvent, &'static str) {
     (member(LogEvent::warn("voter_recovers"), peer), text)
 }
 
-fn voters_changed(config: &VoterConfig) -> LogEvent {
-    let names: Vec<&str> = config.voters.iter().map(String::as_str).collect();
-    LogEvent::info("voters_changed")
-        .with("voters", names.join(","))
+fn voters_changed(config: &VoterConfig, given: &BTreeSet<String>) -> (LogEvent, &'static str) {
+    let list = |names: &BTreeSet<String>| names.iter().map(String::as_str).collect::<Vec<_>>().join(",");
+    let (event, text) = if config.voters == *given {
+        (LogEvent::info("voters_changed"), "the voters of the election")
+    } else {
+        (
+            LogEvent::warn("voters_changed"),
+            "this process was started with other --voters than count; the voters change when a majority of \
+             them has the same other ones",
+        )
+    };
+    let event = event
+        .with("voters", list(&config.voters))
+        .with("given", list(given))
         .with("config_epoch", config.version.epoch.0)
-        .with("config_version", config.version.version)
+        .with("config_version", config.version.version);
+    (event, text)
 }
 
 fn lease_in_use(lease_ms: u32, bound_ms: u32, given_ms: u32) -> (LogEvent, &'static str) {

@@ -105,6 +105,17 @@ fn a_rotation_changes_no_leader() {
         assert!(renewed.is_some(), "links stay as they were");
         assert_eq!(real.agree(0, PATIENCE).unwrap().epoch, now.epoch, "the leader changed");
     }
+    // A file of no use changes nothing, and each process says so beside the keys that still count.
+    secret(folder.path(), "secret", &["short"]);
+    for place in 0..3 {
+        let named = within(PATIENCE, || {
+            let (_, text) = real.answer(place, "/members");
+            text.contains("\"unusable\":").then_some(text)
+        });
+        assert!(named.is_some_and(|text| text.contains("line 1 of the file")), "process {place}");
+        assert_eq!(keys(&real, place).len(), 1);
+    }
+    secret(folder.path(), "secret", &[OTHER]);
     // And the last secret is the one that counts for a newcomer.
     let follower = (now.leader + 1) % 3;
     real.kill(follower);

@@ -7,8 +7,8 @@ use super::leader_state::LeaderState;
 use crate::election::clauses::Clauses;
 use crate::election::core::{Core, Heard, Phase};
 use crate::election::{
-    Ballot, Body, Denial, ElectionOutcome, Notification, Now, ProcessId, Reason, Stage, Timer, VoteOutcome,
-    VoteRequest, VoterConfig,
+    Ballot, Body, Denial, ElectionOutcome, Member, Notification, Now, ProcessId, Reason, Stage, Timer,
+    VoteOutcome, VoteRequest, VoterConfig,
 };
 use std::time::Duration;
 
@@ -34,6 +34,10 @@ impl Core<Majority> {
             return;
         }
         if !self.may_campaign() {
+            let any_may_lead = self.rank().eligible() || self.members.iter().any(Member::can_lead);
+            if !any_may_lead {
+                self.note(Notification::NoCandidate);
+            }
             return self.defer();
         }
         let wait = self.held_for(now).unwrap_or_default() + self.share_of_wait(now);

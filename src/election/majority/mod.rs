@@ -118,6 +118,9 @@ impl Protocol for Majority {
         match core.protocol.config().map(VoterConfig::bound) {
             Some(bound) => {
                 core.note_lease();
+                if core.given_other_voters() {
+                    core.note_voters();
+                }
                 core.begin_grace(now, bound);
             }
             None => core.begin_recovery(now),

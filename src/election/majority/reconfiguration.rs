@@ -39,11 +39,24 @@ impl Core<Majority> {
         self.outbox.dirty = true;
         let (Some(config), before) = (state.founded(), before.founded()) else { return };
         if before.is_none_or(|before| before.voters != config.voters) {
-            self.note(Notification::VotersChanged(config.clone()));
+            self.note_voters();
         }
         if before.is_none_or(|before| before.lease_ms != config.lease_ms) {
             self.note_lease();
         }
+    }
+
+    /// Tells the log which voters count, and which this process was started with.
+    pub(super) fn note_voters(&mut self) {
+        if let Some(config) = self.protocol.config().cloned() {
+            let given = self.protocol.target.clone();
+            self.note(Notification::VotersChanged { config, given });
+        }
+    }
+
+    /// Whether this process was started with other `--voters` than count.
+    pub(super) fn given_other_voters(&self) -> bool {
+        self.protocol.config().is_some_and(|config| config.voters != self.protocol.target)
     }
 
     /// Tells the log which lease the voters use, and whether this process was started with another one.

@@ -261,8 +261,13 @@ pub enum Notification {
         /// Why.
         denial: Denial,
     },
-    /// `majority`: other voters count for this process from now on.
-    VotersChanged(VoterConfig),
+    /// `majority`: these voters count for this process from now on.
+    VotersChanged {
+        /// The configuration that names them.
+        config: VoterConfig,
+        /// The `--voters` that this process was started with. They count once a majority has them.
+        given: BTreeSet<String>,
+    },
     /// `majority`: another lease counts for this process from now on.
     LeaseInUse {
         /// The configuration's lease, in milliseconds.

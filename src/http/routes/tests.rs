@@ -1,7 +1,7 @@
 //! Tables: a state of the process, a request, and what is answered.
 
 use super::super::feed::Position;
-use super::super::{CHANGES_MAX, Feed, Snapshot};
+use super::super::{CHANGES_MAX, Feed, PeerKeys, Snapshot};
 use super::*;
 use crate::base::Reading;
 use crate::election::{
@@ -46,8 +46,9 @@ impl Source for Proven {
     fn metrics(&self) -> String {
         self.0.metrics()
     }
-    fn peer_keys(&self) -> Vec<String> {
-        vec!["a1".to_owned(), "b2".to_owned()]
+    fn peer_keys(&self) -> PeerKeys {
+        let unusable = Some("/peer-secret/secret: it is empty".to_owned());
+        PeerKeys { accepted: vec!["a1".to_owned(), "b2".to_owned()], unusable }
     }
     fn unproved(&self) -> Option<String> {
         Some("no link with 198.18.0.2: another secret".to_owned())
@@ -494,6 +495,13 @@ fn a_proof_that_fails_is_named_where_a_process_is_not_ready() {
     assert_eq!(status, 503);
     assert!(message.ends_with("waiting for them; no link with 198.18.0.2: another secret"), "{message}");
     assert_eq!(get("/readyz", &Proven(source(Role::Following))).0, 200);
+}
+
+#[test]
+fn files_of_no_use_are_named_beside_the_keys_that_count() {
+    let keys = get("/members", &Proven(source(Role::Following))).1["peer_keys"].take();
+    let unusable = "/peer-secret/secret: it is empty";
+    assert_eq!(keys, json!({"sent": "a1", "accepted": ["a1", "b2"], "unusable": unusable}));
 }
 
 /// It stays ready when the leader is lost: many applications want a leader for a side job only.

@@ -21,6 +21,21 @@ fn resigns_to(actions: &[Action]) -> Option<Option<ProcessId>> {
 }
 
 #[test]
+fn the_log_says_that_no_live_member_may_lead() {
+    let said = |actions: &[Action]| {
+        actions.iter().filter(|a| matches!(a, Action::Notification(Notification::NoCandidate))).count()
+    };
+    let mut voter = Voter::settled(None);
+    voter.feed(SICK);
+    assert_eq!(said(&voter.start_campaign()), 0, "others may");
+    for k in [2, 3] {
+        let message = Message { epoch: Epoch(4), priority: Priority(0), body: Body::ProposeTransfer };
+        voter.feed(Event::Received { from: peer(k).id, message });
+    }
+    assert_eq!(said(&voter.timer(Timer::Coordinator)), 1);
+}
+
+#[test]
 fn a_process_whose_application_is_not_healthy_votes_and_does_not_stand() {
     for (leaves_out, stands) in [(None, false), (Some(Mutation::HealthIgnored), true)] {
         let mut voter = Voter::settled(leaves_out);

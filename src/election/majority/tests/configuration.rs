@@ -355,6 +355,24 @@ fn the_log_says_once_that_a_member_was_given_other_voters() {
     assert_eq!(differ(voter.stores(3, flags(&[1, 3], 1500))), 1);
 }
 
+/// At its restart, while the configuration is another: its own log has both lists.
+#[test]
+fn the_log_says_which_voters_a_restarted_process_was_given() {
+    let record = record(1, config(4, &[1, 2, 3]));
+    for (voters, told) in [(&[1, 2, 3][..], false), (&[1, 2, 3, 4], true)] {
+        let mut machine = Core::<Majority>::new(given(voters, 1500), "c".to_owned(), peer(1), Some(&record));
+        let actions = machine.handle(Now::at(Moment(Duration::from_secs(9))), Event::Start);
+        let notes = actions.iter().filter_map(|action| match action {
+            Action::Notification(Notification::VotersChanged { config, given }) => Some((config, given)),
+            _ => None,
+        });
+        for (config, given) in notes.clone() {
+            assert_eq!((&config.voters, given), (&names(&[1, 2, 3]), &names(voters)));
+        }
+        assert_eq!(notes.count() == 1, told, "{voters:?}");
+    }
+}
+
 /// p5 has acknowledged the configuration of three, and not yet that of four.
 #[test]
 fn a_process_that_does_not_store_the_present_configuration_is_not_added() {
