@@ -436,6 +436,17 @@ fn the_sources_keep_the_rules() {
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
 }
 
+/// A client that a reader copies fits on a screen.
+#[test]
+fn a_client_has_at_most_40_lines() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let clients = ["watch.py", "watch.go", "watch.mjs", "Watch.java", "watch.sh"];
+    for client in clients {
+        let lines = fs::read_to_string(folder.join(client)).unwrap().lines().count();
+        assert!(lines <= 40, "{client}: {lines} lines");
+    }
+}
+
 #[test]
 fn sources_and_documents_keep_to_the_limits() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
