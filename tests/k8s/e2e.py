@@ -13,7 +13,8 @@ import picture
 import rows
 from checks import Checks, agree, apart, helm_test, injected, refused, scenarios
 from cluster import COMMAND_SECONDS, Cluster, say
-from election import DRAIN_SECONDS, CertifiedRelease, DrainingRelease, LeaderReadyRelease, LeaseElection, Release
+from election import (DRAIN_SECONDS, CertifiedRelease, DrainingRelease, ExecRelease, LeaderReadyRelease, LeaseElection,
+                      Release)
 from node import ApiServer, Killer, NameServer
 from table import as_json, markdown
 
@@ -21,13 +22,15 @@ Images = collections.namedtuple("Images", "bellwether peer tags")
 # Everything is in these namespaces, and goes with them.
 MAIN, LEASES, NODE = "bellwether-e2e", "bellwether-e2e-leases", "bellwether-e2e-node"
 
-ELECTIONS = ["web", "batch", "gate", "cert", "slow", "lease", "fast"]
+ELECTIONS = ["web", "batch", "gate", "cert", "slow", "work", "lease", "fast"]
 
 DEFAULT = ("15s", "10s", "2s")
 # The API refuses a Lease of less than a second; client-go wants duration > deadline > 1.2 * retry.
 FASTEST = ("1s", "900ms", "100ms")
 # Nothing but a leader that was told to stop (or killed, in classic) may cost more than this, in the middle of all rounds.
 GAP_MS = 50
+# How much later than its pod leads a command under `bellwether exec` runs there; and how often leadership is given up.
+COMMAND_MS, LOSSES = 100, 20
 
 
 def arguments():
@@ -150,6 +153,7 @@ def main_rows(cluster, given, lab, checks):
                     podDisruptionBudget={"enabled": False}, leaderService={"enabled": True})
     certified = release(CertifiedRelease, "cert", "StatefulSet, majority")
     draining = release(DrainingRelease, "slow", "StatefulSet, majority")
+    working = release(ExecRelease, "work", "StatefulSet, majority")
     slow = LeaseElection(cluster, given.images, LEASES, "lease", "client-go, " + "/".join(DEFAULT), times=DEFAULT)
     fast = LeaseElection(cluster, given.images, LEASES, "fast", "client-go, " + "/".join(FASTEST), times=FASTEST)
 
@@ -166,9 +170,10 @@ def main_rows(cluster, given, lab, checks):
         rows.gated, rows.scaling, rows.compared, rows.secret_rotated, rows.certificates_rotated))
     drains = partial(rows.drained, lab, seconds=DRAIN_SECONDS, gap=GAP_MS)
     unready = partial(rows.unready, lab, seconds=10)
+    commands = partial(rows.commanded, lab, gap=GAP_MS, beyond=COMMAND_MS, losses=LOSSES)
     for election, *steps in [(majority, checked, basics, *rolls, secrets, scales), (classic, checked, basics, *rolls, secrets),
                              (gated, gates), (certified, checked, certificates),
-                             (draining, drains, unready), (slow, compares), (fast, compares)]:
+                             (draining, drains, unready), (working, commands), (slow, compares), (fast, compares)]:
         if election.name in given.elections:
             track(lab, election, *steps)
 

@@ -286,6 +286,44 @@ class DrainingRelease(Release):
         self.app["lifecycle"] = {"preStop": {"sleep": {"seconds": DRAIN_SECONDS}}}
 
 
+class ExecRelease(Release):
+    """A release whose application is a command that runs while its pod leads, and reports as a poller does. Each pod
+    announces its application's URL."""
+
+    has_pollers = False
+    command = "peer"  # the name of its process
+
+    def __init__(self, *arguments, values=None, **more):
+        super().__init__(*arguments, values=values, **more)
+        self.app |= {"exec": True, "command": ["/peer", *self.app.pop("args")]}
+        self.values = {"config": {"announce": {"url": "http://$(POD_IP):8080"}}, **self.values}
+
+    def settled(self, **expected):
+        """The leader's command runs as well; the time is one at which both are proven."""
+
+        def condition():
+            leader, at = super(ExecRelease, self).settled(**expected)
+            for run in records.current(self.runs(4)):
+                first, last = run.proven
+                if run.target == "own" and run.observer == leader.leader and first <= min(at, last):
+                    return (leader, min(at, last)), ""
+            return None, f"the command of {leader.leader} does not run"
+
+        return wait_until(READY_SECONDS, f"settled command of {self.name}", condition)
+
+    def inside(self, pod, container, *command):
+        return run("kubectl", "exec", "--namespace", self.namespace, pod, "-c", container, "--", *command)
+
+    def announced(self):
+        """Each sidecar names the URL of the leader's application, by its address."""
+        leader, _ = self.settled()
+        wanted = f"http://{self.pod(leader.leader)['status']['podIP']}:8080"
+        for pod in self.pods():
+            found = self.ask(pod["metadata"]["name"], "leader")["leader"].get("announce")
+            if found != {"url": wanted}:
+                raise RuntimeError(f"{pod['metadata']['name']} says that {leader.leader} announces {found}, not {wanted}")
+
+
 class LeaderReadyRelease(Release):
     """A release of which only the leader's pod is ready."""
 

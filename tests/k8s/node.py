@@ -43,15 +43,15 @@ class Killer:
     def pods(self):
         return self.cluster.get(f"/api/v1/namespaces/{self.namespace}/pods")["items"]
 
-    def exec(self, pod, election, *arguments):
+    def exec(self, pod, election, *arguments, process=None):
         run("kubectl", "exec", "--namespace", self.namespace, pod, "--", "/peer", "kill",
-            "-process", election.process, "-pods", election.kill_list(), *arguments, seconds=60)
+            "-process", process or election.process, "-pods", election.kill_list(), *arguments, seconds=60)
 
-    def kill(self, election, leader):
-        """Kills the leader's process now."""
+    def kill(self, election, leader, process=None):
+        """Kills the leader's process now, or another one of its pod."""
         node = election.pod(leader)["spec"]["nodeName"]
         (killer,) = (pod for pod in self.pods() if pod["spec"]["nodeName"] == node)
-        self.exec(killer["metadata"]["name"], election)
+        self.exec(killer["metadata"]["name"], election, process=process)
 
     def plan(self, election, wait, every, times):
         """Has the leader killed later on, when no command may reach the cluster: each node's killer kills what is its."""

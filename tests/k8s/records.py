@@ -5,7 +5,7 @@ one machine, else the real-time clocks of the machines, which agree as well as t
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 # The pollers report a run that goes on twice a second; what has not been heard of for longer has ended or is not answering.
 FRESH_SECONDS = 1.5
@@ -152,6 +152,11 @@ def summarise(runs, since, until):
         leaders=tuple((name, key[1]) for key, (_, name) in order),
         epochs_rise=epochs == sorted(set(epochs)),
     )
+
+
+def commands(runs):
+    """The commands of `bellwether exec` as leaderships of their own: each runs from its first answer to its last question."""
+    return [replace(run, state="leads", leader=run.observer, id=run.stream, epoch=0) for run in runs if run.target == "own"]
 
 
 def _uncovered(spans, since, until):

@@ -331,6 +331,60 @@ def rotated(lab, election, what, steps):
                          f"at most {took[-1]:.1f} s after the change of the Secret")
 
 
+def commanded(lab, election, gap, beyond, losses):
+    """A command under `bellwether exec`. It never runs in two pods, and a loss of leadership restarts no container. It runs
+    in the next leader's pod at most `beyond` later than that pod leads."""
+    row = lab.row(f"leadership given up {losses} times; a command under exec follows", election,
+                  Bounds(median=gap, changes=1), rounds=losses)
+    later = []
+
+    def resign(election, leader):
+        election.inside(leader.leader, "bellwether", "bellwether", "resign")
+        return dict(other_than=leader.leadership)
+
+    for _ in range(row.wanted if row else 0):
+        try:
+            one_round(row, election, resign)
+            election.announced()
+            later.append(command_gap(row) - row.leaderless[-1])
+        except Exception as error:
+            failed(row, error)
+            break
+    if later:
+        later.sort()
+        row.notes.append(f"the command runs {later[len(later) // 2]:.1f} ms (median) later than the next pod leads, "
+                         f"at most {later[-1]:.1f} ms")
+        if later[len(later) // 2] > beyond:
+            row.errors.append(f"the command runs {later[len(later) // 2]:.1f} ms later; at most {beyond:g}")
+        if restart_count(election.pods()):
+            row.errors.append(f"{restart_count(election.pods())} containers were restarted")
+
+    def kill_command(election, leader):
+        lab.killer.kill(election, leader.leader, election.command)
+        return dict(other_than=leader.leadership)
+
+    def fall_silent(election, leader):
+        """It was to say again that it is healthy, and does not. Later it does."""
+        alive = (leader.leader, "app", "/opt/bellwether/bellwether", "alive", "--ttl")
+        election.inside(*alive, "500ms")
+        election.settled(other_than=leader.leadership)
+        election.inside(*alive, "1h")
+        return dict(other_than=leader.leadership)
+
+    few = max(1, lab.rounds // 3)
+    for what, act in [("leader's command killed (SIGKILL)", kill_command), ("leader's application falls silent", fall_silent)]:
+        repeat(lab.row(what, election, Bounds(median=gap, changes=1), rounds=few), election, act)
+
+
+def command_gap(row):
+    """For how many milliseconds no command ran in the last round. Two at once are an error."""
+    runs, since, until = row.latest
+    summary = records.summarise(records.commands(runs), since, until)
+    for start, end, *pods in summary.duals:
+        row.errors.append(f"commands ran in {' and '.join(pods)} at once, for {(end - start) * 1000:.1f} ms")
+    return summary.leaderless * 1000
+
+
 def refusals(election):
     return sum(found.refused for found in election.proofs().values())
 

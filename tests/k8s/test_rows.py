@@ -136,6 +136,44 @@ class Rotations(unittest.TestCase):
         self.assertIn("failed 2 authentications", self.rotated(Rotated(refused=(1, 3, 3))).errors[0])
 
 
+class Working(MadeUp):
+    """Gives its leadership up once; the command of the first pod ends and that of the second begins at these times."""
+
+    def __init__(self, ends, begins, restarts=0):
+        commands = (leads("c", 1, "web-0", 1, 0, ends, observer="web-0", target="own"),
+                    leads("d", 1, "web-1", 2, begins, 3000, observer="web-1", target="own"))
+        super().__init__([("web-0", 0.5), ("web-1", 2.5)], *TRANSFER, *commands)
+        self.restarts, self.inside = restarts, mock.Mock()
+
+    def pods(self):
+        return [{"metadata": {"uid": "u"}, "status": {"containerStatuses": [{"restartCount": self.restarts}]}}]
+
+    def announced(self):
+        pass
+
+
+@mock.patch("rows.say", mock.Mock())
+class Commands(unittest.TestCase):
+    def commanded(self, election):
+        lab = rows.Lab(None, 1, ["given up"])
+        rows.commanded(lab, election, 50, 100, 1)
+        return lab.rows[0]
+
+    def test_a_command_that_follows_soon_passes(self):
+        row = self.commanded(Working(990, 1050))
+        self.assertEqual(row.errors, [])
+        self.assertIn("50.0 ms (median) later", row.notes[0])
+
+    def test_a_command_that_follows_late_fails_the_row(self):
+        self.assertIn("at most 100", self.commanded(Working(990, 1150)).errors[0])
+
+    def test_two_commands_at_once_fail_the_row(self):
+        self.assertIn("ran in web-0 and web-1 at once", self.commanded(Working(1100, 1050)).errors[0])
+
+    def test_a_restart_of_a_container_fails_the_row(self):
+        self.assertIn("restarted", self.commanded(Working(990, 1050, restarts=2)).errors[0])
+
+
 @mock.patch("rows.say", mock.Mock())
 class Outages(unittest.TestCase):
     def killed(self, at, pod):
