@@ -44,6 +44,8 @@ pub enum Step {
     Relet(usize),
     /// It begins to ask for a shorter lease, or for the configuration's again.
     Short(usize, bool),
+    /// Its application begins to be sick, or is healthy again.
+    Sick(usize, bool),
 }
 
 /// How far is looked, beside the budget of faults.
@@ -75,7 +77,7 @@ pub struct Worlds {
 
 pub const TWO_LEADERS: &str = "3: two processes never lead at once";
 pub const SAME_EPOCH: &str = "4: two processes never lead in one epoch";
-pub const INVARIANTS: &str = "1, 2, 5, 6 and what the machine asserts";
+pub const INVARIANTS: &str = "1, 2, 5, 6, no sick beginner, and what the machine asserts";
 /// Nor is anything beyond the bound on epochs left out where this holds.
 pub const FEW_EPOCHS: &str = "epochs do not rise without end";
 pub const AGREED: &str = "7: in calm all agree on one leader";
@@ -279,6 +281,9 @@ fn steps_between_ticks(world: &World, k: usize, steps: &mut Vec<Step>) {
     if world.nodes[k].short || left.shorts > 0 {
         steps.push(Step::Short(k, !world.nodes[k].short));
     }
+    if world.nodes[k].sick || left.sicks > 0 {
+        steps.push(Step::Sick(k, !world.nodes[k].sick));
+    }
 }
 
 /// The world after a step.
@@ -336,6 +341,10 @@ pub fn take(world: &World, step: Step) -> World {
         Step::Short(k, short) => {
             next.faults.shorts -= u8::from(short);
             next.ask_for(k, short);
+        }
+        Step::Sick(k, sick) => {
+            next.faults.sicks -= u8::from(sick);
+            next.sicken(k, sick);
         }
     }
     // A process with nothing to do has no turn.
@@ -473,6 +482,8 @@ fn said(world: &World, step: Step) -> String {
         Step::Relet(k) => format!("+ restart {} with another lease", p(k)),
         Step::Short(k, true) => format!("+ {} asks for a shorter lease", p(k)),
         Step::Short(k, false) => format!("+ {} asks for the lease of the configuration", p(k)),
+        Step::Sick(k, true) => format!("+ the application of {} is sick", p(k)),
+        Step::Sick(k, false) => format!("+ the application of {} is healthy", p(k)),
     }
 }
 

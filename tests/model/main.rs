@@ -20,6 +20,7 @@
 //! - a pause of up to 8 ticks, which is more than a lease;
 //! - SIGTERM: a resignation, an end, and a restart at any time after it, or never;
 //! - a restart at once with another `--lease` (7 ticks instead of 6, or 6 instead of 7);
+//! - the application beside a process is sick, and healthy at any time after it, or never;
 //! - a process asks for a shorter lease (4 ticks) than the configuration's, and for that again at any time
 //!   after it, or never.
 //!
@@ -118,8 +119,18 @@ const CALM: u64 = 25;
 
 /// Only a search that hangs meets it, also on a machine that does other things besides.
 const LIMIT: Duration = Duration::from_secs(1_500);
-const NONE: Faults =
-    Faults { crashes: 0, wipes: 0, losses: 0, delays: 0, cuts: 0, pauses: 0, stops: 0, relets: 0, shorts: 0 };
+const NONE: Faults = Faults {
+    crashes: 0,
+    wipes: 0,
+    losses: 0,
+    delays: 0,
+    cuts: 0,
+    pauses: 0,
+    stops: 0,
+    relets: 0,
+    shorts: 0,
+    sicks: 0,
+};
 const CRASH: Faults = Faults { crashes: 1, ..NONE };
 const LOST_DISK: Faults = Faults { crashes: 1, wipes: 1, ..NONE };
 const LOSS: Faults = Faults { losses: 1, ..NONE };
@@ -128,6 +139,7 @@ const CUT: Faults = Faults { cuts: 1, ..NONE };
 const PAUSE: Faults = Faults { pauses: 1, ..NONE };
 const STOP: Faults = Faults { stops: 1, ..NONE };
 const RELET: Faults = Faults { relets: 1, ..NONE };
+const SICK: Faults = Faults { sicks: 1, ..NONE };
 const SHORT: Faults = Faults { shorts: 1, ..NONE };
 
 /// All states are seen, and these hold in all of them.
@@ -164,7 +176,7 @@ fn classic_keeps_its_invariants() {
 
 #[test]
 fn majority_bears_each_fault() {
-    for faults in [CRASH, LOST_DISK, CUT, PAUSE, STOP] {
+    for faults in [CRASH, LOST_DISK, CUT, PAUSE, STOP, SICK] {
         is_safe_and_agrees("majority", majority(3, faults, true, Some(CALM)));
     }
     for faults in [LOSS, DELAY] {

@@ -10,7 +10,7 @@
 
 use super::checks::{Found, INVARIANTS, SAME_EPOCH, TWO_LEADERS, Worlds, fresh, search_to, settle, told};
 use super::world::{Faults, Rules, World};
-use super::{BOUNDS, CRASH, CUT, LOST_DISK, NONE, rules, settings, ticks};
+use super::{BOUNDS, CRASH, CUT, LOST_DISK, NONE, SICK, rules, settings, ticks};
 use bellwether::election::{Mutation, Safety, Settings};
 use std::ops::Range;
 use std::time::Duration;
@@ -136,6 +136,12 @@ const CASES: &[Case] = &[
         worlds: paused,
         faults: CUT,
         seen: &[Mutation::LeaseFromAcknowledgement],
+    },
+    Case {
+        title: "a sick application after a crash",
+        worlds: |clause| each(vec![agreed(clause)], |world| world.crash(2, true)),
+        faults: SICK,
+        seen: &[Mutation::HealthIgnored],
     },
 ];
 

@@ -10,7 +10,7 @@
 use super::digest::{BEATS_BEGIN, CLOCK_BEGINS, From, plain, relative};
 use bellwether::election::{
     Action, Body, Epoch, Event, Incarnation, Machine, Message, Moment, NotReady, Now, Peer, Priority,
-    ProcessId, Record, Role, Settings, Status, Timer,
+    ProcessId, Record, Role, Settings, Sign, Status, Timer,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -53,6 +53,7 @@ impl fmt::Display for Faults {
             (self.stops, "stop"),
             (self.relets, "restart with another lease"),
             (self.shorts, "shorter rounds"),
+            (self.sicks, "sick application"),
         ];
         let some: Vec<_> =
             all.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
@@ -92,6 +93,8 @@ pub struct Faults {
     pub relets: u8,
     /// Times that a process begins to ask for a shorter lease than the configuration's.
     pub shorts: u8,
+    /// Times that the application beside a process begins to be sick.
+    pub sicks: u8,
 }
 
 /// A message under way.
@@ -119,6 +122,8 @@ pub struct Node {
     settings: Settings,
     /// Whether it asks for the shorter lease.
     pub short: bool,
+    /// Whether the application beside it is sick.
+    pub sick: bool,
     /// When the driver last turned.
     turned: Moment,
     /// When each armed timer is due.
@@ -218,6 +223,7 @@ impl World {
             status: None,
             settings: settings.clone(),
             short: false,
+            sick: false,
             turned: Moment::default(),
             timers: BTreeMap::new(),
             record: None,
@@ -317,6 +323,7 @@ impl World {
         node.started = self.tick;
         node.paused = false;
         node.short = false;
+        node.sick = false;
         node.timers.clear();
         node.round = Epoch::ZERO;
         node.beat = BEATS_BEGIN + (node.life as u32) * BEATS_A_LIFE;
@@ -498,6 +505,12 @@ impl World {
         self.digest(k);
     }
 
+    /// The application beside a process begins to be sick, or healthy again.
+    pub fn sicken(&mut self, k: usize, sick: bool) {
+        Arc::make_mut(&mut self.nodes[k]).sick = sick;
+        self.feed(k, Event::Application(Sign::Probed { healthy: !sick }));
+    }
+
     pub fn stop(&mut self, k: usize) {
         self.feed(k, Event::Stop);
     }
@@ -532,6 +545,9 @@ impl World {
             let known: Vec<_> = others.map(|(_, id, life)| (*id, *life)).collect();
             self.twice |= known.iter().any(|other| *other != me);
             if !known.contains(&me) {
+                if self.nodes[k].sick {
+                    self.breaks("30 (a clause): a process begins to lead whose application is sick");
+                }
                 self.elected.push((epoch, me.0, me.1));
                 self.elected.sort();
             }
