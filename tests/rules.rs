@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "rules/lists.rs"]
+mod lists;
 mod support;
 
 use bellwether::election::{
@@ -404,53 +406,6 @@ fn a_list_sends_no_process_to_its_own_host_or_to_its_clouds_metadata() {
         alone.feed(Event::LinkDown { id: id(2), incarnation: Incarnation(1) });
         assert_eq!(alone.sought.contains(&address(text)), dialled, "{text}, named: {named}");
     }
-}
-
-/// Where discovery names a process, it names all: a list adds no address to dial. Nor does it before
-/// discovery has answered at all.
-#[test]
-fn a_list_names_nothing_to_dial_where_discovery_names_all() {
-    let seed = peer(2).address;
-    let listed = Entry { peer: peer(7), state: State::Alive };
-    for (discovered, dialled) in [
-        (vec![seed], true),
-        (vec![seed, peer(1).address], false),
-        (vec![seed, peer(7).address], true),
-        (vec![], false),
-    ] {
-        let mut alone = Alone::new(1);
-        if !discovered.is_empty() {
-            alone.feed(Event::Discovered { addresses: discovered.iter().copied().collect(), complete: true });
-        }
-        alone.feed(Event::LinkUp(peer(2)));
-        let sent = alone.hear(2, 1, Body::LeaderInfo { leader: None, entries: [listed.clone()].into() });
-        assert_eq!(alone.sought.contains(&peer(7).address), dialled, "{discovered:?}");
-        assert!(dialled || sent.iter().all(|(to, _)| *to != 7), "{sent:?}");
-    }
-}
-
-/// Discovery has no answer. A list counts once that has lasted for the start timeout, and at once where
-/// members prove themselves: restarted members would otherwise never meet.
-#[test]
-fn a_list_names_what_to_dial_where_discovery_does_not_answer() {
-    let listed = Entry { peer: peer(7), state: State::Alive };
-    let list = || Body::LeaderInfo { leader: None, entries: [listed.clone()].into() };
-    let dials = |alone: &Alone| alone.sought.contains(&peer(7).address);
-
-    let mut alone = Alone::new(1);
-    alone.feed(Event::LinkUp(peer(2)));
-    alone.hear(2, 1, list());
-    alone.pass(Settings::default().start_timeout - ms(1));
-    assert!(!dials(&alone), "too early");
-    alone.pass(ms(2));
-    alone.hear(2, 1, list());
-    assert!(dials(&alone));
-
-    let settings = Settings { members_are_proved: true, ..Settings::default() };
-    let mut alone = Alone::started(Machine::new(settings, "test".to_string(), peer(1), None));
-    alone.feed(Event::LinkUp(peer(2)));
-    alone.hear(2, 1, list());
-    assert!(dials(&alone));
 }
 
 /// The leader's list holds a crashed process beside the one that has its address now, until the crashed one

@@ -244,9 +244,9 @@ fn start_discovery(config: &Config, inputs: SyncSender<Input>, metrics: Metrics)
             metrics.lookup(lookup.result.name());
             let addresses = match lookup.result {
                 LookupResult::Found(addresses) => addresses,
-                // There was nothing to ask for: no peers are configured.
-                LookupResult::Empty if lookup.complete => BTreeSet::new(),
-                LookupResult::Empty | LookupResult::Unknown { .. } => return,
+                // None is published yet, or there was nothing to ask for.
+                LookupResult::Empty => BTreeSet::new(),
+                LookupResult::Unknown { .. } => return,
             };
             let _ = inputs.send(Input::Found { addresses, complete: lookup.complete });
         },

@@ -4,7 +4,7 @@
 use super::operations::Asker;
 use super::{Core, Protocol, Resignation};
 use crate::election::{
-    Moment, Notification, Now, Operation, OperationRefusal, Settings, Sign, Timer, WhenAllSick,
+    Complaints, Moment, Notification, Now, Operation, OperationRefusal, Settings, Sign, Timer, WhenAllSick,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,6 +19,8 @@ pub(crate) struct Application {
     probed: Option<bool>,
     /// Until when it is healthy by its own word; none: it has said nothing.
     alive_until: Option<Moment>,
+    /// Whether that is over, as of the last look.
+    alive_is_over: bool,
     /// Whether lifelines count: one is required, or has been open.
     lifelines_count: bool,
     /// How many are open.
@@ -39,6 +41,7 @@ impl Application {
         Application {
             probed,
             alive_until: None,
+            alive_is_over: false,
             lifelines_count,
             lifelines: 0,
             well_since: well.then(Moment::default),
@@ -66,8 +69,8 @@ impl Application {
 
     /// Looks whether it is well now, after time has passed or a sign has come.
     fn look(&mut self, now: Moment) {
-        let lifeline = !self.lifelines_count || self.lifelines > 0;
-        let well = self.probed != Some(false) && self.alive_until.is_none_or(|until| now < until) && lifeline;
+        self.alive_is_over = self.alive_until.is_some_and(|until| until <= now);
+        let well = !Complaints { unsteady: false, ..self.complaints() }.any();
         if self.well_since.is_some() && !well {
             self.flaps |= self.sick_at.is_some_and(|at| now.since(at) <= SICK_TWICE);
             self.sick_at = Some(now);
@@ -80,9 +83,14 @@ impl Application {
         }
     }
 
-    /// Whether the process may lead for it.
-    pub(super) fn healthy(&self) -> bool {
-        self.well_since.is_some() && !self.flaps
+    /// Why the process may not lead for it, as of the last look.
+    pub(super) fn complaints(&self) -> Complaints {
+        Complaints {
+            probe: self.probed == Some(false),
+            alive: self.alive_is_over,
+            lifeline: self.lifelines_count && self.lifelines == 0,
+            unsteady: self.flaps,
+        }
     }
 
     /// When to look again, if no sign comes.
@@ -111,11 +119,12 @@ impl<P: Protocol> Core<P> {
             Some(at) => self.arm(Timer::Application, at.since(now.at)),
             None => self.disarm(Timer::Application),
         }
-        let healthy = self.application.healthy();
-        if std::mem::replace(&mut self.standing.candidacy.unhealthy, !healthy) != healthy {
+        let complaints = self.application.complaints();
+        let before = std::mem::replace(&mut self.standing.candidacy.complaints, complaints);
+        if before.any() == complaints.any() {
             return;
         }
-        self.note(Notification::Application { healthy });
+        self.note(Notification::Application { complaints });
         if self.phase.leading() {
             self.resign_if_unhealthy(now);
         } else {
@@ -126,7 +135,7 @@ impl<P: Protocol> Core<P> {
 
     /// Whether it leads on for want of a healthy member, and so gives its leadership up for nothing else.
     pub(crate) fn leads_for_want(&self) -> bool {
-        self.standing.candidacy.unhealthy
+        self.standing.candidacy.complaints.any()
             && self.settings.when_all_sick == WhenAllSick::Keep
             && self.successor(&BTreeSet::new()).is_none()
     }
@@ -134,7 +143,7 @@ impl<P: Protocol> Core<P> {
     /// A leader whose application is not healthy has a healthy member take over. It tries that again with
     /// each heartbeat.
     pub(super) fn resign_if_unhealthy(&mut self, now: Now) {
-        let unhealthy = self.standing.candidacy.unhealthy && self.phase.leading();
+        let unhealthy = self.standing.candidacy.complaints.any() && self.phase.leading();
         if !unhealthy || self.pending.is_some() || self.holds.resigning.is_some() {
             return;
         }
@@ -222,7 +231,7 @@ mod tests {
                 application.hear(at(*ms), *sign);
             }
             application.look(at(*asked));
-            assert_eq!(application.healthy(), *healthy, "row {row}");
+            assert_eq!(!application.complaints().any(), *healthy, "row {row}");
         }
     }
 
@@ -235,12 +244,12 @@ mod tests {
         application.hear(at(1), alive(500));
         assert_eq!(application.look_at(), Some(at(501)));
         application.look(at(501));
-        assert_eq!((application.healthy(), application.look_at()), (false, None));
+        assert_eq!((!application.complaints().any(), application.look_at()), (false, None));
         application.hear(at(600), alive(100_000));
         application.hear(at(601), SICK);
         application.hear(at(602), HEALTHY);
-        assert_eq!((application.healthy(), application.look_at()), (false, Some(at(30_602))));
+        assert_eq!((!application.complaints().any(), application.look_at()), (false, Some(at(30_602))));
         application.look(at(30_602));
-        assert_eq!((application.healthy(), application.look_at()), (true, Some(at(100_600))));
+        assert_eq!((!application.complaints().any(), application.look_at()), (true, Some(at(100_600))));
     }
 }

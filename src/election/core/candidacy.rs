@@ -46,10 +46,8 @@ impl<P: Protocol> Core<P> {
     /// An operator wants this process to be a candidate again.
     pub(super) fn uncordon(&mut self, now: Now) {
         self.disarm(Timer::Aside);
-        self.stand_again(
-            now,
-            Candidacy { unhealthy: self.standing.candidacy.unhealthy, ..Candidacy::default() },
-        );
+        let candidacy = Candidacy { cordoned: false, aside_until: None, ..self.standing.candidacy };
+        self.stand_again(now, candidacy);
     }
 
     /// The time of its resignation is over.
@@ -62,7 +60,7 @@ impl<P: Protocol> Core<P> {
         if std::mem::replace(&mut self.standing.candidacy, candidacy) == candidacy {
             return;
         }
-        if !candidacy.cordoned && candidacy.aside_until.is_none() {
+        if candidacy == Candidacy::default() {
             self.note(Notification::StandsAgain);
         }
         self.count_for();
@@ -71,8 +69,8 @@ impl<P: Protocol> Core<P> {
 
     /// Sets what this process counts for. It does not lead now. Each message from now on says so.
     pub(super) fn count_for(&mut self) {
-        let Candidacy { cordoned, aside_until, unhealthy } = self.standing.candidacy;
-        let stands = self.clauses.stands(cordoned, aside_until.is_some(), unhealthy);
+        let Candidacy { cordoned, aside_until, complaints } = self.standing.candidacy;
+        let stands = self.clauses.stands(cordoned, aside_until.is_some(), complaints.any());
         self.me.priority = if stands { self.standing.given } else { Priority::NEVER };
     }
 

@@ -57,6 +57,11 @@ impl DialTargets {
         }
     }
 
+    /// Whether discovery names this process, and so every member.
+    pub(super) fn all_are_named(&self) -> bool {
+        self.own.iter().any(|own| self.discovered.contains(own))
+    }
+
     /// Whether discovery names an address of another process, and that process may run.
     pub(super) fn name_others(&self) -> bool {
         self.discovered.iter().any(|a| !self.own.contains(a) && !self.silent.contains(a))
@@ -88,18 +93,20 @@ impl<P: Protocol> Core<P> {
 
     /// Whether it may open a connection to an address that a peer has named. Where discovery names this
     /// process too, it names every member, and no list has to be believed. Otherwise a seed alone may be
-    /// named, and members have each other's addresses from lists. Discovery answers soon after a start. Where
-    /// it does not, restarted members would never meet, and each could lead. So lists count after the start
-    /// timeout, and at once where members prove themselves.
+    /// named, and members have each other's addresses from lists: those that start together are published one
+    /// after the other, and two of them would lead. Discovery answers soon after a start. Where it does not,
+    /// restarted members would never meet. So lists count after the start timeout, and at once where members
+    /// prove themselves.
     pub(crate) fn may_dial(&self, address: SocketAddr) -> bool {
         let discovered = &self.dial_targets.discovered;
         let remembered = &self.dial_targets.remembered;
         let early = self.dial_targets.lists_from.is_some_and(|from| self.last_turn.at < from);
         let unanswered = early && !self.settings.members_are_proved;
-        let all_are_named = self.dial_targets.own.iter().any(|own| discovered.contains(own));
         discovered.contains(&address)
             || remembered.contains(&address)
-            || !unanswered && !all_are_named && may_be_a_peers(address, self.me.address.ip())
+            || !unanswered
+                && !self.dial_targets.all_are_named()
+                && may_be_a_peers(address, self.me.address.ip())
     }
 
     /// Whether a message to a member may arrive: there is a link, or the driver may open one.
@@ -107,10 +114,15 @@ impl<P: Protocol> Core<P> {
         member.linked || self.may_dial(member.peer.address)
     }
 
+    /// Whether all members keep links with all.
+    pub(super) fn is_small(&self) -> bool {
+        self.members.iter().count() < STANDING_LINKS_MEMBERS_MAX
+    }
+
     /// The links of a follower: with its leader, and in a small cluster with every live member.
     fn standing_links(&self) -> Vec<SocketAddr> {
         let discovered = &self.dial_targets.discovered;
-        let few = self.members.iter().count() < STANDING_LINKS_MEMBERS_MAX;
+        let few = self.is_small();
         let few_named = discovered.len() <= STANDING_LINKS_MEMBERS_MAX;
         let alive = self.members.iter().filter(|m| m.state == State::Alive).map(|m| m.peer.address);
         let standing = alive.filter(|address| few || few_named && discovered.contains(address));

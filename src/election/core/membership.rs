@@ -320,15 +320,13 @@ impl<P: Protocol> Core<P> {
         self.members.version.version = self.members.version.version.wrapping_add(1);
     }
 
-    /// Discovery works and names these addresses, or there is nothing that it could name. A leader forgets
-    /// failed members that discovery has not named for long. An answer that names no address removes no
-    /// member.
+    /// Discovery works and names these addresses, or says that none is published, or there is nothing that
+    /// it could name. A leader forgets failed members that discovery has not named for long. An answer that
+    /// names no address removes no member.
     pub(crate) fn on_discovered(&mut self, now: Now, addresses: BTreeSet<SocketAddr>, complete: bool) {
         let lost = self.awaits_discovery();
         self.dial_targets.discovery_complete |= complete;
-        if complete || !addresses.is_empty() {
-            self.dial_targets.lists_from = None;
-        }
+        self.dial_targets.lists_from = None;
         if !addresses.is_empty() {
             self.unlist(now, &addresses);
             self.dial_targets.found(addresses, self.me.address);

@@ -126,7 +126,7 @@ impl<P: Protocol> Core<P> {
             last_resignation: None,
             outbox: Outbox::default(),
         };
-        core.standing.candidacy.unhealthy = !core.application.healthy();
+        core.standing.candidacy.complaints = core.application.complaints();
         core.count_for();
         core
     }

@@ -3,7 +3,7 @@
 
 use super::{Core, Heard, Phase, Protocol};
 use crate::election::{
-    Body, Entry, Epoch, Incumbent, Moment, Notification, Now, ProcessId, Reason, State, Timer,
+    Body, Entry, Epoch, Incumbent, Member, Moment, Notification, Now, ProcessId, Reason, State, Timer,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -41,8 +41,9 @@ impl<P: Protocol> Core<P> {
         self.dial_targets.lists_from = Some(now.at.plus(self.settings.start_timeout));
         self.note(Notification::Asking { paused: None, expect: self.settings.expect });
         self.ask_all(Asking { expect: self.settings.expect, starting: true, ..Asking::default() });
-        if self.standing.candidacy.unhealthy {
-            self.note(Notification::Application { healthy: false });
+        let complaints = self.standing.candidacy.complaints;
+        if complaints.any() {
+            self.note(Notification::Application { complaints });
         }
         P::on_start(self, now);
     }
@@ -98,7 +99,19 @@ impl<P: Protocol> Core<P> {
         self.query_leader(id);
         if new {
             self.begin_margin();
+            self.introduce(id);
         }
+    }
+
+    /// Tells the others of a newcomer. At a first start a name server names the pods one after the other, and
+    /// it may have named this process to two that do not know of each other: both would lead.
+    fn introduce(&mut self, newcomer: ProcessId) {
+        if !P::LEADS_ALONE || self.dial_targets.all_are_named() || !self.is_small() {
+            return;
+        }
+        let Some(entry) = self.members.get(newcomer).map(Member::entry) else { return };
+        let others = self.ids(|m| m.linked && m.peer.id != newcomer);
+        self.send_each(others, &Body::LeaderInfo { leader: None, entries: [entry].into() });
     }
 
     /// A peer's question. A leader that hears from a leaderless process of a higher epoch announces itself
