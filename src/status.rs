@@ -104,6 +104,9 @@ struct Members {
     /// The application beside the process that answers is not healthy.
     #[serde(default)]
     unhealthy: bool,
+    /// What says so.
+    #[serde(default)]
+    complaints: Vec<String>,
     /// The process that answers has resigned, and this is left of the time that it was told.
     resigned_for_ms: Option<u64>,
     /// Where members prove themselves: the fingerprints of this process's credentials.
@@ -246,7 +249,8 @@ fn candidacy(list: &Members) -> String {
     }
     if list.unhealthy {
         text += "\nunhealthy: the application here is not healthy, so this process does not stand; a leader \
-                 leads on where no other can";
+                 leads on where no other can; complaints: ";
+        text += &escaped(&list.complaints.join(", "));
     }
     if let Some(ms) = list.resigned_for_ms {
         text += &format!("\nresigned: this process does not lead for {}s more", ms.div_ceil(1000));

@@ -30,14 +30,30 @@ pub fn looks_sealed(first: &[u8]) -> Option<bool> {
 #[derive(Debug, thiserror::Error)]
 pub enum HandshakeError {
     /// The peer does not hold an accepted key, or its bytes are no handshake.
-    #[error("the peer did not prove that it is a member: {0}")]
-    Refused(#[from] rustls::Error),
+    #[error(
+        "the peer did not prove that it is a member; compare peer keys in bellwether status of both ({0})"
+    )]
+    Refused(rustls::Error),
+    /// The peer does not accept this process's key.
+    #[error(
+        "the peer does not accept this process's proof; compare peer keys in bellwether status of both ({0})"
+    )]
+    Denied(rustls::Error),
     /// It speaks TLS, but no protocol of ours.
     #[error("the peer speaks TLS, but another protocol")]
     Protocol,
     /// It sent more than a handshake takes.
     #[error("the peer's handshake is longer than {0} bytes")]
     TooLong(usize),
+}
+
+impl From<rustls::Error> for HandshakeError {
+    fn from(error: rustls::Error) -> HandshakeError {
+        match error {
+            rustls::Error::AlertReceived(_) => HandshakeError::Denied(error),
+            _ => HandshakeError::Refused(error),
+        }
+    }
 }
 
 /// How far a handshake has come.

@@ -6,7 +6,7 @@ use crate::channel::PeerAuth;
 use crate::election::{ANNOUNCED_URL, Announce, CrashEvidence, Founding, Preempt, WhenAllSick};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use core::net::SocketAddr;
-use std::ops::RangeInclusive;
+use std::{fmt, ops::RangeInclusive};
 use ureq::http::Uri;
 
 /// What `--buffers-max` may be, in MiB. Less than the first does not hold the longest messages.
@@ -66,6 +66,16 @@ pub struct AppHealth {
     pub addresses: Vec<SocketAddr>,
     /// The host and the path that are asked for; none: a connection is enough.
     pub http: Option<(String, String)>,
+}
+
+impl fmt::Display for AppHealth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.http, self.addresses.as_slice()) {
+            (Some((host, path)), _) => write!(f, "http://{host}{path}"),
+            (None, [address, ..]) => write!(f, "tcp://{address}"),
+            (None, []) => f.write_str("tcp"),
+        }
+    }
 }
 
 /// Reads `--app-health`.

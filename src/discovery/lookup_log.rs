@@ -10,6 +10,8 @@ const LINES_MAX: u32 = 10;
 const WINDOW: Duration = Duration::from_secs(60);
 /// The most names that one line spells out.
 const NAMES_MAX: usize = 3;
+/// That no peer is published is no news at a start. After this time it is a fault.
+const PUBLISHED_WITHIN: Duration = Duration::from_secs(10);
 
 /// What has been said.
 #[derive(Debug)]
@@ -17,11 +19,13 @@ pub(super) struct LookupLog {
     said: Option<String>,
     window: Option<Instant>,
     lines: u32,
+    /// Since when no peer is published.
+    empty_since: Option<Instant>,
 }
 
 impl LookupLog {
     pub(super) fn new() -> LookupLog {
-        LookupLog { said: None, window: None, lines: 0 }
+        LookupLog { said: None, window: None, lines: 0, empty_since: None }
     }
 
     /// Logs what `lookup`, which ended `now`, says that the last line did not.
@@ -29,7 +33,8 @@ impl LookupLog {
         let Some(line) = self.line(lookup, now) else {
             return;
         };
-        let event = if lookup.complete && lookup.left_out == 0 {
+        let early = self.empty_since.is_some_and(|since| is_early(since, now));
+        let event = if early || lookup.complete && lookup.left_out == 0 {
             LogEvent::info("discovery")
         } else {
             LogEvent::warn("discovery")
@@ -43,7 +48,12 @@ impl LookupLog {
     }
 
     fn line(&mut self, lookup: &Lookup, now: Instant) -> Option<String> {
-        let text = describe(lookup);
+        let empty = matches!(lookup.result, LookupResult::Empty) && !lookup.names.is_empty();
+        self.empty_since = empty.then(|| self.empty_since.unwrap_or(now));
+        let text = match self.empty_since {
+            Some(since) => describe_empty(&lookup.names, is_early(since, now)),
+            None => describe(lookup),
+        };
         if self.said.as_ref() == Some(&text) {
             return None;
         }
@@ -74,7 +84,7 @@ fn describe(lookup: &Lookup) -> String {
         LookupResult::Found(addresses) => {
             let count = addresses.len();
             let noun = if count == 1 { "address" } else { "addresses" };
-            let mut text = format!("discovery: {count} {noun} where peers may be");
+            let mut text = format!("{count} {noun} where peers may be");
             if lookup.left_out > 0 {
                 text += &format!(", which is the limit; {} more are left out", lookup.left_out);
             }
@@ -83,16 +93,25 @@ fn describe(lookup: &Lookup) -> String {
             }
             text
         }
-        LookupResult::Empty if lookup.names.is_empty() => {
-            "discovery: nowhere to look for peers: neither a Service nor peers were given".into()
-        }
-        LookupResult::Empty => {
-            format!("discovery: no peers are published; kept what was known of {troubles}")
-        }
+        LookupResult::Empty => "nowhere to look for peers: neither a Service nor peers were given".into(),
         LookupResult::Unknown { .. } => {
-            format!("discovery: cannot find out where peers are; kept what was known of {troubles}")
+            format!("cannot find out where peers are; kept what was known of {troubles}")
         }
     }
+}
+
+fn is_early(empty_since: Instant, now: Instant) -> bool {
+    now.saturating_duration_since(empty_since) < PUBLISHED_WITHIN
+}
+
+fn describe_empty(names: &[NameAnswer], early: bool) -> String {
+    let all: Vec<&str> = names.iter().take(NAMES_MAX).map(|name| name.name.as_str()).collect();
+    let more = if early {
+        "a name server names a new process within seconds"
+    } else {
+        "is there a headless Service of that name, with publishNotReadyAddresses, that selects these pods?"
+    };
+    format!("no peer is published under {}; {more}", all.join(", "))
 }
 
 /// The names that have not answered well, and why.
@@ -145,26 +164,18 @@ mod tests {
         let now = Instant::now();
         let again = || Resolution::Unknown("try again".into());
         let steps = [
-            (found(3), Some("discovery: 3 addresses where peers may be")),
+            (found(3), Some("3 addresses where peers may be")),
             (found(3), None),
-            (found(2), Some("discovery: 2 addresses where peers may be")),
-            (
-                again(),
-                Some(
-                    "discovery: cannot find out where peers are; kept what was known of app. (A: try again)",
-                ),
-            ),
+            (found(2), Some("2 addresses where peers may be")),
+            (again(), Some("cannot find out where peers are; kept what was known of app. (A: try again)")),
             (again(), None),
             (
                 Resolution::Empty,
-                Some(
-                    "discovery: no peers are published; kept what was known of app. \
-                     (no address is published)",
-                ),
+                Some("no peer is published under app.; a name server names a new process within seconds"),
             ),
             (Resolution::Empty, None),
-            (found(1), Some("discovery: 1 address where peers may be")),
-            (found(2), Some("discovery: 2 addresses where peers may be")),
+            (found(1), Some("1 address where peers may be")),
+            (found(2), Some("2 addresses where peers may be")),
         ];
         for (answer, line) in steps {
             assert_eq!(log.line(&lookup(answer), now).as_deref(), line);
@@ -184,10 +195,22 @@ mod tests {
         partial.names.extend(names);
         assert_eq!(
             LookupLog::new().line(&partial, Instant::now()).unwrap(),
-            "discovery: 2 addresses where peers may be, which is the limit; 7 more are left out; kept what \
+            "2 addresses where peers may be, which is the limit; 7 more are left out; kept what \
              was known of app. (AAAA: refused), n0 (no address is published), n1 (no address is published) \
              and 3 more names",
         );
+    }
+
+    #[test]
+    fn that_none_is_published_is_a_fault_when_it_lasts() {
+        let (mut log, began) = (LookupLog::new(), Instant::now());
+        let line = |log: &mut LookupLog, after: Duration| log.line(&lookup(Resolution::Empty), began + after);
+        let early = line(&mut log, Duration::ZERO).unwrap();
+        assert!(early.contains("within seconds"), "{early}");
+        assert_eq!(line(&mut log, PUBLISHED_WITHIN / 2), None);
+        let late = line(&mut log, PUBLISHED_WITHIN).unwrap();
+        assert!(late.contains("is there a headless Service"), "{late}");
+        assert_eq!(line(&mut log, WINDOW), None);
     }
 
     #[test]

@@ -127,14 +127,16 @@ impl<N: Fn(ProcessId) -> String> Describer<N> {
             Notification::LeaseInUse { lease_ms, bound_ms, given_ms } => {
                 format!("uses a lease of {lease_ms} ms, a bound of {bound_ms} ms; was given {given_ms} ms")
             }
-            Notification::VotersDiffer(peer) => format!("{} has other voters", self.name(peer)),
+            Notification::VotersDiffer { peer, .. } => format!("{} has other voters", self.name(peer)),
             Notification::StandsAside { aside: None } => "is cordoned".to_owned(),
             Notification::StandsAside { aside: Some(aside) } => format!("stands aside for {aside:?}"),
             Notification::WaitsForHolds { holds, at_most } => {
                 format!("resigns once {holds} holds are over, within {at_most:?}")
             }
             Notification::StandsAgain => "stands again".to_owned(),
-            Notification::Application { healthy } => format!("its application is healthy: {healthy}"),
+            Notification::Application { complaints } => {
+                format!("its application is healthy: {}", !complaints.any())
+            }
             Notification::Resigning { successor: Some(to), .. } => format!("resigns to {}", self.name(to)),
             Notification::Resigning { successor: None, .. } => "resigns".to_owned(),
         }

@@ -26,7 +26,7 @@ pub use types::action::{Action, ElectionOutcome, KnownPeers, Notification, Reaso
 pub use types::announce::{
     ANNOUNCE_KEY_BYTES_MAX, ANNOUNCE_MAX, ANNOUNCE_VALUE_BYTES_MAX, ANNOUNCED_URL, Announce,
 };
-pub use types::application::Sign;
+pub use types::application::{Complaints, Sign};
 pub use types::epoch::Epoch;
 pub use types::event::Event;
 pub use types::hold::{HOLDS_MAX, HoldAnswer, HoldOutcome, HoldRequest};

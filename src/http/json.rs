@@ -252,6 +252,9 @@ pub(super) struct MembersBody<'a> {
     /// The application here is not healthy.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     unhealthy: bool,
+    /// What says so.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    complaints: Vec<&'static str>,
     /// What is left of the time for which this process has resigned.
     #[serde(skip_serializing_if = "Option::is_none")]
     resigned_for_ms: Option<u64>,
@@ -298,12 +301,13 @@ impl<'a> MembersBody<'a> {
             bound_ms: config.bound_ms,
         };
         let voting = snapshot.status.voting.as_ref();
-        let Candidacy { cordoned, aside_until, unhealthy } = snapshot.status.candidacy;
+        let Candidacy { cordoned, aside_until, complaints } = snapshot.status.candidacy;
         MembersBody {
             members: snapshot.status.members.iter().map(body).collect(),
             voters: voting.map(|voting| VotersBody { voters: voting.config.as_ref().map(voters) }),
             cordoned,
-            unhealthy,
+            unhealthy: complaints.any(),
+            complaints: complaints.names(),
             resigned_for_ms: aside_until.map(|until| whole_ms(until.since(snapshot.now))),
             peer_keys: keys.accepted.first().map(|sent| PeerKeysBody {
                 sent,

@@ -63,31 +63,11 @@ fn no_candidate(status: &Status) -> bool {
 /// What a voter waits for before it votes.
 fn no_vote_yet(not_ready: &NotReady, snapshot: &Snapshot) -> String {
     match not_ready {
-        NotReady::Recovery { missing, differ, records } => {
-            let more = match (differ.as_slice(), records) {
-                (_, Some((told, needed))) => format!(
-                    "; the records of {needed} other voters are needed, and {told} have answered from one"
-                ),
-                ([], None) => String::new(),
-                (names, None) => format!(
-                    "; {} {} started with another --voters or --lease; all must be equal at a first start",
-                    names.join(", "),
-                    if names.len() == 1 { "was" } else { "were" }
-                ),
-            };
-            let waits = match missing.as_slice() {
-                [] => {
-                    "all of them have answered. If this lasts for more than a lease, half of the voters or \
-                       more have no record, or --found forbids a first start (event founding_refused)"
-                        .to_owned()
-                }
-                names => format!("it waits for {}", names.join(", ")),
-            };
-            format!(
-                "this voter has no record of its votes (a first start, or a lost disk). It asks the other \
-                 voters what it may have forgotten; {waits}{more}"
-            )
-        }
+        NotReady::Recovery { missing, differ, records } => format!(
+            "this voter has no record of its votes (a first start, or a lost disk). It asks the other voters \
+             what it may have forgotten; {}",
+            recovery_lacks(missing, differ, *records)
+        ),
         NotReady::Founding { missing } => format!(
             "this voter takes part in a first start, and votes once all other voters do; it waits for {}",
             listed(missing)
@@ -96,6 +76,32 @@ fn no_vote_yet(not_ready: &NotReady, snapshot: &Snapshot) -> String {
             "this voter was restarted and may have forgotten a promise: it votes in {} ms, or once it hears \
              from a leader",
             until.since(snapshot.now).as_millis()
+        ),
+    }
+}
+
+/// What a voter without a record waits for.
+fn recovery_lacks(missing: &[String], differ: &[String], records: Option<(usize, usize)>) -> String {
+    if records.is_some_and(|(told, needed)| told >= needed) {
+        return "enough have answered from their records, so it votes within a lease".to_owned();
+    }
+    let waits = match missing {
+        [] => {
+            "all of them have answered. If this lasts for more than a lease, half of the voters or more have \
+               no record, or --found forbids a first start (event founding_refused)"
+                .to_owned()
+        }
+        names => format!("it waits for {}", names.join(", ")),
+    };
+    match (differ, records) {
+        (_, Some((told, needed))) => {
+            format!("{waits}; {needed} other voters have to answer from their records, and {told} did")
+        }
+        ([], None) => waits,
+        (names, None) => format!(
+            "{waits}; {} {} started with another --voters or --lease; all must be equal at a first start",
+            names.join(", "),
+            if names.len() == 1 { "was" } else { "were" }
         ),
     }
 }

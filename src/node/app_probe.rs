@@ -22,18 +22,23 @@ const ANSWER_BYTES_MAX: usize = 1024;
 pub(super) fn start(probe: Probe, inputs: SyncSender<Input>) -> io::Result<()> {
     let work = move || {
         let mut verdict = Verdict::default();
+        let mut told = false;
         loop {
             let begun = Instant::now();
             let seen = look(&probe.app, begun + probe.timeout);
-            let why = seen.as_ref().err().map(ToString::to_string);
-            if let Some(healthy) = verdict.take(seen.as_ref().err(), &probe) {
-                if let Some(why) = why {
-                    LogEvent::warn("application_probe")
-                        .say(format_args!("the application's probe fails: {why}"));
-                }
-                if inputs.send(Input::Application(Sign::Probed { healthy })).is_err() {
-                    return;
-                }
+            let news = verdict.take(seen.as_ref().err(), &probe);
+            told &= !verdict.healthy;
+            if let Err(why) = &seen
+                && !verdict.healthy
+                && !std::mem::replace(&mut told, true)
+            {
+                LogEvent::warn("application_probe")
+                    .say(format_args!("the application does not answer {} as it should: {why}", probe.app));
+            }
+            if let Some(healthy) = news
+                && inputs.send(Input::Application(Sign::Probed { healthy })).is_err()
+            {
+                return;
             }
             thread::sleep(probe.interval.saturating_sub(begun.elapsed()));
         }

@@ -27,7 +27,7 @@ pub(super) fn begins_sick(process: &Node, status: &Status) -> Option<Broken> {
     let led = |status: &Status| matches!(status.role, Role::Leading | Role::Resigning);
     let begins = led(status) && !process.status.as_ref().is_some_and(led);
     let what = || format!("p-{} begins to lead, and its application is not healthy", process.place);
-    (begins && status.candidacy.unhealthy).then(|| (Rule::SickBegins, what()))
+    (begins && status.candidacy.complaints.any()).then(|| (Rule::SickBegins, what()))
 }
 
 impl OperationChecker {

@@ -140,7 +140,7 @@ impl Limits {
             | Notification::RestartGrace(_)
             | Notification::VotersChanged { .. }
             | Notification::LeaseInUse { .. } => &mut self.voting,
-            Notification::VotersDiffer(_) | Notification::VoterRecovers(_) => &mut self.differs,
+            Notification::VotersDiffer { .. } | Notification::VoterRecovers(_) => &mut self.differs,
         }
     }
 }

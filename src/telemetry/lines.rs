@@ -3,7 +3,7 @@
 use super::founding::founding_refused;
 use crate::base::LogEvent;
 use crate::election::{
-    Denial, ElectionOutcome, Epoch, MEMBERS_MAX, Notification, Peer, Reason, Stage, VoterConfig,
+    Complaints, Denial, ElectionOutcome, Epoch, MEMBERS_MAX, Notification, Peer, Reason, Stage, VoterConfig,
 };
 use std::{collections::BTreeSet, time::Duration};
 
@@ -18,8 +18,9 @@ pub(super) fn line(note: &Notification, lasted: Option<Duration>) -> (LogEvent, 
         Notification::ElectionEnds { outcome } => election_ended(*outcome, lasted),
         Notification::NoCandidate => (
             LogEvent::warn("no_candidate"),
-            "no process can lead: all live members are cordoned, stand aside or have priority 0; uncordon \
-             one, or give one another --priority",
+            "no process can lead: each live member is cordoned, stands aside, has priority 0, or an \
+             application that is not healthy. Uncordon one, mend its application, or give one another \
+             --priority",
         ),
         Notification::Leader { peer, epoch, reason, me } => {
             let event = leader(LogEvent::info("leader_elected"), peer, *epoch, *reason, *me);
@@ -48,7 +49,7 @@ pub(super) fn line(note: &Notification, lasted: Option<Duration>) -> (LogEvent, 
         ),
         Notification::StandsAside { aside } => stands_aside(*aside),
         Notification::StandsAgain => (LogEvent::info("candidate_again"), "this process is a candidate again"),
-        Notification::Application { healthy } => application(*healthy),
+        Notification::Application { complaints } => application(*complaints),
         Notification::WaitsForHolds { holds, at_most } => waits_for_holds(*holds, *at_most),
         Notification::Resigning { successor, reason } => resigning(successor.as_ref(), *reason),
         Notification::Recovering => (
@@ -72,10 +73,9 @@ pub(super) fn line(note: &Notification, lasted: Option<Duration>) -> (LogEvent, 
         Notification::LeaseInUse { lease_ms, bound_ms, given_ms } => {
             lease_in_use(*lease_ms, *bound_ms, *given_ms)
         }
-        Notification::VotersDiffer(peer) => (
-            member(LogEvent::warn("voters_differ"), peer),
-            "a peer was started with other --voters; the voters change when a majority of them agrees",
-        ),
+        Notification::VotersDiffer { peer, first_start } => {
+            (member(LogEvent::warn("voters_differ"), peer), voters_differ(*first_start))
+        }
     };
     (event, text.to_owned())
 }
@@ -132,14 +132,13 @@ fn resigning(successor: Option<&Peer>, reason: Reason) -> (LogEvent, &'static st
     (successor.map_or_else(|| event.clone(), |successor| member(event.clone(), successor)), text)
 }
 
-fn application(healthy: bool) -> (LogEvent, &'static str) {
-    if healthy {
-        (LogEvent::info("application_healthy"), "the application here is healthy: this process may lead")
-    } else {
-        let text = "the application here is not healthy, by its probe, its /alive or its lifeline. This \
-                    process does not stand; a leader hands over where another can lead";
-        (LogEvent::warn("application_unhealthy"), text)
+fn application(complaints: Complaints) -> (LogEvent, &'static str) {
+    if !complaints.any() {
+        return (LogEvent::info("application_healthy"), "the application here is healthy");
     }
+    let text = "the application here is not healthy: this process does not stand, and a leader hands over \
+                where another can lead";
+    (LogEvent::warn("application_unhealthy").with("complaints", complaints.names().join(",")), text)
 }
 
 fn stands_aside(aside: Option<Duration>) -> (LogEvent, &'static str) {
@@ -188,6 +187,14 @@ fn voters_changed(config: &VoterConfig, given: &BTreeSet<String>) -> (LogEvent, 
         .with("config_epoch", config.version.epoch.0)
         .with("config_version", config.version.version);
     (event, text)
+}
+
+fn voters_differ(first_start: bool) -> &'static str {
+    if first_start {
+        "a peer was started with other --voters or another --lease; at a first start all must be equal"
+    } else {
+        "a peer was started with other --voters; the voters change when a majority of them agrees"
+    }
 }
 
 fn lease_in_use(lease_ms: u32, bound_ms: u32, given_ms: u32) -> (LogEvent, &'static str) {

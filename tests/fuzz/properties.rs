@@ -269,6 +269,7 @@ fn talk(mut side: Handshake, mut bytes: &[u8], mut piece: impl FnMut() -> usize)
         ([], Some(HandshakeError::Refused(_))) => "refused",
         ([], None) => "waits",
         (_, Some(HandshakeError::Refused(_))) => "refused after an answer",
+        (_, Some(HandshakeError::Denied(_))) => "denied",
         (_, None) => "answered",
     }
 }

@@ -320,7 +320,7 @@ impl Core<Majority> {
         let Some(peer) = self.members.get(from).map(|m| m.peer.clone()) else { return };
         let before = self.protocol.flags.insert(from, flags).map(|before| before.voters);
         if flags.voters != self.protocol.given.voters && before != Some(flags.voters) {
-            self.note(Notification::VotersDiffer(peer));
+            self.note(Notification::VotersDiffer { peer, first_start: false });
         }
     }
 

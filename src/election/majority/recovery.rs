@@ -86,7 +86,12 @@ impl Core<Majority> {
         let to_this = self.clauses.answer_is_mine(to, self.me.incarnation);
         let name = self.voter(by.now, by.from).map(str::to_owned).filter(|_| to_this);
         if let (Some(name), Some(recovery)) = (name, &mut self.protocol.recovery) {
-            recovery.hear(name, round, by.epoch, state, flags);
+            let differs = state == RecoveredState::Empty && flags != self.protocol.given;
+            let news = recovery.hear(name, round, by.epoch, state, flags);
+            if let Some(peer) = self.members.get(by.from).map(|m| m.peer.clone()).filter(|_| differs && news)
+            {
+                self.note(Notification::VotersDiffer { peer, first_start: true });
+            }
             self.judge_recovery(by.now);
         }
     }

@@ -46,7 +46,8 @@ impl Recovery {
         self.asked.push_back((self.round, now));
     }
 
-    /// An answer to a round of this incarnation. It counts as given when that round was asked.
+    /// An answer to a round of this incarnation. It counts as given when that round was asked. Returns
+    /// whether its flags are news.
     pub(super) fn hear(
         &mut self,
         name: String,
@@ -54,10 +55,10 @@ impl Recovery {
         epoch: Epoch,
         state: RecoveredState,
         flags: Flags,
-    ) {
-        if let Some((_, asked)) = self.asked.iter().find(|(number, _)| *number == round) {
-            self.answers.insert(name, RecoveryAnswer { asked: *asked, epoch, state, flags });
-        }
+    ) -> bool {
+        let Some((_, asked)) = self.asked.iter().find(|(number, _)| *number == round) else { return false };
+        let answer = RecoveryAnswer { asked: *asked, epoch, state, flags };
+        self.answers.insert(name, answer).is_none_or(|before| before.flags != flags)
     }
 
     /// Forgets the answer of a member that is gone.

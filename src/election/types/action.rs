@@ -1,8 +1,8 @@
 //! What the machine wants done: everything that it ever asks for.
 
 use crate::election::{
-    Denial, Entry, Epoch, Founding, HoldAnswer, Message, Moment, OperationOutcome, Peer, ProcessId, Stage,
-    State, Timer, VoteRecord, VoterConfig,
+    Complaints, Denial, Entry, Epoch, Founding, HoldAnswer, Message, Moment, OperationOutcome, Peer,
+    ProcessId, Stage, State, Timer, VoteRecord, VoterConfig,
 };
 use core::net::SocketAddr;
 use std::collections::BTreeSet;
@@ -279,7 +279,12 @@ pub enum Notification {
         given_ms: u32,
     },
     /// `majority`: a peer was started with other `--voters`. A change begins when a majority agrees.
-    VotersDiffer(Peer),
+    VotersDiffer {
+        /// That peer.
+        peer: Peer,
+        /// Neither has a record. Then another `--lease` counts, too, and all have to agree.
+        first_start: bool,
+    },
     /// An operator has cordoned this process, or it stands aside after a resignation.
     StandsAside {
         /// For how long it is no candidate; none: it is cordoned.
@@ -289,8 +294,8 @@ pub enum Notification {
     StandsAgain,
     /// The application of this pod counts as healthy from now on, or does not.
     Application {
-        /// Whether it does.
-        healthy: bool,
+        /// Why it does not; none: it does.
+        complaints: Complaints,
     },
     /// The leader is to resign, and waits for the holds of its applications.
     WaitsForHolds {

@@ -20,3 +20,30 @@ pub enum Sign {
     /// A lifeline has ended, and with it perhaps the application.
     LifelineEnded,
 }
+
+/// What keeps the application here from being healthy; all false: it is healthy.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Complaints {
+    /// Its probe (`--app-health`).
+    pub probe: bool,
+    /// Its own word (`/alive`) is over.
+    pub alive: bool,
+    /// No lifeline is open.
+    pub lifeline: bool,
+    /// It turned sick twice in a short time, and has not been healthy for as long since.
+    pub unsteady: bool,
+}
+
+impl Complaints {
+    /// Whether there are any.
+    pub fn any(self) -> bool {
+        self != Complaints::default()
+    }
+
+    /// Their names, as logs and `/members` have them.
+    pub fn names(self) -> Vec<&'static str> {
+        let Complaints { probe, alive, lifeline, unsteady } = self;
+        let all = [(probe, "probe"), (alive, "alive"), (lifeline, "lifeline"), (unsteady, "unsteady")];
+        all.into_iter().filter_map(|(is, name)| is.then_some(name)).collect()
+    }
+}

@@ -1,6 +1,6 @@
 //! What an operator asks of a process while it runs, and what comes of that.
 
-use crate::election::{Epoch, Moment, Peer};
+use crate::election::{Complaints, Epoch, Moment, Peer};
 use std::fmt;
 use std::time::Duration;
 
@@ -49,8 +49,8 @@ pub struct Candidacy {
     pub cordoned: bool,
     /// It has resigned, and does not stand before this moment of its fast clock.
     pub aside_until: Option<Moment>,
-    /// Its application is not healthy.
-    pub unhealthy: bool,
+    /// Why its application is not healthy.
+    pub complaints: Complaints,
 }
 
 /// What came of an operation.

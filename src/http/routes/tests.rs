@@ -5,8 +5,8 @@ use super::super::{CHANGES_MAX, Feed, PeerKeys, Snapshot};
 use super::*;
 use crate::base::Reading;
 use crate::election::{
-    Candidacy, ConfigVersion, Epoch, Incarnation, Incumbent, MemberStatus, Moment, NotReady, Peer, Priority,
-    ProcessId, Role, State, Status, VoterConfig, Voting,
+    Candidacy, Complaints, ConfigVersion, Epoch, Incarnation, Incumbent, MemberStatus, Moment, NotReady,
+    Peer, Priority, ProcessId, Role, State, Status, VoterConfig, Voting,
 };
 use serde_json::{Value, json};
 use std::io::Read;
@@ -431,14 +431,16 @@ fn the_members_say_what_keeps_this_process_from_leading() {
     };
     assert_eq!(told(&source(Role::Following)), (None, None));
     assert_eq!(told(&cordoned_and_resigned()), (Some(json!(true)), Some(json!(2500))));
+    let body = get("/members", &cordoned_and_resigned()).1;
+    assert_eq!((&body["unhealthy"], &body["complaints"]), (&json!(true), &json!(["probe", "lifeline"])));
 }
 
 /// A follower that an operator has cordoned, and that has resigned for 2.5 s more.
 fn cordoned_and_resigned() -> Fixed {
     let mut source = source(Role::Following);
     let aside_until = Some(source.0.now.plus(Duration::from_millis(2500)));
-    Arc::make_mut(&mut source.0.status).candidacy =
-        Candidacy { cordoned: true, aside_until, unhealthy: true };
+    let complaints = Complaints { probe: true, lifeline: true, ..Complaints::default() };
+    Arc::make_mut(&mut source.0.status).candidacy = Candidacy { cordoned: true, aside_until, complaints };
     source
 }
 
@@ -580,6 +582,7 @@ fn a_voter_without_a_vote_says_what_it_waits_for() {
         records: Some((2, 3)),
     };
     let lost = NotReady::Recovery { missing: Vec::new(), differ: Vec::new(), records: None };
+    let enough = NotReady::Recovery { missing: Vec::new(), differ: Vec::new(), records: Some((2, 2)) };
     let mut cordoned = voting(Role::Electing, None);
     let members = &mut Arc::make_mut(&mut cordoned.0.status).members;
     members.iter_mut().for_each(|member| member.peer.priority = Priority(0));
@@ -592,7 +595,8 @@ fn a_voter_without_a_vote_says_what_it_waits_for() {
             voting(Role::Asking, Some(recovery)),
             "web-1 was started with another --voters or --lease; all must be equal",
         ),
-        (voting(Role::Asking, Some(shrunk)), "records of 3 other voters are needed, and 2 have answered"),
+        (voting(Role::Asking, Some(shrunk)), "3 other voters have to answer from their records, and 2 did"),
+        (voting(Role::Asking, Some(enough)), "enough have answered from their records, so it votes"),
         (voting(Role::Asking, Some(lost)), "all of them have answered. If this lasts for more than a lease"),
         (
             cordoned,

@@ -40,7 +40,7 @@ fn a_process_whose_application_is_not_healthy_votes_and_does_not_stand() {
     for (leaves_out, stands) in [(None, false), (Some(Mutation::HealthIgnored), true)] {
         let mut voter = Voter::settled(leaves_out);
         voter.feed(SICK);
-        assert!(voter.machine.status().candidacy.unhealthy);
+        assert!(voter.machine.status().candidacy.complaints.any());
         assert_eq!(!requests(&voter.start_campaign()).is_empty(), stands, "{leaves_out:?}");
         if stands {
             continue;
@@ -48,7 +48,7 @@ fn a_process_whose_application_is_not_healthy_votes_and_does_not_stand() {
         assert_eq!(voter.vote_for(2, 5), Some(GRANTED), "it votes all the same");
         assert!(voter.declines_transfer(2, 5));
         voter.feed(HEALTHY);
-        assert!(!voter.machine.status().candidacy.unhealthy);
+        assert!(!voter.machine.status().candidacy.complaints.any());
         assert!(voter.stands_after(2, 5), "it stands again");
     }
 }
@@ -91,7 +91,7 @@ fn it_asks_again_with_each_heartbeat_and_an_operator_s_word_changes_nothing_of_i
     assert!(voter.leads(), "neither could win");
     let uncordon = Operation::Uncordon;
     voter.feed(Event::Operation { number: 7, operation: uncordon, within: Duration::from_secs(1) });
-    assert!(voter.machine.status().candidacy.unhealthy);
+    assert!(voter.machine.status().candidacy.complaints.any());
     voter.pass(250);
     assert_eq!(proposed(&voter.timer(Timer::Heartbeat)), Some(peer(3).id));
     voter.feed(HEALTHY);

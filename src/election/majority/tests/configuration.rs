@@ -346,7 +346,7 @@ fn the_log_says_once_that_a_member_was_given_other_voters() {
     let mut voter = Voter::leader(None);
     let differ = |sent: Vec<Action>| {
         sent.iter()
-            .filter(|action| matches!(action, Action::Notification(Notification::VotersDiffer(_))))
+            .filter(|action| matches!(action, Action::Notification(Notification::VotersDiffer { .. })))
             .count()
     };
     assert_eq!(differ(voter.stores(3, flags(&[1, 3], 1500))), 1);

@@ -68,8 +68,13 @@ fn a_list_or_a_lease_that_differs_blocks_founding() {
     ] {
         let mut voter = empty(leaves_out, given(&[1, 2, 3], 1500), &[2, 3]);
         voter.told(2, EMPTY, flags(&[1, 2, 3], 1500));
-        voter.told(3, EMPTY, of_p3);
+        let told = [(); 2].map(|()| voter.told(3, EMPTY, of_p3));
         assert_eq!(voter.state(), begun, "{leaves_out:?}");
+        let named = told.iter().flatten().filter(|action| {
+            matches!(action, Action::Notification(Notification::VotersDiffer { peer, first_start: true })
+                if peer.name == "p3")
+        });
+        assert_eq!(named.count(), usize::from(of_p3 != flags(&[1, 2, 3], 1500)), "the log names it once");
     }
 }
 
