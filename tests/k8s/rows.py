@@ -15,6 +15,8 @@ CRASH_MS = 1500 + 300
 KILLED = "leader's process killed (SIGKILL)"
 # The kubelet starts a container of a pod again after 0, 10, 20, 40 s. After as many kills all pods are made anew.
 KILLS = 3
+# How long a command under exec may take to end: its default --stop-grace.
+STOP_GRACE_MS = 300
 # In an outage: seconds until the first kill, and how many there are. With more of them, pods that are
 # started again later and later would add up to a majority.
 BEFORE_KILLS = 6
@@ -333,9 +335,9 @@ def rotated(lab, election, what, steps):
 
 def commanded(lab, election, gap, beyond, losses):
     """A command under `bellwether exec`. It never runs in two pods, and a loss of leadership restarts no container. It runs
-    in the next leader's pod at most `beyond` later than that pod leads."""
-    row = lab.row(f"leadership given up {losses} times; a command under exec follows", election,
-                  Bounds(median=gap, changes=1), rounds=losses)
+    in the next leader's pod at most `beyond` later than that pod leads. A leader waits for its command's end."""
+    waited = Bounds(median=gap + STOP_GRACE_MS, changes=1)
+    row = lab.row(f"leadership given up {losses} times; a command under exec follows", election, waited, rounds=losses)
     later = []
 
     def resign(election, leader):
@@ -372,8 +374,9 @@ def commanded(lab, election, gap, beyond, losses):
         return dict(other_than=leader.leadership)
 
     few = max(1, lab.rounds // 3)
-    for what, act in [("leader's command killed (SIGKILL)", kill_command), ("leader's application falls silent", fall_silent)]:
-        repeat(lab.row(what, election, Bounds(median=gap, changes=1), rounds=few), election, act)
+    for what, act, bounds in [("leader's command killed (SIGKILL)", kill_command, Bounds(median=gap, changes=1)),
+                              ("leader's application falls silent", fall_silent, waited)]:
+        repeat(lab.row(what, election, bounds, rounds=few), election, act)
 
 
 def command_gap(row):
