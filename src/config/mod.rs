@@ -157,6 +157,9 @@ pub enum Command {
     Inject(InjectArgs),
 }
 
+/// Commands that a build may leave out, as the image's does.
+const LEFT_OUT: [&str; 2] = ["inject", "sim"];
+
 /// Parses the command line and the environment. An exit code: there is nothing more to do. The user asked for
 /// help (0), or the arguments make no sense (2) and the error has been printed.
 pub fn command() -> Result<Command, ExitCode> {
@@ -212,7 +215,17 @@ fn parse(mut args: Vec<OsString>) -> Result<flags::Command, clap::Error> {
     match parsed {
         Ok(matches) => Ok(Cli::from_arg_matches(&matches)?.command),
         Err(error) if error.kind() == clap::error::ErrorKind::DisplayHelp => Err(help(args, error)),
-        Err(error) => Err(environment::named(error, &command, &args)),
+        Err(error) => Err(match first.as_deref() {
+            Some(name) if LEFT_OUT.contains(&name) && command.find_subcommand(name).is_none() => {
+                Cli::command().error(
+                    clap::error::ErrorKind::InvalidSubcommand,
+                    format!(
+                        "this build has no `{name}`, like that of the image; take the program of a release"
+                    ),
+                )
+            }
+            _ => environment::named(error, &command, &args),
+        }),
     }
 }
 

@@ -259,7 +259,8 @@ impl Planner<'_> {
             self.plan.remarks.push(Remark::Note(format!(
                 "{owner}: if its pods run already and do not vote, stop them all before this is applied \
                  (kubectl scale statefulset {} --replicas=0). In a rolling update the first new pod would \
-                 wait for a majority of new ones, and they for it",
+                 wait for a majority of new ones, and they for it. A Deployment of these pods has to be \
+                 deleted as well: it would work on",
                 facts.name
             )));
         }
