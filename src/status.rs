@@ -202,8 +202,9 @@ fn table(record: &Record, list: &Members, not_ready: Option<&str>) -> String {
         let accepted = Vec::from_iter(accepted.iter().map(|key| escaped(key))).join(", ");
         text += &format!("\npeer keys: sends {}, accepts {accepted}", escaped(sent));
         if let Some(why) = unusable {
-            let why = escaped(why);
-            text += &format!("\npeer keys: the files cannot be used, and the keys before them count: {why}");
+            text += "\npeer keys: those from before count, and the files cannot be used; write them back, or \
+                     rotate: ";
+            text += &escaped(why);
         }
     }
     let voting = list.voters.is_some();
