@@ -66,7 +66,7 @@ pub enum FilesError {
         what: &'static str,
     },
     /// One of them does not hold what it is to hold.
-    #[error("{flag} {} holds no {what} in PEM: {source}", path.display())]
+    #[error("{flag} {} holds no {what} in PEM: {why}", path.display())]
     NoPem {
         /// The flag that names it.
         flag: &'static str,
@@ -75,7 +75,7 @@ pub enum FilesError {
         /// What it is to hold.
         what: &'static str,
         /// What is wrong with it.
-        source: pem::Error,
+        why: &'static str,
     },
     /// An authority cannot be used, or there are too many.
     #[error(
@@ -193,7 +193,7 @@ fn acceptable(
 fn certificates(flag: &'static str, path: &Path) -> Result<Vec<CertificateDer<'static>>, FilesError> {
     let what = "certificate";
     let text = content(flag, path, what)?;
-    let no_pem = |source| FilesError::NoPem { flag, path: path.to_owned(), what, source };
+    let no_pem = |error| no_pem(flag, path, what, &error);
     let all = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>().map_err(no_pem)?;
     if all.is_empty() { Err(no_pem(pem::Error::NoItemsFound)) } else { Ok(all) }
 }
@@ -201,12 +201,21 @@ fn certificates(flag: &'static str, path: &Path) -> Result<Vec<CertificateDer<'s
 fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, FilesError> {
     let (flag, what) = ("--peer-key", "private key");
     let text = content(flag, path, what)?;
-    PrivateKeyDer::from_pem_slice(&text).map_err(|source| FilesError::NoPem {
-        flag,
-        path: path.to_owned(),
-        what,
-        source,
-    })
+    PrivateKeyDer::from_pem_slice(&text).map_err(|error| no_pem(flag, path, what, &error))
+}
+
+/// What the library says of a file can hold all of it, a key included.
+fn no_pem(flag: &'static str, path: &Path, what: &'static str, error: &pem::Error) -> FilesError {
+    let why = match error {
+        pem::Error::MissingSectionEnd { .. } => "a section has no line -----END …-----",
+        pem::Error::IllegalSectionStart { .. } => {
+            "a line -----BEGIN …----- is damaged, or lines have lost their ends"
+        }
+        pem::Error::Base64Decode(_) => "a section is not base64",
+        pem::Error::NoItemsFound => "there is no such section",
+        _ => "it is damaged",
+    };
+    FilesError::NoPem { flag, path: path.to_owned(), what, why }
 }
 
 fn content(flag: &'static str, path: &Path, what: &'static str) -> Result<Vec<u8>, FilesError> {

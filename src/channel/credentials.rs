@@ -156,10 +156,11 @@ impl Credentials {
     }
 
     /// Looks whether the files have changed, and reads them then. Files that change meanwhile are read again.
+    /// So are files of no use: they may be readable now, or valid.
     pub fn look(&self) -> Reading {
         let Some(files) = &self.files else { return Reading::Unchanged };
         let mut seen = appearances(files);
-        if seen == self.present().seen {
+        if seen == self.present().seen && self.unusable().is_none() {
             return Reading::Unchanged;
         }
         for _ in 0..READINGS_MAX {
@@ -178,9 +179,11 @@ impl Credentials {
         let mut present = self.present();
         present.seen = seen;
         let failure = read.as_ref().err().map(ToString::to_string);
-        let failed_before = std::mem::replace(&mut present.failed, failure).is_some();
+        let before = std::mem::replace(&mut present.failed, failure);
+        let (failed_before, told) = (before.is_some(), before.is_some() && before == present.failed);
         let keys = match read {
             Ok(keys) => Arc::new(keys),
+            Err(_) if told => return Reading::Unchanged,
             Err(error) => return Reading::Failed(error),
         };
         if let Some(old) = present.keys.as_ref().filter(|old| old.fingerprints() == keys.fingerprints()) {

@@ -302,6 +302,11 @@ impl Transport {
         self.inner.table().name(addresses);
     }
 
+    #[cfg(test)]
+    pub(crate) fn names(&self, address: SocketAddr) -> bool {
+        self.inner.table().names_host(address.ip())
+    }
+
     /// Accepts and dials no more, and ends all links, announced as deliberate.
     pub fn close(self) {
         let Transport { inner, listener } = self;

@@ -253,4 +253,24 @@ fn a_changed_file_counts_and_a_bad_one_does_not() {
     }
     std::fs::remove_file(&path).unwrap();
     assert!(matches!(credentials.look(), Reading::Failed(_)));
+    assert!(credentials.unusable().is_some_and(|why| why.contains("cannot be read")));
+    std::fs::write(&path, [OTHER, ONE].join("\n")).unwrap();
+    assert!(matches!(credentials.look(), Reading::Changed(_)));
+    assert_eq!((sent(&credentials), credentials.unusable()), (both, None));
+}
+
+/// A file that becomes readable, or valid, looks as before.
+#[test]
+fn files_of_no_use_are_read_again() {
+    use crate::channel::Reading;
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder, &[OTHER]);
+    let credentials =
+        Credentials::open(PeerAuth::Required, Some(ProofFiles::Secret(path.clone())), "c").unwrap();
+    std::fs::write(&path, format!("{:<1$}", "short", ONE.len())).unwrap();
+    assert!(matches!(credentials.look(), Reading::Failed(_)));
+    let then = std::fs::metadata(&path).unwrap().modified().unwrap();
+    std::fs::write(&path, ONE).unwrap();
+    std::fs::File::options().write(true).open(&path).unwrap().set_modified(then).unwrap();
+    assert!(matches!(credentials.look(), Reading::Changed(_)));
 }

@@ -157,6 +157,18 @@ fn files_that_other_members_would_refuse_are_refused_at_the_start() {
     wrong(&nothing, &[&authority], "holds no certificate in PEM");
     let garbage = Issued { cert: right.cert.clone(), key: "nothing".to_owned() };
     wrong(&garbage, &[&authority], "holds no private key in PEM");
+    // Lines have lost their ends, as in a variable that was not quoted.
+    for ends in ["", "-----END", "\n"] {
+        let one_line = right.key.lines().collect::<Vec<_>>().join(" ");
+        let cut = one_line.strip_suffix("-----END PRIVATE KEY-----").unwrap();
+        for key in [format!("{cut}{ends}"), one_line.clone()] {
+            let error = keys_of("p1", &Issued { cert: right.cert.clone(), key }, &[&authority]).unwrap_err();
+            let (text, secret) = (format!("{error} {error:?}"), right.key.lines().nth(1).unwrap());
+            let bytes = format!("{:?}", secret.as_bytes());
+            assert!(text.contains("holds no private key in PEM"), "{text}");
+            assert!(!text.contains(secret) && !text.contains(bytes.trim_matches(['[', ']'])), "{text}");
+        }
+    }
     let long = Issued { cert: "x".repeat(70_000), key: right.key.clone() };
     wrong(&long, &[&authority], "longer than 65536 bytes");
     let many: Vec<&Authority> = std::iter::repeat_n(&authority, 17).collect();
