@@ -736,6 +736,7 @@ fn a_successor_is_waited_for_whatever_it_counted_for() {
 #[test]
 fn a_leader_beats_to_every_process_it_hears_from() {
     let mut alone = Alone::new(3);
+    alone.feed(Event::Discovered { addresses: [1, 3].map(|k| peer(k).address).into(), complete: true });
     alone.feed(Event::LinkUp(peer(1)));
     let entries = [Entry { peer: peer(2), state: State::Alive }].into();
     alone.hear(1, 0, Body::LeaderInfo { leader: None, entries });

@@ -21,11 +21,13 @@ pub(super) struct LookupLog {
     lines: u32,
     /// Since when no peer is published.
     empty_since: Option<Instant>,
+    /// Whether a look-up has ever found one.
+    found: bool,
 }
 
 impl LookupLog {
     pub(super) fn new() -> LookupLog {
-        LookupLog { said: None, window: None, lines: 0, empty_since: None }
+        LookupLog { said: None, window: None, lines: 0, empty_since: None, found: false }
     }
 
     /// Logs what `lookup`, which ended `now`, says that the last line did not.
@@ -33,8 +35,9 @@ impl LookupLog {
         let Some(line) = self.line(lookup, now) else {
             return;
         };
-        let early = self.empty_since.is_some_and(|since| is_early(since, now));
-        let event = if early || lookup.complete && lookup.left_out == 0 {
+        let early = self.is_early(now);
+        let empty = matches!(lookup.result, LookupResult::Empty);
+        let event = if early && empty || lookup.complete && lookup.left_out == 0 {
             LogEvent::info("discovery")
         } else {
             LogEvent::warn("discovery")
@@ -47,13 +50,20 @@ impl LookupLog {
         event.with_some("addresses", found).with_some("left_out", left_out).say(line);
     }
 
+    /// Whether that no peer is published is no fault yet.
+    fn is_early(&self, now: Instant) -> bool {
+        let since = self.empty_since.filter(|_| !self.found);
+        since.is_some_and(|since| now.saturating_duration_since(since) < PUBLISHED_WITHIN)
+    }
+
     fn line(&mut self, lookup: &Lookup, now: Instant) -> Option<String> {
         let empty = matches!(lookup.result, LookupResult::Empty) && !lookup.names.is_empty();
-        self.empty_since = empty.then(|| self.empty_since.unwrap_or(now));
-        let text = match self.empty_since {
-            Some(since) => describe_empty(&lookup.names, is_early(since, now)),
-            None => describe(lookup),
-        };
+        if let LookupResult::Found(_) = lookup.result {
+            (self.empty_since, self.found) = (None, true);
+        } else if empty {
+            self.empty_since.get_or_insert(now);
+        }
+        let text = if empty { describe_empty(&lookup.names, self.is_early(now)) } else { describe(lookup) };
         if self.said.as_ref() == Some(&text) {
             return None;
         }
@@ -98,10 +108,6 @@ fn describe(lookup: &Lookup) -> String {
             format!("cannot find out where peers are; kept what was known of {troubles}")
         }
     }
-}
-
-fn is_early(empty_since: Instant, now: Instant) -> bool {
-    now.saturating_duration_since(empty_since) < PUBLISHED_WITHIN
 }
 
 fn describe_empty(names: &[NameAnswer], early: bool) -> String {
@@ -171,7 +177,10 @@ mod tests {
             (again(), None),
             (
                 Resolution::Empty,
-                Some("no peer is published under app.; a name server names a new process within seconds"),
+                Some(
+                    "no peer is published under app.; is there a headless Service of that name, with \
+                     publishNotReadyAddresses, that selects these pods?",
+                ),
             ),
             (Resolution::Empty, None),
             (found(1), Some("1 address where peers may be")),

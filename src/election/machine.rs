@@ -90,9 +90,9 @@ impl Machine {
         core!(&self.0, core => core.epoch)
     }
 
-    /// Whether it knows no other live process: discovery should then look more often.
-    pub fn alone(&self) -> bool {
-        core!(&self.0, core => core.alone())
+    /// Whether discovery should look more often.
+    pub fn hurries_discovery(&self) -> bool {
+        core!(&self.0, core => core.hurries_discovery())
     }
 
     /// The latest heartbeat's round trip to a member; none where this process does not lead.

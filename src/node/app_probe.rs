@@ -9,9 +9,11 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::mpsc::SyncSender;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const STACK_BYTES: usize = 128 * 1024;
+/// The log has one line of a failing probe in this time at most.
+const LINE_EVERY: Duration = Duration::from_secs(10);
 /// How much of an answer is read: its status is in the first line.
 const ANSWER_BYTES_MAX: usize = 1024;
 
@@ -22,16 +24,13 @@ const ANSWER_BYTES_MAX: usize = 1024;
 pub(super) fn start(probe: Probe, inputs: SyncSender<Input>) -> io::Result<()> {
     let work = move || {
         let mut verdict = Verdict::default();
-        let mut told = false;
+        let mut told = Told::default();
         loop {
             let begun = Instant::now();
             let seen = look(&probe.app, begun + probe.timeout);
             let news = verdict.take(seen.as_ref().err(), &probe);
-            told &= !verdict.healthy;
-            if let Err(why) = &seen
-                && !verdict.healthy
-                && !std::mem::replace(&mut told, true)
-            {
+            let why = seen.as_ref().err().map(ToString::to_string).filter(|_| !verdict.healthy);
+            if let Some(why) = told.news(why, begun) {
                 LogEvent::warn("application_probe")
                     .say(format_args!("the application does not answer {} as it should: {why}", probe.app));
             }
@@ -44,6 +43,25 @@ pub(super) fn start(probe: Probe, inputs: SyncSender<Input>) -> io::Result<()> {
         }
     };
     thread::Builder::new().name("app-probe".to_owned()).stack_size(STACK_BYTES).spawn(work).map(drop)
+}
+
+/// Why the probe fails, as the log has said last.
+#[derive(Debug, Default)]
+struct Told(Option<(String, Instant)>);
+
+impl Told {
+    /// What the log is to say. Causes that take turns must not fill it.
+    fn news(&mut self, why: Option<String>, now: Instant) -> Option<String> {
+        let Some(why) = why else {
+            self.0 = None;
+            return None;
+        };
+        if self.0.as_ref().is_some_and(|(told, at)| *told == why || now.duration_since(*at) < LINE_EVERY) {
+            return None;
+        }
+        self.0 = Some((why.clone(), now));
+        Some(why)
+    }
 }
 
 /// What the probes in a row amount to.
@@ -118,11 +136,22 @@ fn status(answer: &[u8]) -> Option<u16> {
 mod tests {
     use super::*;
     use std::net::TcpListener;
-    use std::time::Duration;
 
     fn probe(failures: u32, successes: u32) -> Probe {
         let app = AppHealth { addresses: Vec::new(), http: None };
         Probe { app, interval: Duration::from_secs(1), timeout: Duration::from_secs(1), failures, successes }
+    }
+
+    #[test]
+    fn the_log_says_each_cause_once_and_not_too_often() {
+        let (mut told, began) = (Told::default(), Instant::now());
+        let mut said = |why: Option<&str>, after: u64| {
+            told.news(why.map(str::to_owned), began + Duration::from_secs(after)).is_some()
+        };
+        let causes = [(Some("refused"), 0), (Some("refused"), 60), (Some("404"), 61), (Some("refused"), 62)];
+        assert_eq!(causes.map(|(why, after)| said(why, after)), [true, false, true, false]);
+        assert!(said(Some("refused"), 71), "it lasts");
+        assert!(!said(None, 72) && said(Some("refused"), 73), "it was healthy in between");
     }
 
     #[test]

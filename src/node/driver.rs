@@ -197,7 +197,10 @@ impl Driver {
         match input {
             Input::Report(report) => self.connections.event(report),
             Input::Found { addresses, complete } => {
-                self.transport.name(addresses.clone());
+                // That none is published takes back nothing.
+                if !addresses.is_empty() {
+                    self.transport.name(addresses.clone());
+                }
                 Some(Event::Discovered { addresses, complete })
             }
             Input::Operation { operation, within, answer } => {
@@ -257,7 +260,7 @@ impl Driver {
         for action in rest {
             done |= self.carry_out(now.at, action)?;
         }
-        if self.alone != self.machine.alone() {
+        if self.alone != self.machine.hurries_discovery() {
             self.alone = !self.alone;
             self.discovery.alone(self.alone);
         }

@@ -442,7 +442,7 @@ impl World {
         if !process.runs_as(instance) {
             return;
         }
-        let alone = process.machine.as_ref().is_some_and(Machine::alone);
+        let alone = process.machine.as_ref().is_some_and(Machine::hurries_discovery);
         self.queue.put(self.now + if alone { REFRESH_ALONE } else { REFRESH }, Item::Refresh(instance));
         if self.nodes[instance.place].paused() {
             return;

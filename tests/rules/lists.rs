@@ -56,28 +56,58 @@ fn a_list_names_what_to_dial_where_discovery_does_not_answer() {
     assert!(dials(&alone));
 }
 
-/// At a first start p2 connects with p3, then with p4, and discovery names neither p2 nor all of them.
+/// At a first start p2 connects with p3, then with p4: p3 hears of p4, unless discovery names all to p2.
 #[test]
-fn a_newcomer_is_introduced_where_discovery_does_not_name_all() {
-    let introduces = |alone: &mut Alone| {
+fn a_newcomer_is_introduced_to_the_others_while_no_process_leads() {
+    let introduced = |alone: &mut Alone| -> Vec<usize> {
         alone.feed(Event::LinkUp(peer(3)));
         let sent = alone.feed(Event::LinkUp(peer(4)));
-        sent.iter().any(|(to, message)| {
-            *to == 3
-                && matches!(message, Body::LeaderInfo { entries, .. }
-                    if entries.iter().any(|entry| entry.peer == peer(4)))
-        })
+        let named = |entries: &[Entry]| entries.iter().any(|entry| entry.peer == peer(4));
+        let names_p4 = |message: &Body| matches!(message, Body::LeaderInfo { entries, .. } if named(entries));
+        sent.into_iter().filter(|(_, message)| names_p4(message)).map(|(to, _)| to).collect()
     };
+    assert_eq!(introduced(&mut Alone::new(2)), [3]);
     let named = |addresses: &[usize]| {
         let mut alone = Alone::new(2);
         let addresses = addresses.iter().map(|k| peer(*k).address).collect();
         alone.feed(Event::Discovered { addresses, complete: true });
         alone
     };
-    assert!(introduces(&mut Alone::new(2)));
-    assert!(introduces(&mut named(&[3, 4])));
-    assert!(!introduces(&mut named(&[2, 3, 4])), "discovery names all");
+    assert_eq!(introduced(&mut named(&[3, 4])), [3]);
+    assert_eq!(introduced(&mut named(&[2, 4])), [3]);
+    assert!(introduced(&mut named(&[2, 3, 4])).is_empty());
+    let mut listed = Alone::new(2);
+    listed.feed(Event::LinkUp(peer(5)));
+    let list =
+        Body::LeaderInfo { leader: None, entries: [Entry { peer: peer(4), state: State::Alive }].into() };
+    listed.hear(5, 1, list);
+    assert_eq!(introduced(&mut listed), [3, 5], "it was known from a list");
     let mut crowd = Alone::new(2);
     (5..12).for_each(|k| drop(crowd.feed(Event::LinkUp(peer(k)))));
-    assert!(!introduces(&mut crowd), "a large cluster has no links for it");
+    assert!(introduced(&mut crowd).is_empty(), "a large cluster has no links for it");
+    assert!(introduced(&mut Alone::following()).is_empty(), "the leader tells");
+    let safety = Safety::Majority { voters: (2..5).map(|k| peer(k).name).collect() };
+    let settings = Settings { safety, ..Settings::default() };
+    let voter = Machine::new(settings, "test".to_string(), peer(2), None);
+    assert!(introduced(&mut Alone::started(voter)).is_empty(), "no voter leads without a majority");
+}
+
+/// p1 knows p7 from a list, and discovery has not answered: it may not dial p7, and does not lead beside it
+/// either, as long as a start may take.
+#[test]
+fn a_process_waits_for_a_live_member_that_it_must_not_dial_yet() {
+    let list =
+        || Body::LeaderInfo { leader: None, entries: [Entry { peer: peer(7), state: State::Alive }].into() };
+    let leads = |alone: &Alone| alone.machine.status().role == Role::Leading;
+    let mut alone = Alone::new(1);
+    alone.feed(Event::LinkUp(peer(2)));
+    alone.hear(2, 1, list());
+    alone.pass(Settings::default().start_timeout - ms(1));
+    assert_eq!(alone.machine.status().role, Role::Asking);
+    let mut answered = Alone::new(9);
+    answered.feed(Event::LinkUp(peer(2)));
+    answered.feed(Event::Discovered { addresses: [2, 9].map(|k| peer(k).address).into(), complete: true });
+    answered.hear(2, 1, list());
+    answered.pass(Settings::default().stable_margin + ms(1));
+    assert!(leads(&answered), "discovery names all, and p7 is not among them");
 }

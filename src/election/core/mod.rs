@@ -224,9 +224,15 @@ impl<P: Protocol> Core<P> {
         }
     }
 
-    /// Whether it knows no other live process: discovery should then look more often.
+    /// Whether it knows no other live process.
     pub(crate) fn alone(&self) -> bool {
         !self.members.iter().any(|m| m.state == State::Alive)
+    }
+
+    /// Whether discovery should look more often: it knows no other live process, or it starts and a name
+    /// server does not name it yet, nor those that start after it.
+    pub(crate) fn hurries_discovery(&self) -> bool {
+        self.alone() || matches!(self.phase, Phase::Asking(_)) && !self.dial_targets.all_are_named()
     }
 
     /// The latest heartbeat's round trip to a member; none where this process does not lead.

@@ -99,14 +99,18 @@ impl<P: Protocol> Core<P> {
         self.query_leader(id);
         if new {
             self.begin_margin();
-            self.introduce(id);
         }
+        self.introduce(id);
     }
 
     /// Tells the others of a newcomer. At a first start a name server names the pods one after the other, and
-    /// it may have named this process to two that do not know of each other: both would lead.
+    /// it may have named this process to two that do not know of each other: both would lead. Once it names
+    /// all to this process it does so to them. In a large cluster there would be as many messages as pairs.
     fn introduce(&mut self, newcomer: ProcessId) {
-        if !P::LEADS_ALONE || self.dial_targets.all_are_named() || !self.is_small() {
+        let discovered = &self.dial_targets.discovered;
+        let all_are_named = self.dial_targets.all_are_named()
+            && self.members.iter().all(|m| discovered.contains(&m.peer.address));
+        if !P::LEADS_ALONE || all_are_named || !self.is_small() {
             return;
         }
         let Some(entry) = self.members.get(newcomer).map(Member::entry) else { return };
@@ -267,9 +271,21 @@ impl<P: Protocol> Core<P> {
             return self.begin_margin();
         }
         let asking = asking.clone();
+        if asking.starting && !asking.overdue && self.knows_out_of_reach() {
+            return self.begin_margin();
+        }
         if self.complete(&asking) {
             P::start_election(self, now);
         }
+    }
+
+    /// Whether a live member is known that this process must not dial before discovery has answered. Then
+    /// each of the two would lead.
+    fn knows_out_of_reach(&self) -> bool {
+        let unanswered = self.dial_targets.lists_from.is_some();
+        P::LEADS_ALONE
+            && unanswered
+            && self.members.iter().any(|m| m.state == State::Alive && !self.can_reach(m))
     }
 
     /// This process has waited for others long enough.

@@ -34,8 +34,7 @@ impl Core<Majority> {
             return;
         }
         if !self.may_campaign() {
-            let any_may_lead = self.rank().eligible() || self.members.iter().any(Member::can_lead);
-            if !any_may_lead {
+            if !self.any_may_campaign() {
                 self.note(Notification::NoCandidate);
             }
             return self.defer();
@@ -46,6 +45,13 @@ impl Core<Majority> {
         } else {
             self.arm(Timer::Retry, wait);
         }
+    }
+
+    /// Whether a live voter may lead.
+    fn any_may_campaign(&self) -> bool {
+        let votes =
+            |m: &Member| self.protocol.config().is_none_or(|config| config.voters.contains(&m.peer.name));
+        self.may_campaign() || self.members.iter().any(|m| m.can_lead() && votes(m))
     }
 
     /// The share of the answer timeout that this process leaves to the live voters that may lead and outrank

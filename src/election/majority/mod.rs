@@ -319,7 +319,8 @@ impl Core<Majority> {
     fn learn_flags(&mut self, from: ProcessId, flags: Flags) {
         let Some(peer) = self.members.get(from).map(|m| m.peer.clone()) else { return };
         let before = self.protocol.flags.insert(from, flags).map(|before| before.voters);
-        if flags.voters != self.protocol.given.voters && before != Some(flags.voters) {
+        let differ = flags.voters != self.protocol.given.voters && before != Some(flags.voters);
+        if differ && self.protocol.config().is_some() {
             self.note(Notification::VotersDiffer { peer, first_start: false });
         }
     }

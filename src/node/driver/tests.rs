@@ -249,20 +249,26 @@ fn reports_and_found_addresses_become_events() {
     assert!(
         matches!(found, Some(Event::Discovered { addresses, complete: true }) if addresses.contains(&address))
     );
+    let none = driver.event(Input::Found { addresses: BTreeSet::new(), complete: false });
+    assert!(matches!(none, Some(Event::Discovered { addresses, .. }) if addresses.is_empty()));
+    assert!(driver.transport.names(address), "an answer that names none takes back nothing");
     assert!(driver.event(Input::Wake).is_none());
 }
 
-/// Discovery looks more often while this process knows no live peer.
+/// Discovery looks more often while this process knows no live peer, or starts and is not named.
 #[test]
 fn discovery_is_told_whether_this_process_is_alone() {
     let (mut driver, ..) = driver(Settings::default(), None);
     let mut told = Vec::new();
     let Peer { id, incarnation, .. } = peer(2);
-    for event in [Event::Start, Event::LinkUp(peer(2)), Event::Turn, Event::Crashed { id, incarnation }] {
+    let addresses = [driver.machine.me().address, peer(2).address].into();
+    let named = Event::Discovered { addresses, complete: true };
+    let crash = Event::Crashed { id, incarnation };
+    for event in [Event::Start, Event::LinkUp(peer(2)), named, Event::Turn, crash] {
         driver.turn(event).unwrap();
         told.push(driver.alone);
     }
-    assert_eq!(told, [true, false, false, true]);
+    assert_eq!(told, [true, true, false, false, true]);
 }
 
 #[test]

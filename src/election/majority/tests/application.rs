@@ -33,6 +33,10 @@ fn the_log_says_that_no_live_member_may_lead() {
         voter.feed(Event::Received { from: peer(k).id, message });
     }
     assert_eq!(said(&voter.timer(Timer::Coordinator)), 1);
+    voter.feed(Event::LinkUp(peer(4)));
+    assert_eq!(said(&voter.timer(Timer::Coordinator)), 1, "p4 may, and no configuration names it");
+    voter.feed(HEALTHY);
+    assert_eq!(said(&voter.timer(Timer::Coordinator)), 0);
 }
 
 #[test]
