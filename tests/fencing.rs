@@ -5,6 +5,8 @@
 //! `examples/fencing-postgresql`.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // Helpers of tests are tests.
 
+// The chaos tests ask more of it.
+#[allow(dead_code)]
 #[path = "fencing/database.rs"]
 mod database;
 #[path = "fencing/guard.rs"]

@@ -142,10 +142,16 @@ impl Cluster {
         self.nodes.len()
     }
 
-    /// Runs a command under exec beside each process from now on.
-    pub fn begin_work(&mut self) {
-        self.workers = Some(Workers::new(self.n(), self.files.path()));
+    /// Runs a command under exec beside each process from now on. `fenced`: the execs can be stopped and
+    /// killed alone, and there is a database.
+    pub fn begin_work(&mut self, fenced: bool) {
+        self.workers = Some(Workers::new(self.n(), self.files.path(), fenced));
         self.look_at_workers();
+    }
+
+    /// Ends the exec of a place in order.
+    pub fn terminate_worker(&mut self, place: usize) {
+        self.workers.iter_mut().for_each(|workers| workers.terminate(place));
     }
 
     /// Starts each exec that has ended anew.
@@ -154,8 +160,8 @@ impl Cluster {
     }
 
     /// Kills an exec or its command; says which.
-    pub fn strike_worker(&self, random: &mut fastrand::Rng) -> Option<&'static str> {
-        self.workers.as_ref()?.strike(random)
+    pub fn strike_worker(&mut self, random: &mut fastrand::Rng) -> Option<(&'static str, usize)> {
+        self.workers.as_mut()?.strike(random)
     }
 
     /// Ends all commands. None: there were none.

@@ -3,6 +3,7 @@
 use super::cluster::{Cluster, PATIENCE, State, name};
 use super::history::{self, Nanos, Seconds};
 use super::network::{Path, Paths};
+use super::workers::EXEC_STOPPED;
 use crate::wait::within;
 use fastrand::Rng;
 use rustix::process::Signal;
@@ -26,7 +27,7 @@ const NO_ROOM: &str = "os error 28";
 const CALM: Duration = Duration::from_millis(700);
 
 /// A fault. Each is drawn with the same likelihood.
-const FAULTS: [Fault; 17] = [
+const FAULTS: [Fault; 18] = [
     Fault::Isolate,
     Fault::Split,
     Fault::Deaf,
@@ -42,6 +43,7 @@ const FAULTS: [Fault; 17] = [
     Fault::Stop,
     Fault::Kill,
     Fault::Terminate,
+    Fault::Delete,
     Fault::Lose,
     Fault::Fill,
 ];
@@ -76,6 +78,8 @@ enum Fault {
     Kill,
     /// SIGTERM, and a restart later.
     Terminate,
+    /// SIGTERM to the exec beside it, then to the process, and a restart of both later.
+    Delete,
     /// SIGKILL, and a restart with an empty state folder.
     Lose,
     /// No room on the disk for a while.
@@ -101,6 +105,7 @@ impl Fault {
             Fault::Stop => "SIGSTOP",
             Fault::Kill => "SIGKILL",
             Fault::Terminate => "SIGTERM",
+            Fault::Delete => "pod deleted",
             Fault::Lose => "state folder lost",
             Fault::Fill => "disk full",
             Fault::NoRoom => "fail-stop for the full disk",
@@ -195,6 +200,10 @@ impl<'a> Storm<'a> {
             Fault::Stop => self.stop(place),
             Fault::Kill => self.end(fault, place, Signal::KILL),
             Fault::Terminate => self.end(fault, place, Signal::TERM),
+            Fault::Delete => {
+                self.cluster.terminate_worker(place);
+                self.end(fault, place, Signal::TERM);
+            }
             Fault::Lose if self.cluster.any_blank() => {}
             Fault::Lose => self.end(fault, place, Signal::KILL),
             Fault::Fill => self.fill(place),
@@ -207,9 +216,13 @@ impl<'a> Storm<'a> {
         if self.random.u8(..WORKERS_FAULTS) > 0 {
             return;
         }
-        if let Some(what) = self.cluster.strike_worker(&mut self.random) {
+        if let Some((what, place)) = self.cluster.strike_worker(&mut self.random) {
             *self.outcome.faults.entry(what).or_default() += 1;
             self.cluster.tell(what);
+            // Without its process, leadership goes elsewhere while the command goes on.
+            if what == EXEC_STOPPED {
+                self.end(Fault::Kill, place, Signal::KILL);
+            }
         }
     }
 

@@ -2,7 +2,11 @@
 //!
 //! Each exec is process 1 of a PID namespace, as in a container. Its command and a descendant in a session of
 //! its own, which ignores SIGTERM, write down each instant at which they act.
+//!
+//! Or exec has no namespace of its own, and is stopped and killed alone. Then its command goes on, which no
+//! exec can prevent, and a database that checks the epoch refuses what it writes.
 
+use super::database::{Database, OWNER};
 use super::network::Network;
 use fastrand::Rng;
 use rustix::process::{Pid, Signal, kill_process};
@@ -10,6 +14,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 
 /// The command: each line is an instant of CLOCK_MONOTONIC, the epoch, the place, and when the command began.
 const WORK: &str = r#"
@@ -26,10 +31,51 @@ while True:
     time.sleep(0.004)
 "#;
 
+/// The command without a namespace. Its descendant also writes into a table that a guard protects, and says
+/// when it was refused. It outlives an exec that is killed.
+const FENCED_WORK: &str = r#"
+import os, sys, time, psycopg2
+acts, refusals = (os.open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT) for name in sys.argv[2:4])
+epoch = int(os.environ["BELLWETHER_EPOCH"])
+tag = f"{epoch} {sys.argv[1]} {time.monotonic_ns()}"
+if os.fork() != 0:
+    while True:
+        time.sleep(1)
+os.setsid()
+connection = psycopg2.connect("")
+while True:
+    os.write(acts, f"{time.monotonic_ns()} {tag}\n".encode())
+    try:
+        with connection, connection.cursor() as cursor:
+            cursor.execute("select fencing.enter('journal', 'chaos', %s)", (epoch,))
+            cursor.execute("insert into journal (epoch, entry) values (%s, %s)", (epoch, tag))
+    except psycopg2.Error as error:
+        if error.pgcode != "LF001":
+            raise
+        os.write(refusals, b"refused\n")
+    time.sleep(0.02)
+"#;
+/// An exec without a namespace does not run for a while.
+pub const EXEC_STOPPED: &str = "SIGSTOP of exec";
+/// How long that is, in milliseconds.
+const STOPPED_MS: std::ops::Range<u64> = 2_000..5_000;
+/// For how long a descendant outlives its exec that was killed. Then what watches services kills it.
+const ORPHANED: Duration = Duration::from_secs(3);
+
 /// One exec for each place.
 pub struct Workers {
     execs: Vec<Option<Child>>,
     acts: PathBuf,
+    /// None: each exec is process 1 of a PID namespace.
+    bare: Option<Bare>,
+}
+
+/// What is kept of execs without a namespace.
+struct Bare {
+    database: Database,
+    refusals: PathBuf,
+    /// Execs that are stopped, and descendants without one: when which signal is due.
+    due: Vec<(Instant, u32, Signal)>,
 }
 
 /// What came of them.
@@ -40,15 +86,38 @@ pub struct Worked {
     pub acts: usize,
     /// Commands that acted while an earlier one still did, in words.
     pub overlaps: Vec<String>,
+    /// What the database says; none: there was none.
+    pub fenced: Option<Fenced>,
+}
+
+/// What came of the writes.
+pub struct Fenced {
+    pub written: usize,
+    pub refused: usize,
+    /// Writes with a lower epoch than the one before.
+    pub stale: usize,
 }
 
 impl Workers {
-    pub fn new(n: usize, folder: &Path) -> Workers {
-        Workers { execs: (0..n).map(|_| None).collect(), acts: folder.join("acts") }
+    /// `fenced`: execs without a namespace of their own, and a database.
+    pub fn new(n: usize, folder: &Path, fenced: bool) -> Workers {
+        let bare = fenced.then(|| {
+            let database = Database::start(None);
+            database.run(OWNER, "update fencing.guards set election = 'chaos'").unwrap();
+            Bare { database, refusals: folder.join("refusals"), due: Vec::new() }
+        });
+        Workers { execs: (0..n).map(|_| None).collect(), acts: folder.join("acts"), bare }
     }
 
-    /// Starts those that do not run.
+    /// Starts those that do not run, and sends the signals that are due.
     pub fn start(&mut self, network: &Network) {
+        if let Some(bare) = &mut self.bare {
+            let now = Instant::now();
+            let over = |(at, ..): &mut (Instant, u32, Signal)| *at <= now;
+            for (_, victim, signal) in bare.due.extract_if(.., over) {
+                send(victim, signal);
+            }
+        }
         for place in 0..self.execs.len() {
             let ended = |exec: &mut Child| exec.try_wait().unwrap().is_some();
             if self.execs[place].as_mut().is_none_or(ended) {
@@ -59,45 +128,97 @@ impl Workers {
 
     fn exec(&self, network: &Network, place: usize) -> Child {
         let mut command = network.namespace(place).run("setpriv".as_ref());
+        command.args(["--pdeathsig", "KILL"]);
+        if self.bare.is_none() {
+            command.args(["unshare", "--pid", "--kill-child", "--mount-proc"]);
+        }
+        let work = if self.bare.is_some() { FENCED_WORK } else { WORK };
         command
-            .args(["--pdeathsig", "KILL", "unshare", "--pid", "--kill-child", "--mount-proc"])
-            .args([env!("CARGO_BIN_EXE_bellwether"), "exec", "--", "python3", "-c", WORK])
+            .args([env!("CARGO_BIN_EXE_bellwether"), "exec", "--", "/usr/bin/python3", "-c", work])
             .arg(place.to_string())
-            .arg(&self.acts)
-            .env_remove("BELLWETHER_URL")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
+            .arg(&self.acts);
+        if let Some(Bare { database, refusals, .. }) = &self.bare {
+            command.arg(refusals).envs(database.variables());
+        }
+        command.env_remove("BELLWETHER_URL").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().unwrap()
     }
 
-    /// Kills exec or its command, often where one runs. Says which, if there is one.
-    pub fn strike(&self, random: &mut Rng) -> Option<&'static str> {
-        let running = |exec: &Option<Child>| {
-            let exec = child(exec.as_ref()?.id())?;
-            Some((exec, child(exec)?))
-        };
-        let mut running: Vec<(u32, u32)> = self.execs.iter().filter_map(running).collect();
+    /// Kills exec or its command, often where one runs. Says which and where, if there is one. An exec without
+    /// a namespace may be stopped instead.
+    pub fn strike(&mut self, random: &mut Rng) -> Option<(&'static str, usize)> {
+        let running = |place| Some((place, self.pid(place)?, self.command(place)?));
+        let mut running: Vec<(usize, u32, u32)> = (0..self.execs.len()).filter_map(running).collect();
         random.shuffle(&mut running);
-        let (exec, command) = running.pop()?;
-        let (victim, what) =
-            if random.bool() { (exec, "SIGKILL of exec") } else { (command, "SIGKILL of its command") };
-        // It may have ended just now.
-        kill_process(Pid::from_raw(i32::try_from(victim).unwrap())?, Signal::KILL).ok()?;
-        Some(what)
+        let (place, exec, command) = running.pop()?;
+        Some((self.strike_at(exec, command, random), place))
+    }
+
+    fn strike_at(&mut self, exec: u32, command: u32, random: &mut Rng) -> &'static str {
+        match (&mut self.bare, random.u8(..3)) {
+            (Some(bare), 0) => {
+                send(exec, Signal::STOP);
+                let stopped = Duration::from_millis(random.u64(STOPPED_MS));
+                bare.due.push((Instant::now() + stopped, exec, Signal::CONT));
+                EXEC_STOPPED
+            }
+            (Some(bare), 1) => {
+                let orphan = child(command);
+                send(exec, Signal::KILL);
+                bare.due.extend(orphan.map(|orphan| (Instant::now() + ORPHANED, orphan, Signal::KILL)));
+                "SIGKILL of exec alone"
+            }
+            (None, 0 | 1) => {
+                send(exec, Signal::KILL);
+                "SIGKILL of exec"
+            }
+            _ => {
+                send(command, Signal::KILL);
+                "SIGKILL of its command"
+            }
+        }
+    }
+
+    /// Ends the exec of a place, as the kubelet ends a container, and waits for that.
+    pub fn terminate(&mut self, place: usize) {
+        let Some(pid) = self.pid(place) else { return };
+        send(pid, Signal::TERM);
+        // It may be stopped.
+        send(pid, Signal::CONT);
+        if let Some(exec) = &mut self.execs[place] {
+            exec.wait().unwrap();
+        }
+    }
+
+    fn pid(&self, place: usize) -> Option<u32> {
+        let started = self.execs[place].as_ref()?.id();
+        if self.bare.is_some() { Some(started) } else { child(started) }
+    }
+
+    fn command(&self, place: usize) -> Option<u32> {
+        child(self.pid(place)?)
     }
 
     /// Ends all, and looks at what they have written.
     pub fn end(mut self) -> Worked {
         self.stop();
         let text = fs::read_to_string(&self.acts).unwrap_or_default();
-        worked(&text)
+        Worked { fenced: self.bare.as_ref().map(Bare::fenced), ..worked(&text) }
     }
 
     fn stop(&mut self) {
-        for exec in self.execs.iter_mut().flatten() {
-            exec.kill().ok();
-            exec.wait().ok();
+        for place in 0..self.execs.len() {
+            let orphan = self.command(place).and_then(child).filter(|_| self.bare.is_some());
+            if let Some(exec) = &mut self.execs[place] {
+                exec.kill().ok();
+                exec.wait().ok();
+            }
+            if let Some(orphan) = orphan {
+                send(orphan, Signal::KILL);
+            }
+        }
+        for (_, victim, _) in self.bare.iter_mut().flat_map(|bare| bare.due.drain(..)) {
+            send(victim, Signal::KILL);
         }
     }
 }
@@ -105,6 +226,27 @@ impl Workers {
 impl Drop for Workers {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+impl Bare {
+    fn fenced(&self) -> Fenced {
+        let count = |script: &str| self.database.run(OWNER, script).unwrap().parse().unwrap();
+        Fenced {
+            written: count("select count(*) from journal"),
+            refused: fs::read_to_string(&self.refusals).unwrap_or_default().lines().count(),
+            stale: count(
+                "select count(*) from (select epoch, lag(epoch) over (order by id) as before from journal) \
+                 as writes where epoch < before",
+            ),
+        }
+    }
+}
+
+/// It may have ended just now.
+fn send(victim: u32, signal: Signal) {
+    if let Some(victim) = Pid::from_raw(i32::try_from(victim).unwrap()) {
+        kill_process(victim, signal).ok();
     }
 }
 
@@ -136,7 +278,7 @@ fn worked(text: &str) -> Worked {
         }
         latest = latest.max(Some((last, tag)));
     }
-    Worked { commands: commands.len(), acts, overlaps }
+    Worked { commands: commands.len(), acts, overlaps, fenced: None }
 }
 
 #[test]

@@ -69,6 +69,12 @@ impl Database {
         database
     }
 
+    /// By which libpq finds it, as the application's role.
+    pub fn variables(&self) -> [(&'static str, String); 3] {
+        let folder = self.folder.path().display().to_string();
+        [("PGHOST", folder), ("PGUSER", WORKER.to_owned()), ("PGDATABASE", "postgres".to_owned())]
+    }
+
     /// Runs a file of the example, as the guard's owner.
     pub fn apply(&self, name: &str) {
         let script = fs::read_to_string(example(name)).unwrap();
