@@ -144,8 +144,8 @@ impl Workers {
         command.spawn().unwrap()
     }
 
-    /// Kills exec or its command, often where one runs. Says which and where, if there is one. An exec without
-    /// a namespace may be stopped instead.
+    /// Kills exec or its command, often where one runs. Says which and where, if there is one. An exec
+    /// without a namespace may be stopped instead.
     pub fn strike(&mut self, random: &mut Rng) -> Option<(&'static str, usize)> {
         let running = |place| Some((place, self.pid(place)?, self.command(place)?));
         let mut running: Vec<(usize, u32, u32)> = (0..self.execs.len()).filter_map(running).collect();
