@@ -33,14 +33,9 @@ impl Dns {
         self.fault = None;
     }
 
-    /// The answer to a look-up, from the places and addresses that the name server publishes. None: the
-    /// answer names no place, and the machine never hears of it.
-    pub(super) fn look_up(
-        &mut self,
-        now: Ns,
-        published: &[(usize, SocketAddr)],
-    ) -> Option<BTreeSet<SocketAddr>> {
-        let addresses: BTreeSet<SocketAddr> = match self.fault.filter(|(_, until)| now < *until) {
+    /// The answer to a look-up, from the places and addresses that the name server publishes.
+    pub(super) fn look_up(&mut self, now: Ns, published: &[(usize, SocketAddr)]) -> BTreeSet<SocketAddr> {
+        match self.fault.filter(|(_, until)| now < *until) {
             None => {
                 self.last = published.iter().map(|(_, address)| *address).collect();
                 self.last.clone()
@@ -51,7 +46,6 @@ impl Dns {
                 named.map(|(_, address)| *address).collect()
             }
             Some((DnsFault::Empty, _)) => BTreeSet::new(),
-        };
-        Some(addresses).filter(|addresses| !addresses.is_empty())
+        }
     }
 }

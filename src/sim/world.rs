@@ -454,9 +454,9 @@ impl World {
             .filter(|p| p.runs() || p.starting && p.starts > 0 && !p.vanished)
             .map(|p| (p.place, p.address()))
             .collect();
-        if let Some(addresses) = self.nodes[instance.place].dns.look_up(self.now, &published) {
-            self.input(instance, Input::Event(Event::Discovered { addresses, complete: true }));
-        }
+        let addresses = self.nodes[instance.place].dns.look_up(self.now, &published);
+        let complete = !addresses.is_empty();
+        self.input(instance, Input::Event(Event::Discovered { addresses, complete }));
         if self.nodes[instance.place].runs_as(instance) {
             self.close_idle(instance.place);
         }
