@@ -34,7 +34,7 @@ impl Core<Majority> {
             return;
         }
         if !self.may_campaign() {
-            if !self.any_may_campaign() {
+            if self.none_may_campaign() {
                 self.note(Notification::NoCandidate);
             }
             return self.defer();
@@ -47,11 +47,12 @@ impl Core<Majority> {
         }
     }
 
-    /// Whether a live voter may lead.
-    fn any_may_campaign(&self) -> bool {
-        let votes =
-            |m: &Member| self.protocol.config().is_none_or(|config| config.voters.contains(&m.peer.name));
-        self.may_campaign() || self.members.iter().any(|m| m.can_lead() && votes(m))
+    /// Whether no live process may lead, this one included. A process that recovers, or has no vote, may lead
+    /// once it has one.
+    fn none_may_campaign(&self) -> bool {
+        let Some(config) = self.protocol.config() else { return false };
+        let may = |m: &Member| m.can_lead() && config.voters.contains(&m.peer.name);
+        !self.rank().eligible() && !self.members.iter().any(may)
     }
 
     /// The share of the answer timeout that this process leaves to the live voters that may lead and outrank

@@ -28,6 +28,8 @@ fn the_log_says_that_no_live_member_may_lead() {
     let mut voter = Voter::settled(None);
     voter.feed(SICK);
     assert_eq!(said(&voter.start_campaign()), 0, "others may");
+    let mut first = Voter::start(peer(1), given(&[1, 2, 3], 1500), None, &[], None);
+    assert_eq!(said(&first.start_campaign()), 0, "it has met no other at a first start");
     for k in [2, 3] {
         let message = Message { epoch: Epoch(4), priority: Priority(0), body: Body::ProposeTransfer };
         voter.feed(Event::Received { from: peer(k).id, message });
