@@ -345,8 +345,10 @@ impl Plan {
         let pause = self.pause;
         self.pause_until = now.plus(pause);
         self.pause = pause.saturating_mul(2).min(PAUSE_LONGEST);
-        let ended =
-            Do::Warn(format!("the command has ended ({code}); it runs again in {} s", pause.as_secs()));
+        let seconds = pause.as_secs();
+        let ended = Do::Warn(format!(
+            "the command has ended ({code}); it runs again after {seconds} s, once this process leads"
+        ));
         if self.on_exit == OnExit::Restart {
             return vec![ended];
         }
@@ -595,7 +597,7 @@ mod tests {
             }
             plan.ended(3, at(now + 60_000));
             let todo = plan.gone(at(now + 60_000));
-            assert!(matches!(&todo[0], Do::Warn(text) if text.contains("in 1 s")), "{todo:?}");
+            assert!(matches!(&todo[0], Do::Warn(text) if text.contains("after 1 s")), "{todo:?}");
         }
     }
 
