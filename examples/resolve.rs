@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (host, port) = peer.rsplit_once(':').ok_or(USAGE)?;
         peers.push((host.to_owned(), port.parse()?));
     }
-    let settings = DiscoverySettings { service, peers, peer_port: 4041, refresh, refresh_alone: refresh };
+    let settings = DiscoverySettings { service, peers, peer_port: 4041, refresh, refresh_hurried: refresh };
     let discovery = spawn(settings, |lookup| println!("{}", line(&lookup)))?;
     stdin().read_to_end(&mut Vec::new())?;
     discovery.stop();

@@ -219,7 +219,7 @@ mod tests {
             peers: peers.iter().map(|(host, port)| (host.to_string(), *port)).collect(),
             peer_port: 4041,
             refresh: Duration::from_secs(5),
-            refresh_alone: Duration::from_secs(1),
+            refresh_hurried: Duration::from_secs(1),
         })
     }
 

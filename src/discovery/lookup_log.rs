@@ -19,7 +19,7 @@ pub(super) struct LookupLog {
     said: Option<String>,
     window: Option<Instant>,
     lines: u32,
-    /// Since when no peer is published.
+    /// When none was published first.
     empty_since: Option<Instant>,
     /// Whether a look-up has ever found one.
     found: bool,
@@ -32,12 +32,11 @@ impl LookupLog {
 
     /// Logs what `lookup`, which ended `now`, says that the last line did not.
     pub(super) fn tell(&mut self, lookup: &Lookup, now: Instant) {
-        let Some(line) = self.line(lookup, now) else {
+        let waits = self.waits(lookup, now);
+        let Some(line) = self.line(lookup, waits, now) else {
             return;
         };
-        let early = self.is_early(now);
-        let empty = matches!(lookup.result, LookupResult::Empty);
-        let event = if early && empty || lookup.complete && lookup.left_out == 0 {
+        let event = if waits == Some(true) || lookup.complete && lookup.left_out == 0 {
             LogEvent::info("discovery")
         } else {
             LogEvent::warn("discovery")
@@ -50,20 +49,26 @@ impl LookupLog {
         event.with_some("addresses", found).with_some("left_out", left_out).say(line);
     }
 
-    /// Whether that no peer is published is no fault yet.
-    fn is_early(&self, now: Instant) -> bool {
-        let since = self.empty_since.filter(|_| !self.found);
-        since.is_some_and(|since| now.saturating_duration_since(since) < PUBLISHED_WITHIN)
+    /// Whether that no peer is published is no fault yet; none: one is, or it is not known.
+    fn waits(&mut self, lookup: &Lookup, now: Instant) -> Option<bool> {
+        match lookup.result {
+            LookupResult::Found(_) => {
+                self.found = true;
+                None
+            }
+            LookupResult::Empty if !lookup.names.is_empty() => {
+                let since = *self.empty_since.get_or_insert(now);
+                Some(!self.found && now.saturating_duration_since(since) < PUBLISHED_WITHIN)
+            }
+            _ => None,
+        }
     }
 
-    fn line(&mut self, lookup: &Lookup, now: Instant) -> Option<String> {
-        let empty = matches!(lookup.result, LookupResult::Empty) && !lookup.names.is_empty();
-        if let LookupResult::Found(_) = lookup.result {
-            (self.empty_since, self.found) = (None, true);
-        } else if empty {
-            self.empty_since.get_or_insert(now);
-        }
-        let text = if empty { describe_empty(&lookup.names, self.is_early(now)) } else { describe(lookup) };
+    fn line(&mut self, lookup: &Lookup, waits: Option<bool>, now: Instant) -> Option<String> {
+        let text = match waits {
+            Some(early) => describe_empty(&lookup.names, early),
+            None => describe(lookup),
+        };
         if self.said.as_ref() == Some(&text) {
             return None;
         }
@@ -164,6 +169,11 @@ mod tests {
         }
     }
 
+    fn line_of(log: &mut LookupLog, lookup: &Lookup, now: Instant) -> Option<String> {
+        let waits = log.waits(lookup, now);
+        log.line(lookup, waits, now)
+    }
+
     #[test]
     fn says_each_change_once() {
         let mut log = LookupLog::new();
@@ -187,7 +197,7 @@ mod tests {
             (found(2), Some("2 addresses where peers may be")),
         ];
         for (answer, line) in steps {
-            assert_eq!(log.line(&lookup(answer), now).as_deref(), line);
+            assert_eq!(line_of(&mut log, &lookup(answer), now).as_deref(), line);
         }
     }
 
@@ -203,7 +213,7 @@ mod tests {
         });
         partial.names.extend(names);
         assert_eq!(
-            LookupLog::new().line(&partial, Instant::now()).unwrap(),
+            line_of(&mut LookupLog::new(), &partial, Instant::now()).unwrap(),
             "2 addresses where peers may be, which is the limit; 7 more are left out; kept what \
              was known of app. (AAAA: refused), n0 (no address is published), n1 (no address is published) \
              and 3 more names",
@@ -213,7 +223,8 @@ mod tests {
     #[test]
     fn that_none_is_published_is_a_fault_when_it_lasts() {
         let (mut log, began) = (LookupLog::new(), Instant::now());
-        let line = |log: &mut LookupLog, after: Duration| log.line(&lookup(Resolution::Empty), began + after);
+        let line =
+            |log: &mut LookupLog, after: Duration| line_of(log, &lookup(Resolution::Empty), began + after);
         let early = line(&mut log, Duration::ZERO).unwrap();
         assert!(early.contains("within seconds"), "{early}");
         assert_eq!(line(&mut log, PUBLISHED_WITHIN / 2), None);
@@ -227,12 +238,12 @@ mod tests {
         let mut log = LookupLog::new();
         let began = Instant::now();
         let flapping = (0..1000u32).map(|n| lookup(found(if n % 2 == 0 { 3 } else { 2 })));
-        let lines: Vec<String> = flapping.filter_map(|lookup| log.line(&lookup, began)).collect();
+        let lines: Vec<String> = flapping.filter_map(|lookup| line_of(&mut log, &lookup, began)).collect();
         assert_eq!(lines.len(), LINES_MAX as usize);
         assert!(lines[LINES_MAX as usize - 1].contains("change often"), "{lines:?}");
         let lasting = lookup(found(9));
-        assert_eq!(log.line(&lasting, began + WINDOW / 2), None);
-        assert!(log.line(&lasting, began + WINDOW).is_some());
-        assert_eq!(log.line(&lasting, began + WINDOW), None);
+        assert_eq!(line_of(&mut log, &lasting, began + WINDOW / 2), None);
+        assert!(line_of(&mut log, &lasting, began + WINDOW).is_some());
+        assert_eq!(line_of(&mut log, &lasting, began + WINDOW), None);
     }
 }

@@ -43,8 +43,8 @@ pub struct DiscoverySettings {
     pub peer_port: u16,
     /// From the end of a look-up to the start of the next one, ±10 %.
     pub refresh: Duration,
-    /// The same while this process is alone. Never longer than `refresh`: a longer one counts as `refresh`.
-    pub refresh_alone: Duration,
+    /// The same in a hurry. Never longer than `refresh`: a longer one counts as `refresh`.
+    pub refresh_hurried: Duration,
 }
 
 /// A running discovery. Dropping it is the same as [`stop`](Discovery::stop).
@@ -62,13 +62,13 @@ struct Control {
 
 #[derive(Debug)]
 struct Orders {
-    alone: bool,
+    hurried: bool,
     stopped: bool,
 }
 
 /// Starts to look, at once, and tells `sink` the outcome of every look-up. `sink` is called on the
-/// discovery's thread: while it blocks, nothing is looked up. Until [`Discovery::alone`] says otherwise the
-/// process counts as alone, since no peer is known yet.
+/// discovery's thread: while it blocks, nothing is looked up. Until [`Discovery::hurry`] says otherwise it is
+/// in a hurry, since no peer is known yet.
 ///
 /// Addresses given as such are reported right away, before the first name is asked for, so that a silent name
 /// server does not hold them back. Later reports hold them together with what the names stand for.
@@ -85,7 +85,7 @@ fn spawn_with(
     sink: impl Fn(Lookup) + Send + 'static,
 ) -> io::Result<Discovery> {
     let control = Arc::new(Control {
-        orders: Mutex::new(Orders { alone: true, stopped: false }),
+        orders: Mutex::new(Orders { hurried: true, stopped: false }),
         changed: Condvar::new(),
     });
     let discovery = Discovery { control: Arc::clone(&control) };
@@ -114,13 +114,12 @@ fn spawn_with(
 }
 
 impl Discovery {
-    /// Says whether this process knows no live peer. While it is alone it looks every
-    /// [`refresh_alone`](DiscoverySettings::refresh_alone), counted from the end of the last look-up. Saying
-    /// the same again changes nothing.
-    pub fn alone(&self, alone: bool) {
+    /// Says whether to look every [`refresh_hurried`](DiscoverySettings::refresh_hurried), counted from the
+    /// end of the last look-up. Saying the same again changes nothing.
+    pub fn hurry(&self, hurried: bool) {
         let mut orders = self.control.orders();
-        if orders.alone != alone {
-            orders.alone = alone;
+        if orders.hurried != hurried {
+            orders.hurried = hurried;
             self.control.changed.notify_all();
         }
     }
@@ -143,18 +142,18 @@ impl Control {
         self.orders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until the next look-up is due, with `alone` being free to change meanwhile. Returns whether to
+    /// Waits until the next look-up is due, with `hurried` being free to change meanwhile. Returns whether to
     /// stop.
     fn wait_for_next(&self, settings: &DiscoverySettings, ended: Instant) -> bool {
         let factor = jitter();
         let refresh = settings.refresh.mul_f64(factor);
-        let refresh_alone = settings.refresh_alone.min(settings.refresh).mul_f64(factor);
+        let refresh_hurried = settings.refresh_hurried.min(settings.refresh).mul_f64(factor);
         let mut orders = self.orders();
         loop {
             if orders.stopped {
                 return true;
             }
-            let due = if orders.alone { refresh_alone } else { refresh };
+            let due = if orders.hurried { refresh_hurried } else { refresh };
             let left = due.saturating_sub(ended.elapsed());
             if left.is_zero() {
                 return false;

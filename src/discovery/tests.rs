@@ -9,13 +9,13 @@ const DEADLINE: Duration = Duration::from_secs(10);
 /// Longer than any test runs.
 const NEVER: Duration = Duration::from_secs(3600);
 
-fn settings(refresh: Duration, refresh_alone: Duration) -> DiscoverySettings {
+fn settings(refresh: Duration, refresh_hurried: Duration) -> DiscoverySettings {
     DiscoverySettings {
         service: Some("app.".into()),
         peers: Vec::new(),
         peer_port: 4041,
         refresh,
-        refresh_alone,
+        refresh_hurried,
     }
 }
 
@@ -58,14 +58,14 @@ fn reports_every_look_up() {
 }
 
 #[test]
-fn looks_again_soon_only_while_alone() {
+fn looks_again_soon_only_in_a_hurry() {
     let (sink, reports) = reports();
     let brief = Duration::from_millis(1);
     let resolve = |_: &str, _| Resolution::Empty;
     let discovery = spawn_with(settings(NEVER, brief), resolve, sink).unwrap();
     reports.recv_timeout(DEADLINE).unwrap();
     reports.recv_timeout(DEADLINE).unwrap();
-    discovery.alone(false);
+    discovery.hurry(false);
     // What was under way when it was told so may still come, and then nothing more.
     let quiet = Duration::from_millis(200);
     let mut more = 0;
@@ -73,12 +73,12 @@ fn looks_again_soon_only_while_alone() {
         more += 1;
         assert!(more < 1000, "still looks often");
     }
-    discovery.alone(true);
+    discovery.hurry(true);
     reports.recv_timeout(DEADLINE).unwrap();
 }
 
 #[test]
-fn a_longer_refresh_while_alone_counts_as_the_ordinary_one() {
+fn a_longer_refresh_in_a_hurry_counts_as_the_ordinary_one() {
     let (sink, reports) = reports();
     let brief = Duration::from_millis(1);
     let _discovery = spawn_with(settings(brief, NEVER), |_: &str, _| Resolution::Empty, sink).unwrap();
@@ -96,8 +96,8 @@ fn asks_one_question_at_a_time_and_is_stopped_while_one_blocks() {
     // The resolver is blocked now.
     assert!(questions.try_recv().is_err());
     let began = Instant::now();
-    discovery.alone(false);
-    discovery.alone(true);
+    discovery.hurry(false);
+    discovery.hurry(true);
     discovery.stop();
     assert!(began.elapsed() < DEADLINE / 10);
     // It comes back at last, and no report follows: the sink is dropped unused.
@@ -162,7 +162,7 @@ fn the_refresh_is_drawn_within_a_tenth() {
 #[test]
 fn waits_for_the_refresh() {
     let control =
-        Control { orders: Mutex::new(Orders { alone: false, stopped: false }), changed: Condvar::new() };
+        Control { orders: Mutex::new(Orders { hurried: false, stopped: false }), changed: Condvar::new() };
     let refresh = Duration::from_millis(50);
     let ended = Instant::now();
     assert!(!control.wait_for_next(&settings(refresh, NEVER), ended));

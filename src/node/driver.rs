@@ -96,7 +96,8 @@ pub(super) struct Driver {
     turn_every: Duration,
     published: Moment,
     publish_every: Duration,
-    alone: bool,
+    /// Whether discovery was told to hurry.
+    hurried: bool,
     /// How many operations operators have asked for.
     operations: u64,
     /// Those that have no answer yet, with their operators. The machine answers each in its time, and the
@@ -131,7 +132,7 @@ impl Driver {
             turn_every: settings.turn_every(),
             published: Moment::default(),
             publish_every: PUBLISH_EVERY.min(settings.failure_timeout / 8),
-            alone: true,
+            hurried: true,
             operations: 0,
             asked: BTreeMap::new(),
         }
@@ -260,9 +261,9 @@ impl Driver {
         for action in rest {
             done |= self.carry_out(now.at, action)?;
         }
-        if self.alone != self.machine.hurries_discovery() {
-            self.alone = !self.alone;
-            self.discovery.alone(self.alone);
+        if self.hurried != self.machine.hurries_discovery() {
+            self.hurried = !self.hurried;
+            self.discovery.hurry(self.hurried);
         }
         Ok(done)
     }

@@ -45,8 +45,8 @@ const LAST_LINE_LONGEST: Duration = Duration::from_secs(3);
 /// How many files are open besides connections: the ports, the record and its lock, pipes, a look-up's
 /// sockets.
 const DESCRIPTORS_BESIDES: usize = 64;
-/// How often discovery looks while this process knows no live peer.
-const REFRESH_ALONE: Duration = Duration::from_millis(500);
+/// How often discovery looks in a hurry.
+const REFRESH_HURRIED: Duration = Duration::from_millis(500);
 
 /// Why the sidecar cannot start, or ended.
 #[derive(Debug, thiserror::Error)]
@@ -238,7 +238,7 @@ fn start_discovery(config: &Config, inputs: SyncSender<Input>, metrics: Metrics)
             peers: config.peers.iter().map(|p| (p.host.clone(), p.port)).collect(),
             peer_port: config.peer_port,
             refresh: config.refresh,
-            refresh_alone: REFRESH_ALONE,
+            refresh_hurried: REFRESH_HURRIED,
         },
         move |lookup| {
             metrics.lookup(lookup.result.name());

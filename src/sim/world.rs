@@ -19,9 +19,9 @@ use crate::election::{
 };
 use std::time::Duration;
 
-/// Between two look-ups, and while a process is alone.
+/// Between two look-ups, and in a hurry.
 const REFRESH: Ns = 5_000 * MS;
-const REFRESH_ALONE: Ns = 1_000 * MS;
+const REFRESH_HURRIED: Ns = 1_000 * MS;
 
 /// The shortest lease that a round or a request asks for, in milliseconds.
 const SHORTEST_LEASE_MS: u64 = 200;
@@ -442,8 +442,8 @@ impl World {
         if !process.runs_as(instance) {
             return;
         }
-        let alone = process.machine.as_ref().is_some_and(Machine::hurries_discovery);
-        self.queue.put(self.now + if alone { REFRESH_ALONE } else { REFRESH }, Item::Refresh(instance));
+        let hurried = process.machine.as_ref().is_some_and(Machine::hurries_discovery);
+        self.queue.put(self.now + if hurried { REFRESH_HURRIED } else { REFRESH }, Item::Refresh(instance));
         if self.nodes[instance.place].paused() {
             return;
         }

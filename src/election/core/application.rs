@@ -19,8 +19,6 @@ pub(crate) struct Application {
     probed: Option<bool>,
     /// Until when it is healthy by its own word; none: it has said nothing.
     alive_until: Option<Moment>,
-    /// Whether that is over, as of the last look.
-    alive_is_over: bool,
     /// Whether lifelines count: one is required, or has been open.
     lifelines_count: bool,
     /// How many are open.
@@ -29,25 +27,23 @@ pub(crate) struct Application {
     well_since: Option<Moment>,
     /// When it last turned sick.
     sick_at: Option<Moment>,
-    /// It turned sick twice in a short time, and has not been healthy for as long since.
-    flaps: bool,
+    /// Why the process may not lead for it, as of the last look.
+    pub(super) complaints: Complaints,
 }
 
 impl Application {
     pub(super) fn of(settings: &Settings) -> Application {
-        let probed = settings.app_is_probed.then_some(false);
-        let lifelines_count = settings.lifeline_required;
-        let well = probed.is_none() && !lifelines_count;
-        Application {
-            probed,
+        let mut application = Application {
+            probed: settings.app_is_probed.then_some(false),
             alive_until: None,
-            alive_is_over: false,
-            lifelines_count,
+            lifelines_count: settings.lifeline_required,
             lifelines: 0,
-            well_since: well.then(Moment::default),
+            well_since: None,
             sick_at: None,
-            flaps: false,
-        }
+            complaints: Complaints::default(),
+        };
+        application.look(Moment::default());
+        application
     }
 
     /// Takes in a sign.
@@ -69,34 +65,31 @@ impl Application {
 
     /// Looks whether it is well now, after time has passed or a sign has come.
     fn look(&mut self, now: Moment) {
-        self.alive_is_over = self.alive_until.is_some_and(|until| until <= now);
-        let well = !Complaints { unsteady: false, ..self.complaints() }.any();
+        let mut unsteady = self.complaints.unsteady;
+        let told = Complaints {
+            probe: self.probed == Some(false),
+            alive: self.alive_until.is_some_and(|until| until <= now),
+            lifeline: self.lifelines_count && self.lifelines == 0,
+            unsteady: false,
+        };
+        let well = !told.any();
         if self.well_since.is_some() && !well {
-            self.flaps |= self.sick_at.is_some_and(|at| now.since(at) <= SICK_TWICE);
+            unsteady |= self.sick_at.is_some_and(|at| now.since(at) <= SICK_TWICE);
             self.sick_at = Some(now);
         }
         self.well_since = well.then(|| self.well_since.unwrap_or(now));
-        if self.flaps && self.well_since.is_some_and(|since| now.since(since) >= SICK_TWICE) {
-            self.flaps = false;
+        if unsteady && self.well_since.is_some_and(|since| now.since(since) >= SICK_TWICE) {
+            unsteady = false;
             // The next time counts as the second one again: it has not been steady for longer than it had to.
             self.sick_at = Some(now);
         }
-    }
-
-    /// Why the process may not lead for it, as of the last look.
-    pub(super) fn complaints(&self) -> Complaints {
-        Complaints {
-            probe: self.probed == Some(false),
-            alive: self.alive_is_over,
-            lifeline: self.lifelines_count && self.lifelines == 0,
-            unsteady: self.flaps,
-        }
+        self.complaints = Complaints { unsteady, ..told };
     }
 
     /// When to look again, if no sign comes.
     fn look_at(&self) -> Option<Moment> {
         let well_since = self.well_since?;
-        let steady = self.flaps.then(|| well_since.plus(SICK_TWICE));
+        let steady = self.complaints.unsteady.then(|| well_since.plus(SICK_TWICE));
         [self.alive_until, steady].into_iter().flatten().min()
     }
 }
@@ -119,7 +112,7 @@ impl<P: Protocol> Core<P> {
             Some(at) => self.arm(Timer::Application, at.since(now.at)),
             None => self.disarm(Timer::Application),
         }
-        let complaints = self.application.complaints();
+        let complaints = self.application.complaints;
         let before = std::mem::replace(&mut self.standing.candidacy.complaints, complaints);
         if before.any() == complaints.any() {
             return;
@@ -231,7 +224,7 @@ mod tests {
                 application.hear(at(*ms), *sign);
             }
             application.look(at(*asked));
-            assert_eq!(!application.complaints().any(), *healthy, "row {row}");
+            assert_eq!(!application.complaints.any(), *healthy, "row {row}");
         }
     }
 
@@ -244,12 +237,12 @@ mod tests {
         application.hear(at(1), alive(500));
         assert_eq!(application.look_at(), Some(at(501)));
         application.look(at(501));
-        assert_eq!((!application.complaints().any(), application.look_at()), (false, None));
+        assert_eq!((!application.complaints.any(), application.look_at()), (false, None));
         application.hear(at(600), alive(100_000));
         application.hear(at(601), SICK);
         application.hear(at(602), HEALTHY);
-        assert_eq!((!application.complaints().any(), application.look_at()), (false, Some(at(30_602))));
+        assert_eq!((!application.complaints.any(), application.look_at()), (false, Some(at(30_602))));
         application.look(at(30_602));
-        assert_eq!((!application.complaints().any(), application.look_at()), (true, Some(at(100_600))));
+        assert_eq!((!application.complaints.any(), application.look_at()), (true, Some(at(100_600))));
     }
 }

@@ -57,8 +57,8 @@ impl DialTargets {
         }
     }
 
-    /// Whether discovery names this process, and so every member.
-    pub(super) fn all_are_named(&self) -> bool {
+    /// Whether discovery names this process: then, but for a first start, every member.
+    pub(super) fn name_this_process(&self) -> bool {
         self.own.iter().any(|own| self.discovered.contains(own))
     }
 
@@ -105,7 +105,7 @@ impl<P: Protocol> Core<P> {
         discovered.contains(&address)
             || remembered.contains(&address)
             || !unanswered
-                && !self.dial_targets.all_are_named()
+                && !self.dial_targets.name_this_process()
                 && may_be_a_peers(address, self.me.address.ip())
     }
 

@@ -126,7 +126,7 @@ impl<P: Protocol> Core<P> {
             last_resignation: None,
             outbox: Outbox::default(),
         };
-        core.standing.candidacy.complaints = core.application.complaints();
+        core.standing.candidacy.complaints = core.application.complaints;
         core.count_for();
         core
     }
@@ -232,7 +232,7 @@ impl<P: Protocol> Core<P> {
     /// Whether discovery should look more often: it knows no other live process, or it starts and a name
     /// server does not name it yet, nor those that start after it.
     pub(crate) fn hurries_discovery(&self) -> bool {
-        self.alone() || matches!(self.phase, Phase::Asking(_)) && !self.dial_targets.all_are_named()
+        self.alone() || matches!(self.phase, Phase::Asking(_)) && !self.dial_targets.name_this_process()
     }
 
     /// The latest heartbeat's round trip to a member; none where this process does not lead.

@@ -108,7 +108,7 @@ impl<P: Protocol> Core<P> {
     /// all to this process it does so to them. In a large cluster there would be as many messages as pairs.
     fn introduce(&mut self, newcomer: ProcessId) {
         let discovered = &self.dial_targets.discovered;
-        let all_are_named = self.dial_targets.all_are_named()
+        let all_are_named = self.dial_targets.name_this_process()
             && self.members.iter().all(|m| discovered.contains(&m.peer.address));
         if !P::LEADS_ALONE || all_are_named || !self.is_small() {
             return;

@@ -115,10 +115,11 @@ impl Protocol for Majority {
 
     /// Begins an incarnation: with its record a voter waits for the restart grace, without one it recovers.
     fn on_start(core: &mut Core<Majority>, now: Now) {
-        match core.protocol.config().map(VoterConfig::bound) {
-            Some(bound) => {
+        let m = &core.protocol;
+        match m.config().map(|config| (config.bound(), config.voters != m.target)) {
+            Some((bound, given_others)) => {
                 core.note_lease();
-                if core.given_other_voters() {
+                if given_others {
                     core.note_voters();
                 }
                 core.begin_grace(now, bound);

@@ -54,11 +54,6 @@ impl Core<Majority> {
         }
     }
 
-    /// Whether this process was started with other `--voters` than count.
-    pub(super) fn given_other_voters(&self) -> bool {
-        self.protocol.config().is_some_and(|config| config.voters != self.protocol.target)
-    }
-
     /// Tells the log which lease the voters use, and whether this process was started with another one.
     pub(super) fn note_lease(&mut self) {
         let given_ms = self.protocol.given.lease_ms;

@@ -88,8 +88,8 @@ impl Core<Majority> {
         if let (Some(name), Some(recovery)) = (name, &mut self.protocol.recovery) {
             let differs = state == RecoveredState::Empty && flags != self.protocol.given;
             let news = recovery.hear(name, round, by.epoch, state, flags);
-            if let Some(peer) = self.members.get(by.from).map(|m| m.peer.clone()).filter(|_| differs && news)
-            {
+            let peer = self.members.get(by.from).map(|member| member.peer.clone());
+            if let Some(peer) = peer.filter(|_| differs && news) {
                 self.note(Notification::VotersDiffer { peer, first_start: true });
             }
             self.judge_recovery(by.now);

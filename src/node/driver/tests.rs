@@ -77,7 +77,7 @@ fn driver(settings: Settings, state: Option<State>) -> (Driver, Arc<Stop>, Sent)
         peers: Vec::new(),
         peer_port: 4041,
         refresh: second,
-        refresh_alone: second,
+        refresh_hurried: second,
     };
     let discovery = discovery::spawn(look, |_| ()).unwrap();
     let metrics = crate::telemetry::Metrics::new("c");
@@ -257,7 +257,7 @@ fn reports_and_found_addresses_become_events() {
 
 /// Discovery looks more often while this process knows no live peer, or starts and is not named.
 #[test]
-fn discovery_is_told_whether_this_process_is_alone() {
+fn discovery_is_told_whether_to_hurry() {
     let (mut driver, ..) = driver(Settings::default(), None);
     let mut told = Vec::new();
     let Peer { id, incarnation, .. } = peer(2);
@@ -266,7 +266,7 @@ fn discovery_is_told_whether_this_process_is_alone() {
     let crash = Event::Crashed { id, incarnation };
     for event in [Event::Start, Event::LinkUp(peer(2)), named, Event::Turn, crash] {
         driver.turn(event).unwrap();
-        told.push(driver.alone);
+        told.push(driver.hurried);
     }
     assert_eq!(told, [true, true, false, false, true]);
 }
