@@ -160,7 +160,11 @@ impl Credentials {
     pub fn look(&self) -> Reading {
         let Some(files) = &self.files else { return Reading::Unchanged };
         let mut seen = appearances(files);
-        if seen == self.present().seen && self.unusable().is_none() {
+        let read_before = {
+            let present = self.present();
+            present.seen == seen && present.failed.is_none()
+        };
+        if read_before {
             return Reading::Unchanged;
         }
         for _ in 0..READINGS_MAX {
