@@ -91,10 +91,8 @@ fn chaos(n: usize, safety: Safety, length: Duration, work: Work) -> Vec<Observer
     // What a command leaves behind ignores SIGTERM, and a resignation waits for that so long.
     let flags = vec!["--stop-wait", "1s"];
     let mut cluster = Cluster::started(ChaosPlan { n, safety, priorities, channel, flags }, seed);
-    match work {
-        Work::None => {}
-        Work::Contained => cluster.begin_work(false),
-        Work::Fenced => cluster.begin_work(true),
+    if work != Work::None {
+        cluster.begin_work(work == Work::Fenced);
     }
     let outcome = Storm::new(&mut cluster, seed).rage(length);
     let observers = cluster.observers();

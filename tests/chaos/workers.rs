@@ -129,10 +129,13 @@ impl Workers {
     fn exec(&self, network: &Network, place: usize) -> Child {
         let mut command = network.namespace(place).run("setpriv".as_ref());
         command.args(["--pdeathsig", "KILL"]);
-        if self.bare.is_none() {
-            command.args(["unshare", "--pid", "--kill-child", "--mount-proc"]);
-        }
-        let work = if self.bare.is_some() { FENCED_WORK } else { WORK };
+        let work = match &self.bare {
+            Some(_) => FENCED_WORK,
+            None => {
+                command.args(["unshare", "--pid", "--kill-child", "--mount-proc"]);
+                WORK
+            }
+        };
         command
             .args([env!("CARGO_BIN_EXE_bellwether"), "exec", "--", "/usr/bin/python3", "-c", work])
             .arg(place.to_string())

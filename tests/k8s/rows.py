@@ -272,6 +272,11 @@ def scaling(lab, election):
                 return
 
 
+def middle_and_most(values):
+    ordered = sorted(values)
+    return ordered[len(ordered) // 2], ordered[-1]
+
+
 def gated(lab, election):
     """The leader's Service: how long until its only endpoint is the new leader."""
     for what, act, renew in [("leader's pod deleted", delete_leader(None), 0),
@@ -301,9 +306,9 @@ def gated(lab, election):
 
         repeat(row, election, followed, renew)
         if took:
-            took.sort()
-            row.notes.append(f"the Service's only endpoint is the new leader {took[len(took) // 2]:.1f} s (median), "
-                             f"at most {took[-1]:.1f} s after the command")
+            middle, most = middle_and_most(took)
+            row.notes.append(f"the Service's only endpoint is the new leader {middle:.1f} s (median), "
+                             f"at most {most:.1f} s after the command")
 
 
 def rotated(lab, election, what, steps):
@@ -328,9 +333,9 @@ def rotated(lab, election, what, steps):
 
     repeat(row, election, rotate)
     if took:
-        took.sort()
-        row.notes.append(f"all members had followed a step {took[len(took) // 2]:.1f} s (median), "
-                         f"at most {took[-1]:.1f} s after the change of the Secret")
+        middle, most = middle_and_most(took)
+        row.notes.append(f"all members had followed a step {middle:.1f} s (median), "
+                         f"at most {most:.1f} s after the change of the Secret")
 
 
 def commanded(lab, election, gap, beyond, losses):
@@ -353,13 +358,13 @@ def commanded(lab, election, gap, beyond, losses):
             failed(row, error)
             break
     if later:
-        later.sort()
-        row.notes.append(f"the command runs {later[len(later) // 2]:.1f} ms (median) later than the next pod leads, "
-                         f"at most {later[-1]:.1f} ms")
-        if later[len(later) // 2] > beyond:
-            row.errors.append(f"the command runs {later[len(later) // 2]:.1f} ms later; at most {beyond:g}")
-        if restart_count(election.pods()):
-            row.errors.append(f"{restart_count(election.pods())} containers were restarted")
+        middle, most = middle_and_most(later)
+        row.notes.append(f"the command runs {middle:.1f} ms (median) later than the next pod leads, at most {most:.1f} ms")
+        if middle > beyond:
+            row.errors.append(f"the command runs {middle:.1f} ms later; at most {beyond:g}")
+        restarts = restart_count(election.pods())
+        if restarts:
+            row.errors.append(f"{restarts} containers were restarted")
 
     def kill_command(election, leader):
         lab.killer.kill(election, leader.leader, election.command)

@@ -281,8 +281,8 @@ fn steps_between_ticks(world: &World, k: usize, steps: &mut Vec<Step>) {
     if world.nodes[k].short || left.shorts > 0 {
         steps.push(Step::Short(k, !world.nodes[k].short));
     }
-    if world.nodes[k].sick || left.sicks > 0 {
-        steps.push(Step::Sick(k, !world.nodes[k].sick));
+    if world.nodes[k].is_sick() || left.sicks > 0 {
+        steps.push(Step::Sick(k, !world.nodes[k].is_sick()));
     }
 }
 

@@ -122,8 +122,6 @@ pub struct Node {
     settings: Settings,
     /// Whether it asks for the shorter lease.
     pub short: bool,
-    /// Whether the application beside it is sick.
-    pub sick: bool,
     /// When the driver last turned.
     turned: Moment,
     /// When each armed timer is due.
@@ -143,6 +141,11 @@ pub struct Node {
 }
 
 impl Node {
+    /// Whether the application beside it is sick.
+    pub fn is_sick(&self) -> bool {
+        self.status.as_ref().is_some_and(|status| status.candidacy.complaints.any())
+    }
+
     /// Whether it has lost its record and not recovered yet.
     fn recovers(&self) -> bool {
         let voting = self.status.as_ref().and_then(|status| status.voting.as_ref());
@@ -223,7 +226,6 @@ impl World {
             status: None,
             settings: settings.clone(),
             short: false,
-            sick: false,
             turned: Moment::default(),
             timers: BTreeMap::new(),
             record: None,
@@ -323,7 +325,6 @@ impl World {
         node.started = self.tick;
         node.paused = false;
         node.short = false;
-        node.sick = false;
         node.timers.clear();
         node.round = Epoch::ZERO;
         node.beat = BEATS_BEGIN + (node.life as u32) * BEATS_A_LIFE;
@@ -507,7 +508,6 @@ impl World {
 
     /// The application beside a process begins to be sick, or healthy again.
     pub fn sicken(&mut self, k: usize, sick: bool) {
-        Arc::make_mut(&mut self.nodes[k]).sick = sick;
         self.feed(k, Event::Application(Sign::Probed { healthy: !sick }));
     }
 
@@ -545,7 +545,7 @@ impl World {
             let known: Vec<_> = others.map(|(_, id, life)| (*id, *life)).collect();
             self.twice |= known.iter().any(|other| *other != me);
             if !known.contains(&me) {
-                if self.nodes[k].sick {
+                if self.nodes[k].is_sick() {
                     self.breaks("30 (a clause): a process begins to lead whose application is sick");
                 }
                 self.elected.push((epoch, me.0, me.1));

@@ -3,7 +3,7 @@
 use super::*;
 use crate::channel::{Channel, Got, Keys, PeerAuth, ProofFiles, open};
 use crate::election::Instance;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const ONE: &str = "one-secret-of-at-least-32-random-bytes";
 const OTHER: &str = "another-secret-of-at-least-32-bytes-too";
@@ -15,10 +15,14 @@ fn file(folder: &tempfile::TempDir, lines: &[&str]) -> PathBuf {
     path
 }
 
+/// Credentials of a secret in this file.
+fn opened(path: &Path, election: &str, mode: PeerAuth) -> Credentials {
+    Credentials::open(mode, Some(ProofFiles::Secret(path.to_owned())), election).unwrap()
+}
+
 fn with(number: u128, cluster: &str, mode: PeerAuth, lines: &[&str]) -> Side {
     let folder = tempfile::tempdir().unwrap();
-    let credentials =
-        Credentials::open(mode, Some(ProofFiles::Secret(file(&folder, lines))), cluster).unwrap();
+    let credentials = opened(&file(&folder, lines), cluster, mode);
     side_with(number, cluster, Ipv4Addr::LOCALHOST, SafetyCode::Classic, credentials)
 }
 
@@ -236,8 +240,7 @@ fn a_changed_file_counts_and_a_bad_one_does_not() {
     use crate::channel::Reading;
     let folder = tempfile::tempdir().unwrap();
     let path = file(&folder, &[ONE]);
-    let credentials =
-        Credentials::open(PeerAuth::Required, Some(ProofFiles::Secret(path.clone())), "c").unwrap();
+    let credentials = opened(&path, "c", PeerAuth::Required);
     let sent = |credentials: &Credentials| credentials.keys().unwrap().fingerprints().to_vec();
     let first = sent(&credentials);
     assert!(matches!(credentials.look(), Reading::Unchanged));
@@ -265,8 +268,7 @@ fn files_of_no_use_are_read_again() {
     use crate::channel::Reading;
     let folder = tempfile::tempdir().unwrap();
     let path = file(&folder, &[OTHER]);
-    let credentials =
-        Credentials::open(PeerAuth::Required, Some(ProofFiles::Secret(path.clone())), "c").unwrap();
+    let credentials = opened(&path, "c", PeerAuth::Required);
     std::fs::write(&path, format!("{:<1$}", "short", ONE.len())).unwrap();
     assert!(matches!(credentials.look(), Reading::Failed(_)));
     let then = std::fs::metadata(&path).unwrap().modified().unwrap();
