@@ -17,6 +17,7 @@
 //! | `restart p3`, `restart p3 without record`, `restart p3 at 33` | `at`: with the address 198.18.0.33 |
 //! | `crash p3`, `vanish p3`, `stop p3`, `pause p3`, `resume p3` | `vanish`: its host is gone, too |
 //! | `ask p3 resign`, `ask p3 resign for 60s`, `ask p3 transfer p1`, `ask p2 cordon`, `ask p2 uncordon` | |
+//! | `app p1 runs`, `app p1 ends` | one more lifeline of its application is open, or one less |
 //! | `partition p1 \| p2 p3`, `heal` | |
 //! | `drop next coordinator p3 -> p1`, `duplicate next …`, `delay next … by 1s` | one message each |
 //! | `inject p3 -> p1 coordinator epoch 1` | as if p3 had sent it |
@@ -33,8 +34,8 @@
 mod support;
 
 use bellwether::election::{
-    Body, CrashEvidence, Epoch, Event, Message, Operation, Preempt, Priority, Role, Safety, Settings, State,
-    Variant,
+    Body, CrashEvidence, Epoch, Event, Message, Operation, Preempt, Priority, Role, Safety, Settings, Sign,
+    State, Variant,
 };
 use libtest_mimic::{Arguments, Trial};
 use std::collections::BTreeSet;
@@ -186,6 +187,7 @@ impl Script {
             ["pause", list @ ..] => self.list(list)?.into_iter().for_each(|k| self.world.pause(k)),
             ["resume", list @ ..] => self.list(list)?.into_iter().for_each(|k| self.world.resume(k)),
             ["ask", p, what @ ..] => self.ask(process(p)?, what)?,
+            ["app", p, what] => self.application(process(p)?, what)?,
             ["partition", groups @ ..] => {
                 let groups: Result<Vec<_>, _> = groups.split(|w| *w == "|").map(|g| self.list(g)).collect();
                 self.world.partition(&groups?);
@@ -223,6 +225,17 @@ impl Script {
         self.world.trace.line(self.world.now, &format!("+ ask p{k} {}", what.join(" ")));
         let (operation, within) = (operation(what)?, WITHIN);
         self.world.tell(k, Event::Operation { number: 0, operation, within });
+        Ok(())
+    }
+
+    fn application(&mut self, k: usize, what: &str) -> Verdict {
+        let sign = match what {
+            "runs" => Sign::LifelineOpened,
+            "ends" => Sign::LifelineEnded,
+            _ => return Err(format!("{what} is neither runs nor ends")),
+        };
+        self.world.trace.line(self.world.now, &format!("+ app p{k} {what}"));
+        self.world.tell(k, Event::Application(sign));
         Ok(())
     }
 

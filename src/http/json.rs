@@ -308,7 +308,10 @@ impl<'a> MembersBody<'a> {
             cordoned,
             unhealthy: complaints.any(),
             complaints: complaints.names(),
-            resigned_for_ms: aside_until.map(|until| whole_ms(until.since(snapshot.now))),
+            // The status that ends it may be published a little later.
+            resigned_for_ms: aside_until
+                .map(|until| whole_ms(until.since(snapshot.now)))
+                .filter(|ms| *ms > 0),
             peer_keys: keys.accepted.first().map(|sent| PeerKeysBody {
                 sent,
                 accepted: &keys.accepted,

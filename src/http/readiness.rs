@@ -1,7 +1,8 @@
 //! Why a process is not ready: a line for an operator whose pod does not become ready.
 
 use super::Snapshot;
-use crate::election::{NotReady, Role, State, Status, Voting};
+use crate::election::{Role, State, Status, Voting};
+use crate::telemetry;
 
 /// Why this process is not ready; none: it is. A process is ready once it has taken part, and stays so
 /// without a leader, unless `leader_wanted`.
@@ -31,7 +32,7 @@ fn what_is_missing(snapshot: &Snapshot) -> String {
         );
     }
     if let Some(not_ready) = status.voting.as_ref().and_then(|voting| voting.not_ready.as_ref()) {
-        return no_vote_yet(not_ready, snapshot);
+        return telemetry::no_vote_yet(not_ready, snapshot.now);
     }
     let what = match status.role {
         Role::Asking => "it is asking its peers which one leads, or waiting for them",
@@ -60,52 +61,6 @@ fn no_candidate(status: &Status) -> bool {
     alive.all(|member| !member.peer.rank().eligible())
 }
 
-/// What a voter waits for before it votes.
-fn no_vote_yet(not_ready: &NotReady, snapshot: &Snapshot) -> String {
-    match not_ready {
-        NotReady::Recovery { missing, differ, records } => format!(
-            "this voter has no record of its votes (a first start, or a lost disk). It asks the other voters \
-             what it may have forgotten; {}",
-            recovery_lacks(missing, differ, *records)
-        ),
-        NotReady::Founding { missing } => format!(
-            "this voter takes part in a first start, and votes once all other voters do; it waits for {}",
-            listed(missing)
-        ),
-        NotReady::Grace { until } => format!(
-            "this voter was restarted and may have forgotten a promise: it votes in {} ms, or once it hears \
-             from a leader",
-            until.since(snapshot.now).as_millis()
-        ),
-    }
-}
-
-/// What a voter without a record waits for.
-fn recovery_lacks(missing: &[String], differ: &[String], records: Option<(usize, usize)>) -> String {
-    if records.is_some_and(|(told, needed)| told >= needed) {
-        return "enough have answered from their records, so it votes within a lease".to_owned();
-    }
-    let waits = match missing {
-        [] => {
-            "all of them have answered. If this lasts for more than a lease, half of the voters or more have \
-               no record, or --found forbids a first start (event founding_refused)"
-                .to_owned()
-        }
-        names => format!("it waits for {}", names.join(", ")),
-    };
-    match (differ, records) {
-        (_, Some((told, needed))) => {
-            format!("{waits}; {needed} other voters have to answer from their records, and {told} did")
-        }
-        ([], None) => waits,
-        (names, None) => format!(
-            "{waits}; {} {} started with another --voters or --lease; all must be equal at a first start",
-            names.join(", "),
-            if names.len() == 1 { "was" } else { "were" }
-        ),
-    }
-}
-
 /// Which voters are not there, where those that are make no majority.
 fn majority_missing(status: &Status, voting: &Voting) -> Option<String> {
     let known = voting.config.as_ref()?;
@@ -119,10 +74,6 @@ fn majority_missing(status: &Status, voting: &Voting) -> Option<String> {
         "{} of {} voters are needed; missing: {}",
         known.majority(),
         known.voters.len(),
-        listed(&missing)
+        missing.join(", ")
     ))
-}
-
-fn listed(names: &[String]) -> String {
-    if names.is_empty() { "answers".to_owned() } else { names.join(", ") }
 }

@@ -135,6 +135,7 @@ impl Limits {
             Notification::LeaseInUse { lease_ms, given_ms, .. } if lease_ms != given_ms => &mut self.differs,
             Notification::VotersChanged { config, given } if config.voters != *given => &mut self.differs,
             Notification::Recovering
+            | Notification::NoVoteYet { .. }
             | Notification::Recovered(_)
             | Notification::FoundingRefused(_)
             | Notification::RestartGrace(_)

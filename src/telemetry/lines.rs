@@ -1,9 +1,10 @@
 //! What the log says of each note: the event, its keys and its text (docs/logs.md).
 
-use super::founding::founding_refused;
+use super::no_vote::{founding_refused, no_vote_yet};
 use crate::base::LogEvent;
 use crate::election::{
-    Complaints, Denial, ElectionOutcome, Epoch, MEMBERS_MAX, Notification, Peer, Reason, Stage, VoterConfig,
+    Complaints, Denial, ElectionOutcome, Epoch, Founding, MEMBERS_MAX, Moment, NotReady, Notification, Peer,
+    Reason, Stage, VoterConfig,
 };
 use std::{collections::BTreeSet, time::Duration};
 
@@ -56,13 +57,12 @@ pub(super) fn line(note: &Notification, lasted: Option<Duration>) -> (LogEvent, 
             LogEvent::warn("recovering"),
             "this voter has no vote yet: it asks the other voters what it may have forgotten",
         ),
+        Notification::NoVoteYet { not_ready, at } => return waits_for_vote(not_ready, *at),
         Notification::VoterRecovers(peer) => voter_recovers(peer),
         Notification::Recovered(epoch) => {
             (LogEvent::info("recovered").with("epoch", epoch.0), "this voter votes from now on")
         }
-        Notification::FoundingRefused(founding) => {
-            return (LogEvent::error("founding_refused"), founding_refused(*founding));
-        }
+        Notification::FoundingRefused(founding) => return may_not_found(*founding),
         Notification::RestartGrace(wait) => (
             LogEvent::info("restart_grace").with("wait_ms", *wait),
             "this voter was restarted and may have forgotten a promise; it votes once that is over, or once \
@@ -163,6 +163,14 @@ fn same_name(known: &Peer, other: &Peer) -> LogEvent {
 
 fn denied(voter: &Peer, stage: Stage, denial: Denial) -> LogEvent {
     member(LogEvent::debug("vote_denied"), voter).with("asked", stage.name()).with("denial", denial.name())
+}
+
+fn waits_for_vote(not_ready: &NotReady, at: Moment) -> (LogEvent, String) {
+    (LogEvent::warn("no_vote_yet"), no_vote_yet(not_ready, at))
+}
+
+fn may_not_found(founding: Founding) -> (LogEvent, String) {
+    (LogEvent::error("founding_refused"), founding_refused(founding))
 }
 
 fn voter_recovers(peer: &Peer) -> (LogEvent, &'static str) {

@@ -3,12 +3,12 @@
 
 pub mod escape;
 pub mod event_log;
-mod founding;
 mod lines;
 pub mod log;
 mod log_writer;
 pub mod metrics;
+mod no_vote;
 
 pub use event_log::EventLog;
-pub use founding::founding_refused;
 pub use metrics::{Direction, Metrics};
+pub use no_vote::{founding_refused, no_vote_yet};

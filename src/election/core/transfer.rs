@@ -60,6 +60,10 @@ impl<P: Protocol> Core<P> {
                 Some(id) if id == self.me.id && self.rank().eligible() => {
                     P::succeed(self, now, leaving.then_some(from));
                 }
+                Some(id) if id == self.me.id => {
+                    self.forget_leaver(from, leaving);
+                    self.decline(now);
+                }
                 // What it counts for, the leader has heard later than this process: it may just have been
                 // uncordoned.
                 Some(id) if self.members.get(id).is_some_and(|m| m.state == State::Alive) => {
@@ -72,6 +76,13 @@ impl<P: Protocol> Core<P> {
             }
         }
         self.forget_leaver(from, leaving);
+    }
+
+    /// The named successor is no candidate any more, which only the former leader may have heard. The others
+    /// wait for this process: each message says what its sender counts for.
+    fn decline(&mut self, now: Now) {
+        self.send_each(self.ids(|m| m.linked), &Body::LeaderQuery);
+        P::start_election(self, now);
     }
 
     pub(crate) fn forget_leaver(&mut self, id: ProcessId, leaving: bool) {

@@ -40,6 +40,16 @@ impl Core<Majority> {
         self.arm(Timer::Recover, self.settings.heartbeat);
         // A process without others has none to ask.
         self.judge_recovery(now);
+        self.say_what_is_missing(now);
+    }
+
+    /// The log of a voter that has no vote for long says why, as its status does.
+    fn say_what_is_missing(&mut self, now: Now) {
+        let Some(not_ready) = self.not_ready() else { return };
+        let recovery = self.protocol.recovery.as_mut();
+        if recovery.is_some_and(|recovery| recovery.is_worth_a_line(now.at, &not_ready)) {
+            self.note(Notification::NoVoteYet { not_ready, at: now.at });
+        }
     }
 
     /// A process is connected, another incarnation perhaps. While this one recovers it need not wait for the

@@ -2,12 +2,16 @@
 //! the first start (clauses 22 and 23) use this.
 
 use crate::election::clauses::Clauses;
-use crate::election::{Epoch, Flags, Moment, RecoveredState, VoterConfig};
+use crate::election::{Epoch, Flags, Moment, NotReady, RecoveredState, VoterConfig};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
 /// How many rounds of asking are remembered, to tell when an answer was given. Answers to older rounds do not
 /// count.
 const ROUNDS_MAX: usize = 16;
+
+/// The log says what is missing once that has not changed for so long. At a healthy start voters come sooner.
+const UNCHANGED: Duration = Duration::from_secs(10);
 
 /// The questions and answers of one incarnation. All moments are of the slow clock.
 #[derive(Clone, Hash, Debug, Default)]
@@ -21,6 +25,8 @@ pub(super) struct Recovery {
     answers: BTreeMap<String, RecoveryAnswer>,
     /// Whether the log has said that this process may not found a cluster.
     pub(super) refused: bool,
+    /// What keeps this process from its vote, since when, and whether the log has said so.
+    waits: Option<(NotReady, Moment, bool)>,
 }
 
 #[derive(Clone, Hash, Debug)]
@@ -59,6 +65,17 @@ impl Recovery {
         let Some((_, asked)) = self.asked.iter().find(|(number, _)| *number == round) else { return false };
         let answer = RecoveryAnswer { asked: *asked, epoch, state, flags };
         self.answers.insert(name, answer).is_none_or(|before| before.flags != flags)
+    }
+
+    /// Whether the log has to say now that the process waits for this.
+    pub(super) fn is_worth_a_line(&mut self, now: Moment, waits: &NotReady) -> bool {
+        if self.waits.as_ref().is_none_or(|(before, ..)| before != waits) {
+            self.waits = Some((waits.clone(), now, false));
+        }
+        let Some((_, since, said)) = &mut self.waits else { return false };
+        let due = now.since(*since) >= UNCHANGED && !*said;
+        *said |= due;
+        due
     }
 
     /// Forgets the answer of a member that is gone.
@@ -146,14 +163,22 @@ impl Recovery {
     /// The configuration of a process that is founding, once it may vote. It is its own, if all others of the
     /// list are founding with it. Otherwise it is that of a process of the list that may vote already.
     pub(super) fn founded<'a>(&'a self, me: &str, own: &'a VoterConfig) -> Option<&'a VoterConfig> {
-        let founding = |name: &String| {
-            let state = self.answers.get(name).map(|answer| &answer.state);
-            name == me || matches!(state, Some(RecoveredState::Founding(config)) if config == own)
-        };
         let listed = self.answers.iter().filter(|(name, _)| own.voters.contains(*name));
         let founded =
             listed.filter_map(|(_, answer)| answer.state.founded()).max_by_key(|config| config.version);
-        founded.or(Some(own).filter(|own| own.voters.iter().all(founding)))
+        founded.or(Some(own).filter(|_| self.not_founding(me, own).next().is_none()))
+    }
+
+    /// The other voters of its own list that have not said that they found with it.
+    pub(super) fn not_founding<'a>(
+        &'a self,
+        me: &'a str,
+        own: &'a VoterConfig,
+    ) -> impl Iterator<Item = &'a String> {
+        own.voters.iter().filter(move |name| {
+            let state = self.answers.get(*name).map(|answer| &answer.state);
+            *name != me && !matches!(state, Some(RecoveredState::Founding(config)) if config == own)
+        })
     }
 
     /// How many other voters of the highest configuration have answered from a record, and how many have to;

@@ -23,25 +23,31 @@ impl Core<Majority> {
     /// What it shows of its vote.
     pub(super) fn voting(&self) -> Voting {
         let m = &self.protocol;
-        let missing = || {
-            let missing = |r: &Recovery| r.missing(&self.me.name, &m.flagged(), m.given);
-            m.recovery.as_ref().map(missing).unwrap_or_default()
-        };
-        let not_ready = match (&m.state, m.grace_until) {
+        let others = m.flags.iter().map(|(id, flags)| (*id, flags.lease_ms));
+        let leases_ms = others.chain([(self.me.id, m.given.lease_ms)]).collect();
+        Voting { config: m.config().cloned(), not_ready: self.not_ready(), leases_ms }
+    }
+
+    /// What keeps it from its vote.
+    pub(super) fn not_ready(&self) -> Option<NotReady> {
+        let m = &self.protocol;
+        match (&m.state, m.grace_until) {
             (RecoveredState::Founded(_), until) => until.map(|until| {
                 let until = self.last_turn.at.plus(until.since(self.last_turn.slow));
                 NotReady::Grace { until }
             }),
-            (RecoveredState::Founding(_), _) => Some(NotReady::Founding { missing: missing().0 }),
+            (RecoveredState::Founding(own), _) => {
+                let recovery = m.recovery.as_ref();
+                let missing = recovery.map(|r| r.not_founding(&self.me.name, own).cloned().collect());
+                Some(NotReady::Founding { missing: missing.unwrap_or_default() })
+            }
             (RecoveredState::Empty, _) => {
-                let (missing, differ) = missing();
+                let missing = |r: &Recovery| r.missing(&self.me.name, &m.flagged(), m.given);
+                let (missing, differ) = m.recovery.as_ref().map(missing).unwrap_or_default();
                 let records = m.recovery.as_ref().and_then(|r| r.records(&self.me.name));
                 Some(NotReady::Recovery { missing, differ, records })
             }
-        };
-        let others = m.flags.iter().map(|(id, flags)| (*id, flags.lease_ms));
-        let leases_ms = others.chain([(self.me.id, m.given.lease_ms)]).collect();
-        Voting { config: m.config().cloned(), not_ready, leases_ms }
+        }
     }
 
     /// The vote's part of the durable record.

@@ -1,8 +1,8 @@
 //! What the machine wants done: everything that it ever asks for.
 
 use crate::election::{
-    Complaints, Denial, Entry, Epoch, Founding, HoldAnswer, Message, Moment, OperationOutcome, Peer,
-    ProcessId, Stage, State, Timer, VoteRecord, VoterConfig,
+    Complaints, Denial, Entry, Epoch, Founding, HoldAnswer, Message, Moment, NotReady, OperationOutcome,
+    Peer, ProcessId, Stage, State, Timer, VoteRecord, VoterConfig,
 };
 use core::net::SocketAddr;
 use std::collections::BTreeSet;
@@ -243,6 +243,13 @@ pub enum Notification {
     /// `majority`: this voter has no record, or has not finished its first start. It asks what it has to
     /// know.
     Recovering,
+    /// `majority`: nothing has changed for a while in what keeps this voter from its vote.
+    NoVoteYet {
+        /// What it waits for.
+        not_ready: NotReady,
+        /// When it said so.
+        at: Moment,
+    },
     /// `majority`: another voter has no record, or has not finished its first start.
     VoterRecovers(Peer),
     /// `majority`: this voter votes from now on, and is in this epoch.

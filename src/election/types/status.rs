@@ -60,7 +60,7 @@ pub struct Voting {
 }
 
 /// What a voter waits for before it votes.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum NotReady {
     /// It has no record (clauses 10 and 22).
     Recovery {
@@ -74,7 +74,7 @@ pub enum NotReady {
     },
     /// It takes part in a first start, and waits until the others do (clause 23).
     Founding {
-        /// The voters that have not answered yet.
+        /// The other voters that have not said that they take part too.
         missing: Vec<String>,
     },
     /// It was restarted (clause 8).

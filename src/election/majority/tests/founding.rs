@@ -219,6 +219,38 @@ fn a_record_of_a_stranger_forbids_founding_while_the_stranger_is_connected() {
     }
 }
 
+/// The log says it too, once each time that nothing has changed for ten seconds.
+#[test]
+fn a_voter_that_waits_for_long_says_so_in_its_log() {
+    let mut voter = empty(None, given(&[1, 2, 3], 1500), &[2]);
+    let lines = |voter: &mut Voter| -> Vec<String> {
+        let mut lines = Vec::new();
+        for _ in 0..120 {
+            voter.pass(100);
+            for action in voter.timer(Timer::Recover) {
+                if let Action::Notification(Notification::NoVoteYet { not_ready, .. }) = action {
+                    lines.push(crate::election::describe::not_ready(&not_ready));
+                }
+            }
+        }
+        lines
+    };
+    let said = lines(&mut voter);
+    assert!(matches!(&said[..], [line] if line == "recovery, for p2 p3"), "{said:?}");
+    assert_eq!(lines(&mut voter), [""; 0]);
+    voter.told(2, EMPTY, flags(&[1, 2, 3], 1500));
+    let said = lines(&mut voter);
+    assert!(matches!(&said[..], [line] if line == "recovery, for p3"), "{said:?}");
+    voter.feed(Event::LinkUp(peer(3)));
+    voter.told(3, EMPTY, flags(&[1, 2, 3], 1500));
+    let said = lines(&mut voter);
+    assert!(matches!(&said[..], [line] if line == "founding, for p2 p3"));
+    for other in [2, 3] {
+        voter.told(other, founding(), flags(&[1, 2, 3], 1500));
+    }
+    assert_eq!(lines(&mut voter), [""; 0], "it votes");
+}
+
 /// The status names what is still missing, so that the log can.
 #[test]
 fn a_voter_says_which_answers_are_missing_and_which_flags_differ() {
