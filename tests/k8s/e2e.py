@@ -13,8 +13,8 @@ import picture
 import rows
 from checks import Checks, agree, apart, helm_test, injected, refused, scenarios
 from cluster import COMMAND_SECONDS, Cluster, say
-from election import (DRAIN_SECONDS, CertifiedRelease, DrainingRelease, ExecRelease, LeaderReadyRelease, LeaseElection,
-                      Release)
+from election import (DRAIN_SECONDS, CertifiedRelease, DrainingRelease, ExecRelease, HealthRelease, LeaderReadyRelease,
+                      LeaseElection, Release)
 from node import ApiServer, Killer, NameServer
 from table import as_json, markdown
 
@@ -22,7 +22,7 @@ Images = collections.namedtuple("Images", "bellwether peer tags")
 # Everything is in these namespaces, and goes with them.
 MAIN, LEASES, NODE = "bellwether-e2e", "bellwether-e2e-leases", "bellwether-e2e-node"
 
-ELECTIONS = ["web", "batch", "gate", "cert", "slow", "work", "lease", "fast"]
+ELECTIONS = ["web", "batch", "gate", "cert", "slow", "work", "ill", "lease", "fast"]
 
 DEFAULT = ("15s", "10s", "2s")
 # The API refuses a Lease of less than a second; client-go wants duration > deadline > 1.2 * retry.
@@ -154,6 +154,7 @@ def main_rows(cluster, given, lab, checks):
     certified = release(CertifiedRelease, "cert", "StatefulSet, majority")
     draining = release(DrainingRelease, "slow", "StatefulSet, majority")
     working = release(ExecRelease, "work", "StatefulSet, majority")
+    ill = release(HealthRelease, "ill", "StatefulSet, majority")
     slow = LeaseElection(cluster, given.images, LEASES, "lease", "client-go, " + "/".join(DEFAULT), times=DEFAULT)
     fast = LeaseElection(cluster, given.images, LEASES, "fast", "client-go, " + "/".join(FASTEST), times=FASTEST)
 
@@ -171,9 +172,10 @@ def main_rows(cluster, given, lab, checks):
     drains = partial(rows.drained, lab, seconds=DRAIN_SECONDS, gap=GAP_MS)
     unready = partial(rows.unready, lab, seconds=10)
     commands = partial(rows.commanded, lab, gap=GAP_MS, beyond=COMMAND_MS, losses=LOSSES)
+    health = partial(rows.healthy, lab, gap=GAP_MS)
     for election, *steps in [(majority, checked, basics, *rolls, secrets, scales), (classic, checked, basics, *rolls, secrets),
                              (gated, gates), (certified, checked, certificates),
-                             (draining, drains, unready), (working, commands), (slow, compares), (fast, compares)]:
+                             (draining, drains, unready), (working, commands), (ill, health), (slow, compares), (fast, compares)]:
         if election.name in given.elections:
             track(lab, election, *steps)
 

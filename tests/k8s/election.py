@@ -324,6 +324,21 @@ class ExecRelease(Release):
                 raise RuntimeError(f"{pod['metadata']['name']} says that {leader.leader} announces {found}, not {wanted}")
 
 
+class HealthRelease(Release):
+    """A release whose application is asked whether it is healthy, and says what it was told."""
+
+    port = 8081
+
+    def __init__(self, *arguments, values=None, **more):
+        super().__init__(*arguments, values=values, **more)
+        self.app["args"] = [*self.app["args"], "-health", f":{self.port}"]
+        self.values = {"config": {"app-health": f"http://127.0.0.1:{self.port}/healthz"}, **self.values}
+
+    def tell(self, pod, word):
+        """Has the pod's application be `sick`, or `well`."""
+        self.cluster.text(self.path("pods", f"{pod}:{self.port}") + f"/proxy/{word}")
+
+
 class LeaderReadyRelease(Release):
     """A release of which only the leader's pod is ready."""
 

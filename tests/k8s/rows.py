@@ -384,6 +384,27 @@ def commanded(lab, election, gap, beyond, losses):
         repeat(lab.row(what, election, bounds, rounds=few), election, act)
 
 
+def healthy(lab, election, gap):
+    """The leader's application says that it is not healthy: a member whose application is healthy takes over."""
+    row = lab.row("leader's application answers 503", election, Bounds(median=gap, changes=1), rounds=max(1, lab.rounds // 3))
+    if row is None:
+        return
+    took = []
+
+    def sicken(election, leader):
+        began = time.monotonic()
+        election.tell(leader.leader, "sick")
+        election.settled(other_than=leader.leadership)
+        took.append(time.monotonic() - began)
+        election.tell(leader.leader, "well")
+        return dict(other_than=leader.leadership)
+
+    repeat(row, election, sicken)
+    if took:
+        middle, most = middle_and_most(took)
+        row.notes.append(f"another pod is seen to lead {middle:.1f} s (median), at most {most:.1f} s after the first 503")
+
+
 def command_gap(row):
     """For how many milliseconds no command ran in the last round. Two at once are an error."""
     runs, since, until = row.latest

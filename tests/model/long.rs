@@ -11,7 +11,7 @@ use super::{
 };
 use std::time::Duration;
 
-/// The variable that bounds the searches that see a part of the states.
+/// The variable that bounds each search.
 const PART_SECONDS: &str = "BELLWETHER_MODEL_SECONDS";
 
 /// How long a search runs where there is no time for all states: 45 s, or what [`PART_SECONDS`] says.
@@ -26,19 +26,15 @@ fn part_limit() -> Duration {
 #[ignore = "takes minutes; run by .ci/run"]
 fn majority_bears_each_fault_in_any_order() {
     for faults in [CRASH, CUT, PAUSE, STOP] {
-        is_safe("majority", majority(3, faults, false, None));
+        is_safe_in_time("majority", majority(3, faults, false, None));
     }
 }
 
-/// The longest search. `BELLWETHER_MODEL_SECONDS` bounds it too; without that it sees all states.
+/// The longest search: a quarter of an hour.
 #[test]
 #[ignore = "takes a quarter of an hour; .ci/run has a part of it"]
 fn majority_bears_a_lost_disk_in_any_order() {
-    let model = majority(3, LOST_DISK, false, None);
-    match std::env::var_os(PART_SECONDS) {
-        Some(_) => is_safe_so_far("majority", model),
-        None => is_safe("majority", model),
-    }
+    is_safe_in_time("majority", majority(3, LOST_DISK, false, None));
 }
 
 #[test]
@@ -48,7 +44,7 @@ fn majority_bears_two_faults() {
     let with_loss = [CRASH, LOST_DISK, CUT, PAUSE, STOP].map(|faults| Faults { losses: 1, ..faults });
     let with_delay = [CRASH, PAUSE, STOP].map(|faults| Faults { delays: 1, ..faults });
     for faults in [twice.as_slice(), &with_loss, &with_delay].concat() {
-        is_safe("majority", majority(3, faults, true, None));
+        is_safe_in_time("majority", majority(3, faults, true, None));
     }
 }
 
@@ -59,7 +55,7 @@ fn majority_bears_shorter_rounds() {
     for faults in
         [SHORT, Faults { cuts: 1, ..SHORT }, Faults { crashes: 1, ..SHORT }, Faults { stops: 1, ..SHORT }]
     {
-        is_safe("majority, shorter rounds", majority(3, faults, true, None));
+        is_safe_in_time("majority, shorter rounds", majority(3, faults, true, None));
     }
 }
 
@@ -71,7 +67,7 @@ fn majority_bears_another_lease() {
     for (before, after) in [(6, 7), (7, 6)] {
         for faults in [RELET, Faults { relets: 2, ..NONE }, Faults { relets: 2, ..LOSS }] {
             let title = format!("majority, from {before} ticks of lease to {after}");
-            is_safe(&title, majority_with_leases(ticks(before), ticks(after), faults));
+            is_safe_in_time(&title, majority_with_leases(ticks(before), ticks(after), faults));
         }
     }
 }
@@ -120,6 +116,15 @@ fn five_voters_bear_a_dead_leader_and_a_lost_disk() {
     model.first.crash(3, true);
     model.first.start(3, true);
     is_safe_so_far("majority", model);
+}
+
+/// The properties hold in all states, or, where [`PART_SECONDS`] bounds the search, in those that there is time
+/// for.
+fn is_safe_in_time(title: &str, model: Worlds) {
+    match std::env::var_os(PART_SECONDS) {
+        Some(_) => is_safe_so_far(title, model),
+        None => is_safe(title, model),
+    }
 }
 
 /// The properties hold in all states that there is time for.

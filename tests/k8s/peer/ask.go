@@ -171,7 +171,13 @@ func poll(ctx context.Context, arguments []string) error {
 	to := flags.String("to", "", "the collector")
 	from := flags.String("url", "http://127.0.0.1:4040", "the sidecar's status API")
 	every := flags.Duration("every", 2*time.Millisecond, "between two questions")
+	health := flags.String("health", "", "where /healthz says whether this application is healthy; /sick and /well change that")
 	_ = flags.Parse(arguments)
+	if *health != "" {
+		if err := serveHealth(*health); err != nil {
+			return err
+		}
+	}
 	target, err := url.Parse(*from)
 	if err != nil || target.Host == "" || *to == "" {
 		return fmt.Errorf("-url %q must be a URL and -to %q the collector's HOST:PORT", *from, *to)

@@ -10,7 +10,8 @@ import (
 	"syscall"
 )
 
-const usage = `usage: peer poll     -to HOST:PORT [-url URL] [-every DURATION]        asks the sidecar of its own pod
+const usage = `usage: peer poll     -to HOST:PORT [-url URL] [-every DURATION] [-health ADDR:PORT]
+                                                                    asks the sidecar of its own pod
        peer watch    -to HOST:PORT -service NAME [-port N] [-every DURATION]   asks every pod of a Service
        peer collect  [-listen ADDR:PORT]                            prints what it is sent
        peer lease    -name NAME [-duration D -deadline D -retry D]  takes part in an election by a Lease
