@@ -118,8 +118,8 @@ fn five_voters_bear_a_dead_leader_and_a_lost_disk() {
     is_safe_so_far("majority", model);
 }
 
-/// The properties hold in all states, or, where [`PART_SECONDS`] bounds the search, in those that there is time
-/// for.
+/// The properties hold in all states. Where [`PART_SECONDS`] bounds the search, they hold in those that there
+/// is time for.
 fn is_safe_in_time(title: &str, model: Worlds) {
     match std::env::var_os(PART_SECONDS) {
         Some(_) => is_safe_so_far(title, model),
