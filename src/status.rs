@@ -249,8 +249,13 @@ fn candidacy(list: &Members) -> String {
                  operator, or by the preStop hook of a pod that drains)";
     }
     if list.unhealthy {
-        text += "\nunhealthy: the application here is not healthy, so this process does not stand; a leader \
-                 leads on where no other can; complaints: ";
+        let leads = list.members.iter().any(|member| member.me && member.leader);
+        text += "\nunhealthy: the application here is not healthy, ";
+        text += if leads {
+            "and this process leads on while no other member can take over; complaints: "
+        } else {
+            "so this process does not stand; complaints: "
+        };
         text += &escaped(&list.complaints.join(", "));
     }
     if let Some(ms) = list.resigned_for_ms {

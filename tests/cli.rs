@@ -647,6 +647,27 @@ fn status_says_what_keeps_the_process_from_leading() {
 }
 
 #[test]
+fn status_says_whether_a_process_with_a_sick_application_leads_on() {
+    let sick = |members: &str| {
+        let (members, _) = members.rsplit_once('}').unwrap();
+        format!(r#"{members},"unhealthy":true,"complaints":["probe","lifeline"]}}"#)
+    };
+    let leader_here =
+        MEMBERS.replace(r#""me":true"#, r#""me":null"#).replace(r#""me":false"#, r#""me":true"#);
+    let leader_here = leader_here.replace(r#""me":null"#, r#""me":false"#);
+    for (members, what) in [
+        (sick(MEMBERS), "so this process does not stand"),
+        (sick(&leader_here), "and this process leads on while no other member can take over"),
+    ] {
+        let output = status(vec![reply("200 OK", LEADER), reply("200 OK", &members)], &[]);
+        let line = format!(
+            "\nunhealthy: the application here is not healthy, {what}; complaints: probe, lifeline\n"
+        );
+        assert!(stdout(&output).contains(&line), "{}{}", stdout(&output), stderr(&output));
+    }
+}
+
+#[test]
 fn status_without_a_leader_exits_with_3() {
     let replies = || {
         let unavailable = |body| reply("503 Service Unavailable", body);

@@ -124,7 +124,10 @@ fn waits_for_holds(holds: usize, at_most: Duration) -> (LogEvent, &'static str) 
 
 fn resigning(successor: Option<&Peer>, reason: Reason) -> (LogEvent, &'static str) {
     let text = match reason {
-        Reason::Transfer => "transferring leadership to another member",
+        Reason::Transfer if successor.is_some() => "transferring leadership to another member",
+        Reason::Transfer => {
+            "this process leads no longer, and no member is to take over: an election decides"
+        }
         _ if successor.is_some() => "told to stop, and handing over",
         _ => "told to stop, and no member can succeed it",
     };
@@ -137,7 +140,7 @@ fn application(complaints: Complaints) -> (LogEvent, &'static str) {
         return (LogEvent::info("application_healthy"), "the application here is healthy");
     }
     let text = "the application here is not healthy: this process does not stand, and a leader hands over \
-                where another can lead";
+                where another can lead. --when-all-sick says what happens where none can";
     (LogEvent::warn("application_unhealthy").with("complaints", complaints.names().join(",")), text)
 }
 

@@ -114,10 +114,12 @@ impl<P: Protocol> Core<P> {
         }
         let complaints = self.application.complaints;
         let before = std::mem::replace(&mut self.standing.candidacy.complaints, complaints);
+        if before != complaints {
+            self.note(Notification::Application { complaints });
+        }
         if before.any() == complaints.any() {
             return;
         }
-        self.note(Notification::Application { complaints });
         if self.phase.leading() {
             self.resign_if_unhealthy(now);
         } else {

@@ -42,6 +42,24 @@ fn the_log_says_that_no_live_member_may_lead() {
 }
 
 #[test]
+fn each_change_of_the_complaints_is_a_line() {
+    let mut voter = Voter::settled(None);
+    let mut said = |sign| -> Option<Vec<&'static str>> {
+        voter.feed(Event::Application(sign)).iter().find_map(|action| match action {
+            Action::Notification(Notification::Application { complaints }) => Some(complaints.names()),
+            _ => None,
+        })
+    };
+    assert_eq!(said(Sign::Probed { healthy: true }), None);
+    assert_eq!(said(Sign::LifelineOpened), None);
+    assert_eq!(said(Sign::LifelineEnded), Some(vec!["lifeline"]));
+    assert_eq!(said(Sign::Probed { healthy: false }), Some(vec!["probe", "lifeline"]));
+    assert_eq!(said(Sign::Probed { healthy: false }), None);
+    assert_eq!(said(Sign::LifelineOpened), Some(vec!["probe"]));
+    assert_eq!(said(Sign::Probed { healthy: true }), Some(vec![]));
+}
+
+#[test]
 fn a_process_whose_application_is_not_healthy_votes_and_does_not_stand() {
     for (leaves_out, stands) in [(None, false), (Some(Mutation::HealthIgnored), true)] {
         let mut voter = Voter::settled(leaves_out);
