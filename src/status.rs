@@ -202,8 +202,8 @@ fn table(record: &Record, list: &Members, not_ready: Option<&str>) -> String {
         let accepted = Vec::from_iter(accepted.iter().map(|key| escaped(key))).join(", ");
         text += &format!("\npeer keys: sends {}, accepts {accepted}", escaped(sent));
         if let Some(why) = unusable {
-            text += "\npeer keys: those from before count, and the files cannot be used; write them back, or \
-                     rotate: ";
+            text += "\npeer keys: those from before count, and the files cannot be used; write their content \
+                     back: ";
             text += &escaped(why);
         }
     }

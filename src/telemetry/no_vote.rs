@@ -10,11 +10,12 @@ pub fn founding_refused(founding: Founding) -> String {
         Founding::Auto | Founding::Yes => "its --voters names it alone",
     };
     format!(
-        "this voter has no record in its state folder, and may not found the election: {why}. It may be a \
-         first start: then start it once with --found yes. (With the chart: helm upgrade with --set \
-         founding=true, then delete its pods, which read that at their start.) It may also be a scale-down \
-         or a moved volume that lost the disk: then bring back the volume. Or scale up to the former number \
-         of voters, so that it can recover from their records"
+        "this voter has no record in its state folder, and may not found the election: {why}. A first start \
+         takes --found yes, once. (With the chart: helm upgrade with --reuse-values --set founding=true, \
+         then delete the pods that started before.) A scale-down or a moved volume may have lost the disk: bring \
+         back the volume. Or scale up to the former number of voters, so that it can recover from their \
+         records. If half of the records or more are lost, as with the emptyDirs of deleted pods, stop all \
+         voters first, also those with a record. Then start them with --found yes: epochs begin anew"
     )
 }
 
@@ -76,9 +77,10 @@ mod tests {
         for said in [alone, told] {
             for words in [
                 "no record in its state folder",
-                "first start: then start it once with --found yes",
-                "--set founding=true, then delete its pods",
-                "lost the disk: then bring back the volume. Or scale up to the former number",
+                "A first start takes --found yes, once",
+                "--reuse-values --set founding=true, then delete the pods that started before",
+                "lost the disk: bring back the volume. Or scale up to the former number",
+                "stop all voters first, also those with a record",
             ] {
                 assert!(said.contains(words), "no {words:?} in {said}");
             }

@@ -68,7 +68,7 @@ pub(super) fn look_at_credentials(inner: &Inner) {
         Reading::Failed(error) => {
             inner.counts.peer_keys_unusable();
             LogEvent::error("credentials_unusable")
-                .say(format_args!("{error}; those from before still count: write them back, or rotate"));
+                .say(format_args!("{error}; those from before still count: write their content back"));
         }
     }
 }

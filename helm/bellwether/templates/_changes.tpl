@@ -20,7 +20,11 @@ nothing. Arguments: the context, and the settings.
 {{- $old := int .spec.replicas -}}
 {{- $new := int $settings.replicas -}}
 {{- if and (eq $settings.safety "majority") (eq $settings.state.type "emptyDir") (lt $new $old) (lt (sub $new 1) (add (div $old 2) 1)) -}}
-{{- $faults = append $faults (printf "replicas: %d, and %d pods vote, with their records in emptyDirs: the update would leave less than a majority of them. Stop all pods first (kubectl -n %s scale statefulset %s --replicas=0), then upgrade with founding: true. Epochs begin anew" $new $old $root.Release.Namespace $name) -}}
+{{- $faults = append $faults (printf "replicas: %d, and %d pods vote, with their records in emptyDirs: the update would leave less than a majority of them. Stop all pods first (kubectl -n %s scale statefulset %s --replicas=0) and wait until they are gone, then upgrade with founding: true. Epochs begin anew" $new $old $root.Release.Namespace $name) -}}
+{{- end -}}
+{{- $ending := int (dig "status" "replicas" 0 .) -}}
+{{- if and (eq $settings.safety "majority") (eq $settings.founding "yes") (eq $old 0) $ending -}}
+{{- $faults = append $faults (printf "founding: true, and %d pods of %s still end: new voters would recover from their records and wait for them for good. Wait until they are gone: kubectl -n %s wait --for=delete pod -l %s --timeout=5m" $ending $name $root.Release.Namespace (include "app.selector" $root)) -}}
 {{- end -}}
 {{- end -}}
 {{- toYaml $faults -}}

@@ -41,6 +41,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 }}
 {{- end -}}
 
+{{/* The labels of its pods, as kubectl takes them. */}}
+{{- define "app.selector" -}}
+app.kubernetes.io/name={{ default .Chart.Name .Values.nameOverride }},app.kubernetes.io/instance={{ .Release.Name }},app.kubernetes.io/component=member
+{{- end }}
+
 {{- define "app.labels" -}}
 {{ include "app.selectorLabels" . }}
 {{ include "app.commonLabels" . }}
