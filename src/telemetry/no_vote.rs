@@ -10,12 +10,13 @@ pub fn founding_refused(founding: Founding) -> String {
         Founding::Auto | Founding::Yes => "its --voters names it alone",
     };
     format!(
-        "this voter has no record in its state folder, and may not found the election: {why}. A first start \
-         takes --found yes, once. (With the chart: helm upgrade with --reuse-values --set founding=true, \
-         then delete the pods that started before.) A scale-down or a moved volume may have lost the disk: bring \
-         back the volume. Or scale up to the former number of voters, so that it can recover from their \
-         records. If half of the records or more are lost, as with the emptyDirs of deleted pods, stop all \
-         voters first, also those with a record. Then start them with --found yes: epochs begin anew"
+        "this voter has no record in its state folder, and may not found the election: {why}. A first \
+         start takes --found yes, once. (With the chart: helm upgrade with --reuse-values --set \
+         founding=true, then delete the pods that started before.) A scale-down or a moved volume may \
+         have lost the disk: bring back the volume. Or scale up to the former number of voters, so \
+         that it can recover from their records. If half of the records or more are lost, as with the \
+         emptyDirs of deleted pods, stop all voters first, also those with a record. Then start them \
+         with --found yes: epochs begin anew"
     )
 }
 
