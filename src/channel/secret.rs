@@ -58,7 +58,8 @@ pub enum SecretError {
     /// A line is too short to be secret.
     #[error(
         "line {line} of the file of the peer secret {} has {bytes} bytes, and at least {SECRET_BYTES_MIN} \
-         random ones are needed. For a new election make them with: head -c 32 /dev/urandom | base64",
+         random ones are needed. Where other members run, write the former content back, which they still \
+         use. For a new election make them with: head -c 32 /dev/urandom | base64",
         path.display()
     )]
     Short {

@@ -33,12 +33,18 @@ pub enum Trouble {
         "no answer from {url}: {why}; is bellwether running there? Its address is its --http; give it with \
          --url http://HOST:PORT"
     )]
-    /// Nothing came in time.
+    /// It cannot be connected.
     Unreachable {
         /// What was asked.
         url: String,
         /// What the connection came to.
         why: String,
+    },
+    #[error("no answer from {url} in time; is the process there short of CPU time, or stopped?")]
+    /// It may be connected, and nothing came.
+    Late {
+        /// What was asked.
+        url: String,
     },
     #[error(
         "{url} answered with status {status}: {body:?}; is that bellwether's status API? Give it with --url"
@@ -126,8 +132,10 @@ impl Api {
         within: Duration,
     ) -> Result<(u16, Vec<u8>), Trouble> {
         let url = format!("{}{path}", self.base);
-        let unreachable =
-            |error: ureq::Error| Trouble::Unreachable { url: url.clone(), why: error.to_string() };
+        let unreachable = |error: ureq::Error| match error {
+            ureq::Error::Timeout(_) => Trouble::Late { url: url.clone() },
+            _ => Trouble::Unreachable { url: url.clone(), why: error.to_string() },
+        };
         let mut request = Request::builder().uri(&url);
         if matches!(method, Method::POST | Method::PUT) {
             // Without this a request with such a method has a body in chunks.

@@ -58,6 +58,9 @@ pub struct InjectArgs {
     pub uninject: bool,
 
     /// Only these, given as StatefulSet/NAME or Deployment/NAME; may be given more than once
+    ///
+    /// All others are written as they are in the input. So a second run with other flags takes the output of
+    /// the first one as its input.
     #[arg(long, value_name = "KIND/NAME", value_parser = only)]
     pub only: Vec<Only>,
 
@@ -120,7 +123,8 @@ pub struct InjectArgs {
     /// Run this container's command while its pod leads (bellwether exec); may be given more than once
     ///
     /// The container has to name its command, since no tool sees that of the image. An init container takes
-    /// the program out of the sidecar's image, and puts it onto a volume of the pod.
+    /// the program out of the sidecar's image, and puts it onto a volume of the pod. With --safety classic
+    /// two commands can run at once: for a moment at each change of leader, and on both sides of a partition.
     #[arg(long, value_name = "CONTAINER")]
     pub exec: Vec<String>,
 

@@ -114,9 +114,7 @@ impl<N: Fn(ProcessId) -> String> Describer<N> {
             }
             Notification::TooManyMembers(peer) => format!("no room for {}", self.name(peer)),
             Notification::Recovering => "has no vote: asks the voters".to_owned(),
-            Notification::NoVoteYet { not_ready: waits, .. } => {
-                format!("has no vote yet: {}", not_ready(waits))
-            }
+            Notification::NoVoteYet(waits) => format!("has no vote yet: {}", not_ready(waits)),
             Notification::VoterRecovers(peer) => format!("{} has no vote", self.name(peer)),
             Notification::Recovered(epoch) => format!("votes from now on, epoch {epoch}"),
             Notification::FoundingRefused(founding) => format!("may not found the cluster ({founding:?})"),

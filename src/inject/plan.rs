@@ -253,6 +253,12 @@ impl Planner<'_> {
             )));
         }
         if facts.voters.is_none() {
+            if !self.args.exec.is_empty() {
+                self.plan.remarks.push(Remark::Note(format!(
+                    "{owner}: two commands can run at once. They do for a moment at each change of leader, \
+                     and on both sides of a partition. --safety majority prevents that"
+                )));
+            }
             return;
         }
         if !sidecar::votes(workload) {

@@ -69,13 +69,14 @@ pub enum WorkloadError {
     Volume(&'static str),
     #[error(
         "--safety majority is for StatefulSets alone: the pods of a Deployment get new names, and no vote \
-         can be kept for them. Write --safety classic, or make it a StatefulSet"
+         can be kept for them. Make it a StatefulSet. --safety classic takes a Deployment, and two leaders \
+         are possible there"
     )]
     MajorityOfDeployment,
     #[error(
         "--safety majority needs an odd number of replicas, from 3 to {VOTERS_MAX}, which all vote, and \
-         spec.replicas is {0}. Set it to 3 (or 5) here, also while the pods are scaled down, or write \
-         --safety classic"
+         spec.replicas is {0}. Set it to 3 (or 5) here, also while the pods are scaled down. \
+         --safety classic takes any number, and two leaders are possible there"
     )]
     Replicas(String),
     #[error(

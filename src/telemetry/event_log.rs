@@ -31,6 +31,7 @@ struct Limits {
     voting: RateLimit,
     differs: RateLimit,
     operated: RateLimit,
+    application: RateLimit,
 }
 
 impl EventLog {
@@ -48,6 +49,7 @@ impl EventLog {
             voting: RateLimit::new(10, minute / 5),
             differs: RateLimit::new(5, minute),
             operated: RateLimit::new(20, minute / 5),
+            application: RateLimit::new(20, minute / 5),
         };
         EventLog { metrics, leaderless_since: None, electing_since: None, limits }
     }
@@ -129,13 +131,12 @@ impl Limits {
                 &mut self.member
             }
             Notification::SameName { .. } | Notification::TooManyMembers(_) => &mut self.refused,
-            Notification::StandsAside { .. }
-            | Notification::StandsAgain
-            | Notification::Application { .. } => &mut self.operated,
+            Notification::StandsAside { .. } | Notification::StandsAgain => &mut self.operated,
+            Notification::Application { .. } => &mut self.application,
             Notification::LeaseInUse { lease_ms, given_ms, .. } if lease_ms != given_ms => &mut self.differs,
             Notification::VotersChanged { config, given } if config.voters != *given => &mut self.differs,
             Notification::Recovering
-            | Notification::NoVoteYet { .. }
+            | Notification::NoVoteYet(_)
             | Notification::Recovered(_)
             | Notification::FoundingRefused(_)
             | Notification::RestartGrace(_)

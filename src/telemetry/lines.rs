@@ -57,7 +57,7 @@ pub(super) fn line(note: &Notification, lasted: Option<Duration>) -> (LogEvent, 
             LogEvent::warn("recovering"),
             "this voter has no vote yet: it asks the other voters what it may have forgotten",
         ),
-        Notification::NoVoteYet { not_ready, at } => return waits_for_vote(not_ready, *at),
+        Notification::NoVoteYet(not_ready) => return waits_for_vote(not_ready),
         Notification::VoterRecovers(peer) => voter_recovers(peer),
         Notification::Recovered(epoch) => {
             (LogEvent::info("recovered").with("epoch", epoch.0), "this voter votes from now on")
@@ -168,8 +168,9 @@ fn denied(voter: &Peer, stage: Stage, denial: Denial) -> LogEvent {
     member(LogEvent::debug("vote_denied"), voter).with("asked", stage.name()).with("denial", denial.name())
 }
 
-fn waits_for_vote(not_ready: &NotReady, at: Moment) -> (LogEvent, String) {
-    (LogEvent::warn("no_vote_yet"), no_vote_yet(not_ready, at))
+/// A wait after a restart, which ends by itself, has a line of its own.
+fn waits_for_vote(not_ready: &NotReady) -> (LogEvent, String) {
+    (LogEvent::warn("no_vote_yet"), no_vote_yet(not_ready, Moment::default()))
 }
 
 fn may_not_found(founding: Founding) -> (LogEvent, String) {

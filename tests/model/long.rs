@@ -43,7 +43,9 @@ fn majority_bears_two_faults() {
     let twice = [Faults { losses: 2, ..NONE }, Faults { delays: 2, ..NONE }, Faults { losses: 1, ..DELAY }];
     let with_loss = [CRASH, LOST_DISK, CUT, PAUSE, STOP].map(|faults| Faults { losses: 1, ..faults });
     let with_delay = [CRASH, PAUSE, STOP].map(|faults| Faults { delays: 1, ..faults });
-    for faults in [twice.as_slice(), &with_loss, &with_delay].concat() {
+    // A named successor is no candidate any more.
+    let with_sick = [CRASH, STOP].map(|faults| Faults { sicks: 1, ..faults });
+    for faults in [twice.as_slice(), &with_loss, &with_delay, &with_sick].concat() {
         is_safe_in_time("majority", majority(3, faults, true, None));
     }
 }

@@ -89,10 +89,6 @@ impl<P: Protocol> Core<P> {
             // A member that changes its mind with each message must not make the leader send as much to all.
             member.rank_untold = self.phase.leading();
         }
-        if priority == Priority::NEVER && self.phase == Phase::Waiting(from) {
-            // The process that this one waits for does not announce itself.
-            P::start_election(self, now);
-        }
     }
 
     /// Takes in what a member counts for; says whether that is news.

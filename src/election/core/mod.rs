@@ -192,8 +192,8 @@ impl<P: Protocol> Core<P> {
         if !self.heard(now, from) {
             return;
         }
-        self.on_priority(now, from, priority);
         self.seen = self.seen.max(epoch);
+        self.on_priority(now, from, priority);
         let by = Heard { now, from, epoch };
         match body {
             Body::Coordinator { .. } if self.phase == Phase::Leaving => self.leave_to_successor(epoch),

@@ -3,7 +3,8 @@
 
 use super::{Core, Heard, Phase, Protocol};
 use crate::election::{
-    Body, Entry, Epoch, Incumbent, Member, Moment, Notification, Now, ProcessId, Reason, State, Timer,
+    Body, Entry, Epoch, Incumbent, Member, Moment, Notification, Now, Priority, ProcessId, Reason, State,
+    Timer,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -170,6 +171,10 @@ impl<P: Protocol> Core<P> {
         for entry in entries {
             self.learn(now, entry.clone());
         }
+        if leader.is_none() && epoch >= self.epoch && self.waits_in_vain(from) {
+            self.transfer_failed(now);
+            return P::start_election(self, now);
+        }
         let named = leader.map(|l| l.peer).filter(|p| p.id != self.me.id);
         if named.is_some() {
             P::on_leader_named(self);
@@ -193,6 +198,13 @@ impl<P: Protocol> Core<P> {
             }
         }
         self.elect_if_ready(now);
+    }
+
+    /// Whether this process waits for one that is no candidate any more. Each message says what its sender
+    /// counts for.
+    fn waits_in_vain(&self, from: ProcessId) -> bool {
+        let never = |m: &Member| m.peer.priority == Priority::NEVER;
+        self.phase == Phase::Waiting(from) && self.members.get(from).is_some_and(never)
     }
 
     /// A peer that is gone does not reply.

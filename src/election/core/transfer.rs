@@ -3,8 +3,8 @@
 use super::{Core, Heard, Phase, Protocol};
 use crate::election::clauses::Clauses;
 use crate::election::{
-    Action, Body, Epoch, Member, Moment, Notification, Now, OperationRefusal, Preempt, ProcessId, Reason,
-    State, Timer,
+    Action, Body, Epoch, Member, Moment, Notification, Now, OperationRefusal, Preempt, Priority, ProcessId,
+    Reason, State, Timer,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -60,29 +60,26 @@ impl<P: Protocol> Core<P> {
                 Some(id) if id == self.me.id && self.rank().eligible() => {
                     P::succeed(self, now, leaving.then_some(from));
                 }
-                Some(id) if id == self.me.id => {
-                    self.forget_leaver(from, leaving);
-                    self.decline(now);
-                }
                 // What it counts for, the leader has heard later than this process: it may just have been
                 // uncordoned.
                 Some(id) if self.members.get(id).is_some_and(|m| m.state == State::Alive) => {
                     self.wait_for(id);
+                    if self.members.get(id).is_some_and(|m| m.peer.priority == Priority::NEVER) {
+                        self.send(id, Body::LeaderQuery);
+                    }
                 }
                 _ => {
                     self.forget_leaver(from, leaving);
+                    if successor == Some(self.me.id) {
+                        // It is no candidate any more, and the others wait for it.
+                        let nothing = Body::LeaderInfo { leader: None, entries: [].into() };
+                        self.send_each(self.ids(|m| m.linked), &nothing);
+                    }
                     P::start_election(self, now);
                 }
             }
         }
         self.forget_leaver(from, leaving);
-    }
-
-    /// The named successor is no candidate any more, which only the former leader may have heard. The others
-    /// wait for this process: each message says what its sender counts for.
-    fn decline(&mut self, now: Now) {
-        self.send_each(self.ids(|m| m.linked), &Body::LeaderQuery);
-        P::start_election(self, now);
     }
 
     pub(crate) fn forget_leaver(&mut self, id: ProcessId, leaving: bool) {

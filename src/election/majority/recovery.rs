@@ -47,8 +47,8 @@ impl Core<Majority> {
     fn say_what_is_missing(&mut self, now: Now) {
         let Some(not_ready) = self.not_ready() else { return };
         let recovery = self.protocol.recovery.as_mut();
-        if recovery.is_some_and(|recovery| recovery.is_worth_a_line(now.at, &not_ready)) {
-            self.note(Notification::NoVoteYet { not_ready, at: now.at });
+        if recovery.is_some_and(|recovery| recovery.is_worth_a_line(now.slow, &not_ready)) {
+            self.note(Notification::NoVoteYet(not_ready));
         }
     }
 

@@ -4,6 +4,7 @@
 use crate::election::clauses::Clauses;
 use crate::election::{Epoch, Flags, Moment, NotReady, RecoveredState, VoterConfig};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
 /// How many rounds of asking are remembered, to tell when an answer was given. Answers to older rounds do not
@@ -25,8 +26,7 @@ pub(super) struct Recovery {
     answers: BTreeMap<String, RecoveryAnswer>,
     /// Whether the log has said that this process may not found a cluster.
     pub(super) refused: bool,
-    /// What keeps this process from its vote, since when, and whether the log has said so.
-    waits: Option<(NotReady, Moment, bool)>,
+    waits: Option<Waits>,
 }
 
 #[derive(Clone, Hash, Debug)]
@@ -36,6 +36,20 @@ struct RecoveryAnswer {
     epoch: Epoch,
     state: RecoveredState,
     flags: Flags,
+}
+
+/// What keeps this process from its vote, since when, and whether the log has said so.
+#[derive(Clone, Debug)]
+struct Waits {
+    what: NotReady,
+    since: Moment,
+    said: bool,
+}
+
+/// It decides what the log says, and nothing else: a search of all states takes those that differ in it for
+/// one.
+impl Hash for Waits {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
 impl Recovery {
@@ -68,13 +82,13 @@ impl Recovery {
     }
 
     /// Whether the log has to say now that the process waits for this.
-    pub(super) fn is_worth_a_line(&mut self, now: Moment, waits: &NotReady) -> bool {
-        if self.waits.as_ref().is_none_or(|(before, ..)| before != waits) {
-            self.waits = Some((waits.clone(), now, false));
-        }
-        let Some((_, since, said)) = &mut self.waits else { return false };
-        let due = now.since(*since) >= UNCHANGED && !*said;
-        *said |= due;
+    pub(super) fn is_worth_a_line(&mut self, now: Moment, what: &NotReady) -> bool {
+        let waits = match self.waits.take() {
+            Some(waits) if waits.what == *what => waits,
+            _ => Waits { what: what.clone(), since: now, said: false },
+        };
+        let due = !waits.said && now.since(waits.since) >= UNCHANGED;
+        self.waits = Some(Waits { said: waits.said || due, ..waits });
         due
     }
 

@@ -244,12 +244,7 @@ pub enum Notification {
     /// know.
     Recovering,
     /// `majority`: nothing has changed for a while in what keeps this voter from its vote.
-    NoVoteYet {
-        /// What it waits for.
-        not_ready: NotReady,
-        /// When it said so.
-        at: Moment,
-    },
+    NoVoteYet(NotReady),
     /// `majority`: another voter has no record, or has not finished its first start.
     VoterRecovers(Peer),
     /// `majority`: this voter votes from now on, and is in this epoch.

@@ -41,6 +41,56 @@ fn the_log_says_that_no_live_member_may_lead() {
     assert_eq!(said(&voter.timer(Timer::Coordinator)), 0);
 }
 
+/// The leader of epoch 5 names p1, whose application has ended meanwhile. p1 says so to the others.
+#[test]
+fn a_successor_that_is_no_candidate_says_so_to_the_others() {
+    for sick in [false, true] {
+        let mut voter = Voter::settled(None);
+        assert_eq!(voter.acknowledges(2, 5, 1500, version(4, 0)), Some(true));
+        if sick {
+            voter.feed(SICK);
+        }
+        let sent = voter.hear(2, 5, Body::Resign { successor: Some(peer(1).id), leaving: true });
+        let told: Vec<_> = sent.iter().filter_map(send).collect();
+        let nothing = Body::LeaderInfo { leader: None, entries: [].into() };
+        let says = |(to, message): &&(ProcessId, &Message)| *to == peer(3).id && message.body == nothing;
+        let priorities: Vec<_> = told.iter().filter(says).map(|(_, message)| message.priority).collect();
+        assert_eq!(priorities, if sick { vec![Priority::NEVER] } else { vec![] });
+        assert_eq!(requests(&sent).is_empty(), sick);
+    }
+}
+
+/// p1 waits for p3, which p2 has named. p3 says that it knows no leader, in which epoch, and what it counts
+/// for.
+#[test]
+fn a_process_does_not_wait_for_a_successor_that_is_no_candidate() {
+    let rows = [(5, Priority::NEVER, false), (6, Priority::NEVER, false), (4, Priority::NEVER, true)];
+    for (epoch, priority, waits) in rows.into_iter().chain([(5, Priority(100), true)]) {
+        let mut voter = Voter::settled(None);
+        assert_eq!(voter.acknowledges(2, 5, 1500, version(4, 0)), Some(true));
+        voter.hear(2, 5, Body::Resign { successor: Some(peer(3).id), leaving: false });
+        assert_eq!(voter.machine.phase, Phase::Waiting(peer(3).id));
+        let body = Body::LeaderInfo { leader: None, entries: [].into() };
+        let message = Message { epoch: Epoch(epoch), priority, body };
+        voter.feed(Event::Received { from: peer(3).id, message });
+        assert_eq!(voter.machine.phase == Phase::Waiting(peer(3).id), waits, "{epoch} {priority:?}");
+    }
+}
+
+/// p3 counts for nothing here, and the leader has named it: it may have been uncordoned, so it is asked.
+#[test]
+fn a_successor_that_seems_to_be_no_candidate_is_asked() {
+    for (known, asks) in [(Priority(100), false), (Priority::NEVER, true)] {
+        let mut voter = Voter::settled(None);
+        assert_eq!(voter.acknowledges(2, 5, 1500, version(4, 0)), Some(true));
+        let told = Message { epoch: Epoch(5), priority: known, body: Body::LeaderQuery };
+        voter.feed(Event::Received { from: peer(3).id, message: told });
+        let sent = voter.hear(2, 5, Body::Resign { successor: Some(peer(3).id), leaving: false });
+        assert_eq!(voter.machine.phase, Phase::Waiting(peer(3).id));
+        assert_eq!(bodies(&sent).any(|body| *body == Body::LeaderQuery), asks);
+    }
+}
+
 #[test]
 fn each_change_of_the_complaints_is_a_line() {
     let mut voter = Voter::settled(None);

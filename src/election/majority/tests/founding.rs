@@ -228,7 +228,7 @@ fn a_voter_that_waits_for_long_says_so_in_its_log() {
         for _ in 0..120 {
             voter.pass(100);
             for action in voter.timer(Timer::Recover) {
-                if let Action::Notification(Notification::NoVoteYet { not_ready, .. }) = action {
+                if let Action::Notification(Notification::NoVoteYet(not_ready)) = action {
                     lines.push(crate::election::describe::not_ready(&not_ready));
                 }
             }
