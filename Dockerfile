@@ -23,8 +23,8 @@ COPY . .
 # --target, although it is the host: without it the flag would reach build scripts and macros, which cannot be static.
 RUN host="$(rustc -vV | sed -n 's/^host: //p')" \
  && RUSTFLAGS='-C target-feature=+crt-static' \
-    cargo build --locked --release --no-default-features --bin bellwether --target "$host" \
- && cp "target/$host/release/bellwether" /bellwether
+    cargo build --locked --profile image --no-default-features --bin bellwether --target "$host" \
+ && cp "target/$host/image/bellwether" /bellwether
 
 # What both images are besides the files.
 FROM scratch AS shell-less
