@@ -47,8 +47,8 @@ fn recovery_lacks(missing: &[String], differ: &[String], records: Option<(usize,
     }
     let waits = match missing {
         [] => {
-            "all of them have answered. If this lasts for more than a lease, half of the voters or more have \
-               no record, or --found forbids a first start (event founding_refused)"
+            "all of them have answered. If this lasts for more than a lease, none of them has a record, or \
+               --found forbids a first start (event founding_refused)"
                 .to_owned()
         }
         names => format!("it waits for {}", names.join(", ")),
