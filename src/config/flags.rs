@@ -337,10 +337,10 @@ pub struct RunArgs {
 
     /// Control path: where operators ask, a path, @NAME or `none` (default: @bellwether-PORT, of --http)
     ///
-    /// A Unix socket for `bellwether resign`, `transfer`, `cordon` and `uncordon`. Nothing that is asked over
-    /// HTTP changes the election. Only root and the user of this process may ask. A path becomes a file of
-    /// mode 0600. @NAME is a name in the network namespace: it takes no file, and the other containers of
-    /// the pod see it too.
+    /// A Unix socket for `bellwether resign`, `transfer`, `cordon` and `uncordon`. Over HTTP only
+    /// holds and an application's health touch the election. Only root and the user of this process may ask.
+    /// A path becomes a file of mode 0600. @NAME is a name in the network namespace: it takes no file, and
+    /// the other containers of the pod see it too.
     #[arg(
         long, env = "BELLWETHER_CONTROL_SOCKET", value_name = "SOCKET", help_heading = PROCESS
     )]
