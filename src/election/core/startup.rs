@@ -3,8 +3,7 @@
 
 use super::{Core, Heard, Phase, Protocol};
 use crate::election::{
-    Body, Entry, Epoch, Incumbent, Member, Moment, Notification, Now, Priority, ProcessId, Reason, State,
-    Timer,
+    Body, Entry, Epoch, Incumbent, Member, Moment, Notification, Now, ProcessId, Reason, State, Timer,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -200,11 +199,10 @@ impl<P: Protocol> Core<P> {
         self.elect_if_ready(now);
     }
 
-    /// Whether this process waits for one that is no candidate any more. Each message says what its sender
-    /// counts for.
-    fn waits_in_vain(&self, from: ProcessId) -> bool {
-        let never = |m: &Member| m.peer.priority == Priority::NEVER;
-        self.phase == Phase::Waiting(from) && self.members.get(from).is_some_and(never)
+    /// Whether this process waits for one that is no candidate, as far as is known. Each message says what
+    /// its sender counts for.
+    pub(crate) fn waits_in_vain(&self, id: ProcessId) -> bool {
+        self.phase == Phase::Waiting(id) && self.members.get(id).is_some_and(|m| !m.peer.rank().eligible())
     }
 
     /// A peer that is gone does not reply.

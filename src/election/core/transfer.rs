@@ -3,8 +3,8 @@
 use super::{Core, Heard, Phase, Protocol};
 use crate::election::clauses::Clauses;
 use crate::election::{
-    Action, Body, Epoch, Member, Moment, Notification, Now, OperationRefusal, Preempt, Priority, ProcessId,
-    Reason, State, Timer,
+    Action, Body, Epoch, Member, Moment, Notification, Now, OperationRefusal, Preempt, ProcessId, Reason,
+    State, Timer,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -64,7 +64,7 @@ impl<P: Protocol> Core<P> {
                 // uncordoned.
                 Some(id) if self.members.get(id).is_some_and(|m| m.state == State::Alive) => {
                     self.wait_for(id);
-                    if self.members.get(id).is_some_and(|m| m.peer.priority == Priority::NEVER) {
+                    if self.waits_in_vain(id) {
                         self.send(id, Body::LeaderQuery);
                     }
                 }
