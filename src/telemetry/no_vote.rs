@@ -45,13 +45,18 @@ fn recovery_lacks(missing: &[String], differ: &[String], records: Option<(usize,
     if records.is_some_and(|(told, needed)| told >= needed) {
         return "enough have answered from their records, so it votes within a lease".to_owned();
     }
-    let waits = match missing {
-        [] => {
+    let waits = match (missing, records) {
+        ([], Some((told, _))) if told > 0 => {
+            "all of them have answered. If this lasts for more than a lease, half of the voters or more have \
+               no record"
+                .to_owned()
+        }
+        ([], _) => {
             "all of them have answered. If this lasts for more than a lease, none of them has a record, or \
                --found forbids a first start (event founding_refused)"
                 .to_owned()
         }
-        names => format!("it waits for {}", names.join(", ")),
+        (names, _) => format!("it waits for {}", names.join(", ")),
     };
     match (differ, records) {
         (_, Some((told, needed))) => {

@@ -582,6 +582,8 @@ fn a_voter_without_a_vote_says_what_it_waits_for() {
         records: Some((2, 3)),
     };
     let lost = NotReady::Recovery { missing: Vec::new(), differ: Vec::new(), records: None };
+    let half = NotReady::Recovery { missing: Vec::new(), differ: Vec::new(), records: Some((1, 2)) };
+    let none = NotReady::Recovery { missing: Vec::new(), differ: Vec::new(), records: Some((0, 2)) };
     let enough = NotReady::Recovery { missing: Vec::new(), differ: Vec::new(), records: Some((2, 2)) };
     let mut cordoned = voting(Role::Electing, None);
     let members = &mut Arc::make_mut(&mut cordoned.0.status).members;
@@ -597,6 +599,11 @@ fn a_voter_without_a_vote_says_what_it_waits_for() {
         ),
         (voting(Role::Asking, Some(shrunk)), "3 other voters have to answer from their records, and 2 did"),
         (voting(Role::Asking, Some(enough)), "enough have answered from their records, so it votes"),
+        (
+            voting(Role::Asking, Some(half)),
+            "half of the voters or more have no record; 2 other voters have to",
+        ),
+        (voting(Role::Asking, Some(none)), "none of them has a record, or --found forbids"),
         (voting(Role::Asking, Some(lost)), "all of them have answered. If this lasts for more than a lease"),
         (
             cordoned,
