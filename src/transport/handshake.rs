@@ -104,10 +104,10 @@ pub(super) enum Answered {
 }
 
 impl Refusal {
-    /// Whether the next dial will be refused too, unless an operator changes something. Discovery may name an
-    /// address a moment later, and a process may confirm then what it did not confirm now.
+    /// Whether the next dial will be refused too, unless an operator changes something at one of the two ends.
+    /// Discovery may name an address a moment later, and a third process that has this identity may end.
     pub(super) fn is_lasting(self) -> bool {
-        !matches!(self, Refusal::Address | Refusal::Identity | Refusal::Full)
+        matches!(self, Refusal::Cluster | Refusal::Version | Refusal::Malformed | Refusal::Safety)
     }
 }
 

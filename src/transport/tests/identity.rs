@@ -186,20 +186,39 @@ fn a_stranger_that_guesses_names_is_not_told_the_right_one() {
     assert!(!text.contains("the-right-name"), "{text}");
 }
 
+fn refuses_one(side: &Side) {
+    let began = Instant::now();
+    while side.counts.refused.load(Ordering::Relaxed) == 0 {
+        assert!(began.elapsed() < PATIENCE, "it refuses no connection");
+        std::thread::yield_now();
+    }
+}
+
 /// Discovery names the address a moment later.
 #[test]
 fn a_dial_that_is_refused_for_what_may_change_soon_is_tried_again_soon() {
     let a = side_that_says(1, "c", Ipv4Addr::new(127, 0, 0, 78));
     let b = side(2, "c");
     a.dial(b.address);
-    let began = Instant::now();
-    while b.counts.refused.load(Ordering::Relaxed) == 0 {
-        assert!(began.elapsed() < PATIENCE, "never dialled");
-        std::thread::yield_now();
-    }
+    refuses_one(&b);
     let advertised = a.transport.inner.table().advertised();
     b.transport.name(BTreeSet::from([advertised]));
     assert_eq!(b.opened().address, advertised);
+}
+
+/// Another process has its id, and ends.
+#[test]
+fn a_dial_that_is_refused_for_a_third_process_is_tried_again_soon() {
+    let (a, b) = (side(1, "c"), side(2, "c"));
+    let (listener, _) = listening();
+    let impostor = peer(1, 7, listener.local_addr().unwrap());
+    let link = greeted(b.address, impostor.clone());
+    assert_eq!(b.opened(), impostor);
+    a.dial(b.address);
+    confirms(&listener, Confirmed::Own);
+    refuses_one(&b);
+    drop((listener, link));
+    assert_eq!(b.opened().address, a.transport.inner.table().advertised());
 }
 
 /// A process that is stopped takes connections, and confirms nothing. That does not free its identity.
