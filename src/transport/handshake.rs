@@ -104,8 +104,8 @@ pub(super) enum Answered {
 }
 
 impl Refusal {
-    /// Whether the next dial will be refused too, unless an operator changes something at one of the two ends.
-    /// Discovery may name an address a moment later, and a third process that has this identity may end.
+    /// Whether the next dial will be refused too, unless an operator changes something at one of the ends.
+    /// Discovery may name an address a moment later. A third process that has this identity may end.
     pub(super) fn is_lasting(self) -> bool {
         matches!(self, Refusal::Cluster | Refusal::Version | Refusal::Malformed | Refusal::Safety)
     }
