@@ -11,11 +11,17 @@
 //! `-- --image PROGRAM` names the image's program: a static build without the simulator and `inject`. Its
 //! memory has bounds. Without it, the memory of the bench's own build is printed, and has none.
 //!
+//! `-- --beside OTHER --image PROGRAM` measures PROGRAM beside OTHER, for instance the image's program of an
+//! earlier version: start, failovers, memory. It fails when a figure of PROGRAM is more than 5 % above OTHER's.
+//! Each program has to be a build of the same kind, so that only the versions differ.
+//!
 //! With `--safety majority` a failover also waits for durable records, several one after the other. The bench
 //! measures the cost of the rules with the records in memory (/dev/shm). It measures once more in the folder
 //! for temporary files (TMPDIR), whose disk decides then: the table shows that with the time of one save
 //! there, and it has no bound.
 
+#[path = "failover/beside.rs"]
+mod beside;
 #[path = "failover/rested.rs"]
 mod rested;
 #[path = "../tests/processes/rounds.rs"]
@@ -105,6 +111,8 @@ enum Task {
     All(usize),
     /// What a rest before each round and the channel cost.
     Rested,
+    /// This version beside another program.
+    Beside(PathBuf),
 }
 
 /// Whether everything was within its bound.
@@ -118,6 +126,10 @@ fn run(task: &Task, image: Option<&Path>, logs: &Path) -> Result<bool, String> {
     let fast = match task {
         Task::Rested => rested::measure(&channel, logs)?,
         Task::All(rounds) => measure(*rounds, logs)?,
+        Task::Beside(other) => {
+            let programs = [image.unwrap_or(Path::new(PROGRAM)), other];
+            return beside::measure(programs, &channel, logs);
+        }
     };
     let small = idle(&channel, image, logs)?;
     println!("took {:.0} s", began.elapsed().as_secs_f64());
@@ -135,10 +147,11 @@ fn task(mut args: impl Iterator<Item = String>) -> Result<(Task, Option<PathBuf>
                 task = Task::All(number.ok_or("--rounds needs a number from 1 on")?);
             }
             "--rested" => task = Task::Rested,
+            "--beside" => task = Task::Beside(args.next().ok_or("--beside needs another program")?.into()),
             "--image" => image = Some(args.next().ok_or("--image needs the image's program")?.into()),
             _ => {
                 return Err(format!(
-                    "{arg} is not known; there are --rounds N, --rested and --image PROGRAM"
+                    "{arg} is not known; there are --rounds N, --rested, --beside OTHER and --image PROGRAM"
                 ));
             }
         }
@@ -392,10 +405,7 @@ fn idle(channel: &[&str], image: Option<&Path>, logs: &Path) -> Result<bool, Str
         ("channel", channel, bound(RESIDENT_CHANNEL_KIB_MAX)),
     ];
     let program = image.unwrap_or(Path::new(PROGRAM));
-    let watched = |flags| {
-        let (processes, _now) = started_with(program, 5, flags, None, logs)?;
-        usage::idle(&processes, IDLE_WATCHED)
-    };
+    let watched = |flags| idle_of(program, flags, logs);
     let seen = std::thread::scope(|scope| {
         let watched = &watched;
         let threads = kinds.map(|(_, flags, _)| scope.spawn(move || watched(flags)));
@@ -408,6 +418,12 @@ fn idle(channel: &[&str], image: Option<&Path>, logs: &Path) -> Result<bool, Str
         good &= print_idle(what, &idle?, resident_kib_max);
     }
     Ok(good)
+}
+
+/// What five processes of a program use that are left alone.
+fn idle_of(program: &Path, flags: &[&str], logs: &Path) -> Result<usage::Idle, String> {
+    let (processes, _now) = started_with(program, 5, flags, None, logs)?;
+    usage::idle(&processes, IDLE_WATCHED)
 }
 
 /// Prints what one of them took; says whether it is within its bounds.

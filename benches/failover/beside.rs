@@ -1,0 +1,147 @@
+//! This version beside another program, for instance of an earlier version. The rounds of both alternate, so
+//! that the machine's noise hits both alike.
+
+use super::rounds::{self, Cause};
+use super::{Bound, MEMORY, Row, SIZES, idle_of, percentile, print, started_with};
+use bellwether::demo::process_cluster::{Agreement, ProcessCluster};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Clusters of each program for each row. Identities are random, and the time that a round takes depends on them.
+const CLUSTERS: usize = 6;
+/// Rounds of each cluster.
+const ROUNDS: usize = 50;
+/// As [`ROUNDS`], where a round takes a lease.
+const SLOW_ROUNDS: usize = 5;
+/// Starts of all processes of a cluster.
+const STARTS: usize = 20;
+/// The default of `--heartbeat`. The rounds that take a lease begin at moments spread over one interval: silence
+/// counts from the last heartbeat.
+const HEARTBEAT: Duration = Duration::from_millis(250);
+/// The most that a median may be above the other program's, in percent.
+const WORSE_PERCENT_MAX: f64 = 5.0;
+
+/// What a row does: its cause, its words, whether the level is `majority`, its flags and its rounds.
+struct Kind {
+    cause: Cause,
+    what: &'static str,
+    majority: bool,
+    flags: &'static [&'static str],
+    rounds: usize,
+}
+
+const KINDS: [Kind; 5] = [
+    Kind { cause: Cause::Crash, what: "crash", majority: false, flags: &[], rounds: ROUNDS },
+    Kind { cause: Cause::Resignation, what: "resignation", majority: false, flags: &[], rounds: ROUNDS },
+    Kind {
+        cause: Cause::Resignation,
+        what: "majority, resignation",
+        majority: true,
+        flags: &[],
+        rounds: ROUNDS,
+    },
+    Kind {
+        cause: Cause::Crash,
+        what: "majority, crash, release",
+        majority: true,
+        flags: &["--crash-evidence", "release"],
+        rounds: ROUNDS,
+    },
+    Kind { cause: Cause::Crash, what: "majority, crash", majority: true, flags: &[], rounds: SLOW_ROUNDS },
+];
+
+/// The programs that are compared, the newer one first.
+type Programs<'a> = [&'a Path; 2];
+
+/// Whether no median is more than 5 % above the other program's. `channel`: the flags that turn the channel on.
+pub fn measure(programs: Programs<'_>, channel: &[&str], logs: &Path) -> Result<bool, String> {
+    let mut good = true;
+    for n in SIZES {
+        good &= compare(n, "start of all", starts(programs, n, logs)?);
+        for kind in &KINDS {
+            good &= compare(n, kind.what, failovers(programs, n, kind, logs)?);
+        }
+    }
+    for (what, flags) in [("in clear", &[][..]), ("channel", channel)] {
+        let mut resident = [0, 0];
+        for (program, kib) in programs.iter().zip(&mut resident) {
+            *kib = idle_of(program, flags, logs)?.resident_kib_max();
+        }
+        let [new, old] = resident.map(|kib| kib as f64 / 1024.0);
+        good &= verdict(&format!("resident memory, {what}: {new:.2} MiB and {old:.2} MiB"), new, old);
+    }
+    Ok(good)
+}
+
+/// How long it takes from the start of all processes until they agree.
+fn starts(programs: Programs<'_>, n: usize, logs: &Path) -> Result<[Vec<Duration>; 2], String> {
+    let mut times = [Vec::new(), Vec::new()];
+    for _ in 0..STARTS {
+        for (program, times) in programs.iter().zip(&mut times) {
+            let began = Instant::now();
+            let (_processes, now) = started_with(program, n, &[], None, logs)?;
+            times.push(now.since.saturating_duration_since(began));
+        }
+    }
+    Ok(times)
+}
+
+/// How long the failovers of a row take.
+fn failovers(
+    programs: Programs<'_>,
+    n: usize,
+    kind: &Kind,
+    logs: &Path,
+) -> Result<[Vec<Duration>; 2], String> {
+    let mut times = [Vec::new(), Vec::new()];
+    for cluster in 0..CLUSTERS {
+        let records = tempfile::tempdir_in(MEMORY).map_err(|e| format!("no folder for records: {e}"))?;
+        let states = kind.majority.then(|| records.path());
+        let mut clusters = Vec::new();
+        for program in programs {
+            clusters.push(started_with(program, n, kind.flags, states, logs)?);
+        }
+        for at in 0..kind.rounds {
+            for ((processes, now), times) in clusters.iter_mut().zip(&mut times) {
+                if kind.rounds == SLOW_ROUNDS {
+                    std::thread::sleep(HEARTBEAT.mul_f64(spread(cluster * SLOW_ROUNDS + at)));
+                }
+                times.push(round(processes, now, kind.cause).map_err(|e| format!("{}: {e}", kind.what))?);
+            }
+        }
+    }
+    Ok(times)
+}
+
+/// The share of an interval at which a round begins: all are spread evenly over it.
+fn spread(at: usize) -> f64 {
+    at as f64 / (CLUSTERS * SLOW_ROUNDS) as f64
+}
+
+fn round(processes: &mut ProcessCluster, now: &mut Agreement, cause: Cause) -> Result<Duration, String> {
+    let (next, took) = rounds::take_down(processes, now, cause)?;
+    rounds::bring_back(processes, now.leader, &[], &next)?;
+    *now = next;
+    Ok(took)
+}
+
+/// Prints a row of each program, and how far their medians are apart.
+fn compare(n: usize, what: &str, times: [Vec<Duration>; 2]) -> bool {
+    let medians = times.map(|mut times| {
+        times.sort_unstable();
+        let median = percentile(&times, 50).as_secs_f64() * 1000.0;
+        print(&Row { n, what, times, bound: Bound::None });
+        median
+    });
+    let [new, old] = medians;
+    verdict("medians", new, old)
+}
+
+/// Prints how far one figure is above the other, and whether that is within the bound.
+fn verdict(what: &str, new: f64, old: f64) -> bool {
+    let worse = 100.0 * (new / old - 1.0);
+    let good = worse <= WORSE_PERCENT_MAX;
+    let word = if good { "ok" } else { "OVER" };
+    println!("    {what}, this beside the other: {worse:+.1} %; at most {WORSE_PERCENT_MAX} %: {word}");
+    good
+}
