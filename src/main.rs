@@ -5,8 +5,11 @@ use bellwether::config::{Command, command};
 use bellwether::{control, demo, node, status};
 use std::process::ExitCode;
 
+/// More than parsing takes in any build.
+const PARSER_STACK: usize = 8 << 20;
+
 fn main() -> ExitCode {
-    match command() {
+    match parsed() {
         Ok(Command::Run(_)) if !demo::hold() => ExitCode::SUCCESS,
         Ok(Command::Run(config)) => node::run(*config),
         Ok(Command::Demo(args)) => demo::run(&args),
@@ -22,5 +25,16 @@ fn main() -> ExitCode {
         #[cfg(feature = "inject")]
         Ok(Command::Inject(args)) => bellwether::inject::run(&args),
         Err(code) => code,
+    }
+}
+
+/// Parses on a thread of its own. Parsing takes a deep stack, whose pages the main thread would keep for as long
+/// as the process lives; a thread that ends gives them back. Where no thread can be had, this one parses.
+fn parsed() -> Result<Command, ExitCode> {
+    let parser = std::thread::Builder::new().name("arguments".to_owned()).stack_size(PARSER_STACK);
+    match parser.spawn(command).map(std::thread::JoinHandle::join) {
+        Ok(Ok(parsed)) => parsed,
+        Ok(Err(panic)) => std::panic::resume_unwind(panic),
+        Err(_) => command(),
     }
 }

@@ -210,13 +210,13 @@ fn parse(mut args: Vec<OsString>) -> Result<flags::Command, clap::Error> {
         Some(_) => {}
         None => args = vec!["bellwether".into(), "run".into()],
     }
-    let command = environment::without_empty(Cli::command());
-    let parsed = command.clone().try_get_matches_from(&args);
-    match parsed {
+    // Parsing uses up what it parses by. A copy, made for errors alone, would stay in the process's memory.
+    let command = || environment::without_empty(Cli::command());
+    match command().try_get_matches_from(&args) {
         Ok(matches) => Ok(Cli::from_arg_matches(&matches)?.command),
         Err(error) if error.kind() == clap::error::ErrorKind::DisplayHelp => Err(help(args, error)),
         Err(error) => Err(match first.as_deref() {
-            Some(name) if LEFT_OUT.contains(&name) && command.find_subcommand(name).is_none() => {
+            Some(name) if LEFT_OUT.contains(&name) && command().find_subcommand(name).is_none() => {
                 Cli::command().error(
                     clap::error::ErrorKind::InvalidSubcommand,
                     format!(
@@ -224,7 +224,7 @@ fn parse(mut args: Vec<OsString>) -> Result<flags::Command, clap::Error> {
                     ),
                 )
             }
-            _ => environment::named(error, &command, &args),
+            _ => environment::named(error, &command(), &args),
         }),
     }
 }
