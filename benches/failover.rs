@@ -12,8 +12,8 @@
 //! memory has bounds. Without it, the memory of the bench's own build is printed, and has none.
 //!
 //! `-- --beside OTHER --image PROGRAM` measures PROGRAM beside OTHER, for instance the image's program of an
-//! earlier version: start, failovers, memory. It fails when a figure of PROGRAM is more than 5 % above OTHER's.
-//! Each program has to be a build of the same kind, so that only the versions differ.
+//! earlier version: start, failovers, memory. It fails when a figure of PROGRAM is more than 5 % above that
+//! of OTHER. Both have to be builds of the same kind, so that only the versions differ.
 //!
 //! With `--safety majority` a failover also waits for durable records, several one after the other. The bench
 //! measures the cost of the rules with the records in memory (/dev/shm). It measures once more in the folder

@@ -28,8 +28,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Parses on a thread of its own. Parsing takes a deep stack, whose pages the main thread would keep for as long
-/// as the process lives; a thread that ends gives them back. Where no thread can be had, this one parses.
+/// Parses on a thread of its own. Parsing takes a deep stack, whose pages the main thread would keep to the
+/// end of the process; a thread that ends gives them back. Where no thread can be had, this one parses.
 fn parsed() -> Result<Command, ExitCode> {
     let parser = std::thread::Builder::new().name("arguments".to_owned()).stack_size(PARSER_STACK);
     match parser.spawn(command).map(std::thread::JoinHandle::join) {

@@ -7,7 +7,7 @@ use bellwether::demo::process_cluster::{Agreement, ProcessCluster};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Clusters of each program for each row. Identities are random, and the time that a round takes depends on them.
+/// Clusters of each program for each row. Identities are random, and the time of a round depends on them.
 const CLUSTERS: usize = 6;
 /// Rounds of each cluster.
 const ROUNDS: usize = 50;
@@ -15,8 +15,8 @@ const ROUNDS: usize = 50;
 const SLOW_ROUNDS: usize = 5;
 /// Starts of all processes of a cluster.
 const STARTS: usize = 20;
-/// The default of `--heartbeat`. The rounds that take a lease begin at moments spread over one interval: silence
-/// counts from the last heartbeat.
+/// The default of `--heartbeat`. The rounds that take a lease begin at moments spread over one interval:
+/// silence counts from the last heartbeat.
 const HEARTBEAT: Duration = Duration::from_millis(250);
 /// The most that a median may be above the other program's, in percent.
 const WORSE_PERCENT_MAX: f64 = 5.0;
@@ -53,11 +53,13 @@ const KINDS: [Kind; 5] = [
 /// The programs that are compared, the newer one first.
 type Programs<'a> = [&'a Path; 2];
 
-/// Whether no median is more than 5 % above the other program's. `channel`: the flags that turn the channel on.
+/// Whether no figure is more than 5 % above the other program's. `channel`: the flags that turn the channel
+/// on.
 pub fn measure(programs: Programs<'_>, channel: &[&str], logs: &Path) -> Result<bool, String> {
     let mut good = true;
     for n in SIZES {
-        good &= compare(n, "start of all", starts(programs, n, logs)?);
+        good &= compare(n, "start of all", starts(programs, n, false, logs)?);
+        good &= compare(n, "majority, start of all", starts(programs, n, true, logs)?);
         for kind in &KINDS {
             good &= compare(n, kind.what, failovers(programs, n, kind, logs)?);
         }
@@ -74,12 +76,19 @@ pub fn measure(programs: Programs<'_>, channel: &[&str], logs: &Path) -> Result<
 }
 
 /// How long it takes from the start of all processes until they agree.
-fn starts(programs: Programs<'_>, n: usize, logs: &Path) -> Result<[Vec<Duration>; 2], String> {
+fn starts(
+    programs: Programs<'_>,
+    n: usize,
+    majority: bool,
+    logs: &Path,
+) -> Result<[Vec<Duration>; 2], String> {
     let mut times = [Vec::new(), Vec::new()];
     for _ in 0..STARTS {
         for (program, times) in programs.iter().zip(&mut times) {
+            let records = tempfile::tempdir_in(MEMORY).map_err(|e| format!("no folder for records: {e}"))?;
+            let states = majority.then(|| records.path());
             let began = Instant::now();
-            let (_processes, now) = started_with(program, n, &[], None, logs)?;
+            let (_processes, now) = started_with(program, n, &[], states, logs)?;
             times.push(now.since.saturating_duration_since(began));
         }
     }

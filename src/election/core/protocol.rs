@@ -51,6 +51,10 @@ pub(in crate::election) trait Protocol: Sized {
     fn on_leader_named(_core: &mut Core<Self>) {}
     /// This leader hears of a higher epoch, and perhaps of the leader in it.
     fn on_higher_epoch(core: &mut Core<Self>, now: Now, leader: Option<Incumbent>);
+    /// Whether this process may start an election before the set of peers has been stable for the margin.
+    fn needs_no_margin(_core: &Core<Self>) -> bool {
+        false
+    }
     /// Whether this process takes over from a leader of this rank by force.
     fn bullies(_core: &Core<Self>, _leader: Rank) -> bool {
         false

@@ -217,16 +217,13 @@ impl<P: Protocol> Core<P> {
     }
 
     /// Starts an election as soon as all expected members are there and none knows a leader. Without a number
-    /// to expect, the margin decides.
+    /// to expect, the margin decides, or the protocol.
     pub(crate) fn elect_if_ready(&mut self, now: Now) {
         let Phase::Asking(asking) = &self.phase else {
             return;
         };
-        if asking.expect > 1
-            && self.complete(asking)
-            && asking.unanswered.is_empty()
-            && asking.named.is_none()
-        {
+        let expected = asking.expect > 1 && self.complete(asking);
+        if (expected || P::needs_no_margin(self)) && asking.unanswered.is_empty() && asking.named.is_none() {
             P::start_election(self, now);
         }
     }

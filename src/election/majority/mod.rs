@@ -128,6 +128,16 @@ impl Protocol for Majority {
         }
     }
 
+    /// The voters are known by name, so the best of them starts once all have met. The others leave it the
+    /// margin. The only voter waits, too: the margin is its time to hear of others.
+    fn needs_no_margin(core: &Core<Majority>) -> bool {
+        let m = &core.protocol;
+        let voters = m.config().map_or(&m.target, |config| &config.voters);
+        let outranked = |member: &Member| member.linked && core.rank().outranks(member.rank());
+        let met = |name: &String| core.members.iter().any(|m| m.peer.name == *name && outranked(m));
+        voters.len() > 1 && voters.iter().all(|name| *name == core.me.name || met(name))
+    }
+
     fn begin_turn(core: &mut Core<Majority>, now: Now) {
         core.check_lease(now);
     }

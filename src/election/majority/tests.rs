@@ -28,6 +28,7 @@ mod operations;
 mod promise;
 mod recovery;
 mod schedules;
+mod start;
 mod strangers;
 mod transfer;
 mod voter;

@@ -45,11 +45,12 @@ fn caught_by(clause: Mutation) -> By {
         VoteNotDurable | NoPreVote => seeds(3, 10),
         NoMargin | LeaseFromWinning | LeaseFromAcknowledgement | RenewedByOne => seeds(3, 20),
         PromiseShort | PromiseIgnored | OwnVoteExempt | ConfigByCounter | NoRestamp => seeds(3, 30),
-        NoGrace | OwnVoteInGrace | ResignFreesAny | NoRecovery | RecoveryEarly => seeds(3, 60),
-        LeaseLoweredAtOnce | LeaseRaisedAtOnce | FoundedBesideRecord | TransferUnprepared => seeds(3, 60),
+        NoGrace | OwnVoteInGrace | ResignFreesAny => seeds(3, 60),
+        LeaseLoweredAtOnce | LeaseRaisedAtOnce | TransferUnprepared => seeds(3, 60),
         RepetitionRestartsLease | VotersChangedAtOnce => seeds(5, 60),
         PromiseShortened | CandidacySurvivesVote | ChangesOverlap => seeds(3, 300),
         FoundedAtOnce => seeds(3, 350),
+        NoRecovery | RecoveryEarly | FoundedBesideRecord => seeds(3, 450),
         NoDedupe => By::Seeds { n: 3, majority: false, from: 1, most: 100 },
         LongerLeaseGranted
         | EpochVotedTwice
