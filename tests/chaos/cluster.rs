@@ -164,6 +164,11 @@ impl Cluster {
         self.workers.as_mut()?.strike(random)
     }
 
+    /// Whether there is a database that has refused no write yet.
+    pub fn awaits_refusal(&self) -> bool {
+        self.workers.as_ref().is_some_and(Workers::awaits_refusal)
+    }
+
     /// Ends all commands. None: there were none.
     pub fn end_work(&mut self) -> Option<Worked> {
         self.workers.take().map(Workers::end)

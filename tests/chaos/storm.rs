@@ -19,6 +19,8 @@ const DOWN_MS: std::ops::Range<u64> = 0..6_000;
 const FULL_MS: std::ops::Range<u64> = 500..6_000;
 /// So many faults, and then a calm.
 const FAULTS_A_CALM: u32 = 10;
+/// How many times longer than it should a run may take.
+const LONGER_MAX: u32 = 4;
 /// In how many faults one comes with the SIGKILL of an exec or its command.
 const WORKERS_FAULTS: u8 = 4;
 /// How a log tells of a full disk.
@@ -144,12 +146,18 @@ impl<'a> Storm<'a> {
         Storm { cluster, random: Rng::with_seed(seed), ends: Vec::new(), outcome }
     }
 
-    /// Goes on for this long; ends with a calm.
+    /// Goes on for this long; ends with a calm. Where a database has refused no write by then, as on a busy
+    /// machine, it goes on until one is refused, for [`LONGER_MAX`] times as long at most.
     pub fn rage(mut self, length: Duration) -> StormOutcome {
-        let end = self.cluster.now() + nanos(length);
-        while self.cluster.now() < end {
+        let began = self.cluster.now();
+        let (end, latest) = (began + nanos(length), began + nanos(LONGER_MAX * length));
+        let over = |cluster: &Cluster| {
+            let now = cluster.now();
+            now >= latest || now >= end && !cluster.awaits_refusal()
+        };
+        while !over(self.cluster) {
             for _ in 0..FAULTS_A_CALM {
-                if self.cluster.now() >= end {
+                if over(self.cluster) {
                     break;
                 }
                 let fault = FAULTS[self.random.usize(..FAULTS.len())];

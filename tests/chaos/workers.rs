@@ -193,6 +193,11 @@ impl Workers {
         }
     }
 
+    /// Whether there is a database that has refused no write yet.
+    pub fn awaits_refusal(&self) -> bool {
+        self.bare.as_ref().is_some_and(|bare| bare.refused() == 0)
+    }
+
     fn pid(&self, place: usize) -> Option<u32> {
         let started = self.execs[place].as_ref()?.id();
         if self.bare.is_some() { Some(started) } else { child(started) }
@@ -233,11 +238,15 @@ impl Drop for Workers {
 }
 
 impl Bare {
+    fn refused(&self) -> usize {
+        fs::read_to_string(&self.refusals).unwrap_or_default().lines().count()
+    }
+
     fn fenced(&self) -> Fenced {
         let count = |script: &str| self.database.run(OWNER, script).unwrap().parse().unwrap();
         Fenced {
             written: count("select count(*) from journal"),
-            refused: fs::read_to_string(&self.refusals).unwrap_or_default().lines().count(),
+            refused: self.refused(),
             stale: count(
                 "select count(*) from (select epoch, lag(epoch) over (order by id) as before from journal) \
                  as writes where epoch < before",
