@@ -366,7 +366,9 @@ impl Plan {
             todo.extend(running.begin_stop(Why::Unrenewed, Some(now.plus(grace))));
         }
         if now >= running.kill_at(margin) {
-            running.killed = true;
+            if !std::mem::replace(&mut running.killed, true) && running.code.is_none() {
+                todo.push(Do::Note("the command is killed, since it has not ended".to_owned()));
+            }
             todo.push(Do::Kill);
         }
         todo
@@ -502,10 +504,23 @@ mod tests {
         assert_eq!(done(plan.turn(at(600))), [TERM]);
         assert_eq!((plan.turn(at(600)), plan.wake_at(at(600))), (vec![], Some(at(900))));
         assert_eq!(done(plan.turn(at(899))), []);
-        assert_eq!((plan.turn(at(900)), plan.turn(at(910))), (vec![Do::Kill], vec![Do::Kill]));
+        assert_eq!((done(plan.turn(at(900))), done(plan.turn(at(910)))), (vec![Do::Kill], vec![Do::Kill]));
         assert!(plan.kills());
         assert_eq!(plan.gone(at(920)), [Do::Release]);
         assert_eq!(done(plan.turn(at(920))), []);
+    }
+
+    #[test]
+    fn it_says_once_that_a_command_is_killed_and_not_of_what_one_has_left() {
+        let notes = |todo: Vec<Do>| todo.iter().filter(|what| matches!(what, Do::Note(_))).count();
+        for (ended, said) in [(false, 1), (true, 0)] {
+            let mut plan = started(OnExit::Resign, false);
+            plan.turn(at(600));
+            if ended {
+                plan.ended(0, at(700));
+            }
+            assert_eq!((notes(plan.turn(at(900))), notes(plan.turn(at(910)))), (said, 0), "{ended}");
+        }
     }
 
     #[test]
@@ -527,7 +542,7 @@ mod tests {
     fn a_hold_of_another_epoch_ends_it_and_is_for_the_next() {
         let mut plan = started(OnExit::Resign, false);
         assert_eq!(done(plan.answered(&held(2, 1_200), at(200))), [TERM]);
-        assert_eq!((plan.turn(at(899)), plan.turn(at(900))), (vec![], vec![Do::Kill]));
+        assert_eq!((done(plan.turn(at(899))), done(plan.turn(at(900)))), (vec![], vec![Do::Kill]));
         plan.answered(&held(2, 1_900), at(901));
         assert_eq!(done(plan.turn(at(902))), [Do::Kill], "another epoch's hold is no renewal");
         assert_eq!(plan.gone(at(905)), []);
@@ -574,7 +589,7 @@ mod tests {
         assert!(matches!(&warned[..], [Do::Warn(_)]), "{warned:?}");
         assert_eq!(done(plan.turn(at(0))), [Do::Start(1)]);
         assert_eq!(done(plan.answered(&answer(None), at(100))), [TERM]);
-        assert_eq!((plan.turn(at(399)), plan.turn(at(400))), (vec![], vec![Do::Kill]));
+        assert_eq!((done(plan.turn(at(399))), done(plan.turn(at(400)))), (vec![], vec![Do::Kill]));
     }
 
     #[test]
@@ -605,7 +620,7 @@ mod tests {
     fn what_it_leaves_behind_ends_within_the_grace() {
         let mut plan = started(OnExit::Exit, false);
         assert_eq!(plan.ended(3, at(100)), [TERM]);
-        assert_eq!((plan.turn(at(399)), plan.turn(at(400))), (vec![], vec![Do::Kill]));
+        assert_eq!((done(plan.turn(at(399))), done(plan.turn(at(400)))), (vec![], vec![Do::Kill]));
         assert_eq!(plan.gone(at(410)), [Do::Release, Do::Exit(3)]);
     }
 
@@ -623,7 +638,7 @@ mod tests {
             assert_eq!(plan.signalled(1, false, at(10)), [Do::Signal(1)]);
             assert_eq!(plan.signalled(15, true, at(10)), [TERM]);
             plan.answered(&held(1, 9_000), at(20));
-            assert_eq!((plan.turn(at(5_009)), plan.turn(at(5_010))), (vec![], vec![Do::Kill]));
+            assert_eq!((done(plan.turn(at(5_009))), done(plan.turn(at(5_010)))), (vec![], vec![Do::Kill]));
             plan.ended(7, at(5_020));
             assert_eq!(plan.gone(at(5_020)), [Do::Release, Do::Exit(7)]);
         }
