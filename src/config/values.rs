@@ -152,7 +152,7 @@ pub(super) fn peer_port(text: &str) -> Result<u16, String> {
     if text.starts_with("tcp://") {
         return Err(
             "Kubernetes makes this variable for a Service named bellwether-peer; give the flag --peer-port, \
-             or set enableServiceLinks: false in the pod's spec"
+             or set enableServiceLinks: false in the pod's spec (with the chart: extraEnv)"
                 .to_owned(),
         );
     }

@@ -1,5 +1,5 @@
 {{/*
-What an upgrade of a StatefulSet cannot do, as a list of texts. It goes by the one in the cluster, so `helm template` finds
+What an upgrade of a workload cannot do, as a list of texts. It goes by the one in the cluster, so `helm template` finds
 nothing. Arguments: the context, and the settings.
 */}}
 {{- define "app.changes" -}}
@@ -7,6 +7,12 @@ nothing. Arguments: the context, and the settings.
 {{- $settings := index . 1 -}}
 {{- $name := include "app.name" $root -}}
 {{- $faults := list -}}
+{{- $other := ternary "Deployment" "StatefulSet" (eq $root.Values.kind "StatefulSet") -}}
+{{- with lookup "apps/v1" $other $root.Release.Namespace $name -}}
+{{- if and $root.Release.IsUpgrade (eq $root.Release.Name (dig "metadata" "annotations" "meta.helm.sh/release-name" "" .)) -}}
+{{- $faults = append $faults (printf "kind: %s, and %s runs as a %s: its pods would all be replaced at once, and a change of safety would begin without records. Add --reuse-values if this upgrade was not meant to change it; else uninstall and install" $root.Values.kind $name $other) -}}
+{{- end -}}
+{{- end -}}
 {{- with lookup "apps/v1" "StatefulSet" $root.Release.Namespace $name -}}
 {{- $claims := list -}}
 {{- range .spec.volumeClaimTemplates -}}

@@ -90,7 +90,7 @@ all of it at once.
 {{- $faults = append $faults "peerSecret and peerCertificate are both set, and members have one proof: leave out peerSecret.enabled and peerSecret.existingSecret, or peerCertificate.enabled" -}}
 {{- end -}}
 {{- if and $s.peerSecret.existingSecret (not $s.peerSecret.enabled) (not $s.peerCertificate.enabled) -}}
-{{- $faults = append $faults (printf "peerSecret.existingSecret names %s, and peerSecret.enabled is false, so that members would speak in clear: leave one of them out" $s.peerSecret.existingSecret) -}}
+{{- $faults = append $faults (printf "peerSecret.existingSecret names %s, and peerSecret.enabled is false, so that members would speak in clear: set one of them empty (--set peerSecret.existingSecret=)" $s.peerSecret.existingSecret) -}}
 {{- end -}}
 {{- if and $s.peerCertificate.enabled (not $s.peerCertificate.volume) -}}
 {{- $faults = append $faults (printf "peerCertificate.volume is empty, and nothing holds the files %s, %s and %s: set it to the source of a volume, such as secret: {secretName: NAME}" $s.peerCertificate.cert $s.peerCertificate.key $s.peerCertificate.ca) -}}
