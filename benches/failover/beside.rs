@@ -2,7 +2,7 @@
 //! that the machine's noise hits both alike.
 
 use super::rounds::{self, Cause};
-use super::{Bound, MEMORY, Row, SIZES, idle_of, percentile, print, started_with};
+use super::{Bound, MEMORY, Row, SIZES, percentile, print, started_with, usage};
 use bellwether::demo::process_cluster::{Agreement, ProcessCluster};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -15,39 +15,42 @@ const ROUNDS: usize = 50;
 const SLOW_ROUNDS: usize = 5;
 /// Starts of all processes of a cluster.
 const STARTS: usize = 20;
+/// How long five processes are left alone before their memory is read, in each cluster.
+const REST: Duration = Duration::from_secs(10);
 /// The default of `--heartbeat`. The rounds that take a lease begin at moments spread over one interval:
 /// silence counts from the last heartbeat.
 const HEARTBEAT: Duration = Duration::from_millis(250);
 /// The most that a median may be above the other program's, in percent.
 const WORSE_PERCENT_MAX: f64 = 5.0;
 
-/// What a row does: its cause, its words, whether the level is `majority`, its flags and its rounds.
+/// What a row does: its cause, its words, whether the level is `majority`, its flags, and whether a round
+/// waits for the end of a lease.
 struct Kind {
     cause: Cause,
     what: &'static str,
     majority: bool,
     flags: &'static [&'static str],
-    rounds: usize,
+    slow: bool,
 }
 
 const KINDS: [Kind; 5] = [
-    Kind { cause: Cause::Crash, what: "crash", majority: false, flags: &[], rounds: ROUNDS },
-    Kind { cause: Cause::Resignation, what: "resignation", majority: false, flags: &[], rounds: ROUNDS },
+    Kind { cause: Cause::Crash, what: "crash", majority: false, flags: &[], slow: false },
+    Kind { cause: Cause::Resignation, what: "resignation", majority: false, flags: &[], slow: false },
     Kind {
         cause: Cause::Resignation,
         what: "majority, resignation",
         majority: true,
         flags: &[],
-        rounds: ROUNDS,
+        slow: false,
     },
     Kind {
         cause: Cause::Crash,
         what: "majority, crash, release",
         majority: true,
         flags: &["--crash-evidence", "release"],
-        rounds: ROUNDS,
+        slow: false,
     },
-    Kind { cause: Cause::Crash, what: "majority, crash", majority: true, flags: &[], rounds: SLOW_ROUNDS },
+    Kind { cause: Cause::Crash, what: "majority, crash", majority: true, flags: &[], slow: true },
 ];
 
 /// The programs that are compared, the newer one first.
@@ -65,14 +68,25 @@ pub fn measure(programs: Programs<'_>, channel: &[&str], logs: &Path) -> Result<
         }
     }
     for (what, flags) in [("in clear", &[][..]), ("channel", channel)] {
-        let mut resident = [0, 0];
-        for (program, kib) in programs.iter().zip(&mut resident) {
-            *kib = idle_of(program, flags, logs)?.resident_kib_max();
-        }
-        let [new, old] = resident.map(|kib| kib as f64 / 1024.0);
+        let [new, old] = resident_mib(programs, flags, logs)?;
         good &= verdict(&format!("resident memory, {what}: {new:.2} MiB and {old:.2} MiB"), new, old);
     }
     Ok(good)
+}
+
+/// The resident memory of a process that is left alone: the median of all processes of several clusters.
+fn resident_mib(programs: Programs<'_>, flags: &[&str], logs: &Path) -> Result<[f64; 2], String> {
+    let mut all = [Vec::new(), Vec::new()];
+    for _ in 0..CLUSTERS {
+        for (program, all) in programs.iter().zip(&mut all) {
+            let (processes, _now) = started_with(program, 5, flags, None, logs)?;
+            all.extend(usage::idle(&processes, REST)?.resident_kib());
+        }
+    }
+    Ok(all.map(|mut kib: Vec<u64>| {
+        kib.sort_unstable();
+        kib[kib.len() / 2] as f64 / 1024.0
+    }))
 }
 
 /// How long it takes from the start of all processes until they agree.
@@ -110,9 +124,9 @@ fn failovers(
         for program in programs {
             clusters.push(started_with(program, n, kind.flags, states, logs)?);
         }
-        for at in 0..kind.rounds {
+        for at in 0..if kind.slow { SLOW_ROUNDS } else { ROUNDS } {
             for ((processes, now), times) in clusters.iter_mut().zip(&mut times) {
-                if kind.rounds == SLOW_ROUNDS {
+                if kind.slow {
                     std::thread::sleep(HEARTBEAT.mul_f64(spread(cluster * SLOW_ROUNDS + at)));
                 }
                 times.push(round(processes, now, kind.cause).map_err(|e| format!("{}: {e}", kind.what))?);

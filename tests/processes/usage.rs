@@ -67,8 +67,13 @@ pub fn idle(processes: &ProcessCluster, watched: Duration) -> Result<Idle, Strin
 }
 
 impl Idle {
+    /// Of each process, at the end.
+    pub fn resident_kib(&self) -> impl Iterator<Item = u64> {
+        self.after.iter().map(|u| u.resident_kib)
+    }
+
     pub fn resident_kib_max(&self) -> u64 {
-        self.after.iter().map(|u| u.resident_kib).max().unwrap_or_default()
+        self.resident_kib().max().unwrap_or_default()
     }
 
     pub fn resident_peak_kib_max(&self) -> u64 {
