@@ -111,6 +111,8 @@ struct Members {
     resigned_for_ms: Option<u64>,
     /// Where members prove themselves: the fingerprints of this process's credentials.
     peer_keys: Option<PeerKeys>,
+    /// Why the process that answers does not learn where all its peers are.
+    discovery_warning: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -171,8 +173,8 @@ fn make_harmless(value: &mut Value) {
     }
 }
 
-/// The first line names the leader. Lines for what applies follow: why the process is not ready or may not
-/// lead, the voters, the peer keys. The rest are the members.
+/// The first line names the leader. Lines for what applies follow: why the process is not ready, finds no
+/// peers or may not lead, the voters, the peer keys. The rest are the members.
 fn table(record: &Record, list: &Members, not_ready: Option<&str>) -> String {
     let mut text = match &record.leader {
         Some(leader) => {
@@ -188,6 +190,9 @@ fn table(record: &Record, list: &Members, not_ready: Option<&str>) -> String {
     }
     if let Some(why) = not_ready {
         text += &format!("\nnot ready: {}", escaped(why));
+    }
+    if let Some(warning) = &list.discovery_warning {
+        text += &format!("\ndiscovery: {}", escaped(warning));
     }
     text += &candidacy(list);
     if let Some(Voters { epoch, version, names }) = &list.voters {

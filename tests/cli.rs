@@ -647,6 +647,16 @@ fn status_says_what_keeps_the_process_from_leading() {
 }
 
 #[test]
+fn status_says_what_discovery_warns_of() {
+    let members = MEMBERS.strip_suffix('}').unwrap().to_owned()
+        + r#","discovery_warning":"no peer is published under evil\u001b[2J"}"#;
+    let output = status(vec![reply("200 OK", LEADER), reply("200 OK", &members)], &[]);
+    let head = "leader: web-2 (abcdef01, 10.0.0.2:4041), epoch 7\n\
+                discovery: no peer is published under evil\\u{1b}[2J\n\n";
+    assert!(stdout(&output).starts_with(head), "{}{}", stdout(&output), stderr(&output));
+}
+
+#[test]
 fn status_says_whether_a_process_with_a_sick_application_leads_on() {
     let sick = |members: &str| {
         let (members, _) = members.rsplit_once('}').unwrap();

@@ -23,6 +23,8 @@ pub struct Lookup {
     pub names: Vec<NameAnswer>,
     /// How long the questions took together.
     pub took: Duration,
+    /// What is wrong while this is the latest look-up, for people; none: nothing is, or not for long enough.
+    pub warning: Option<String>,
 }
 
 /// What a look-up says about where peers may be.
@@ -154,7 +156,7 @@ impl Sources {
                 }
             }
         };
-        Lookup { result, complete, left_out, names, took }
+        Lookup { result, complete, left_out, names, took, warning: None }
     }
 
     /// The addresses, and how many were left out.

@@ -30,23 +30,23 @@ impl LookupLog {
         LookupLog { said: None, window: None, lines: 0, empty_since: None, found: false }
     }
 
-    /// Logs what `lookup`, which ended `now`, says that the last line did not.
-    pub(super) fn tell(&mut self, lookup: &Lookup, now: Instant) {
-        let waits = self.waits(lookup, now);
-        let Some(line) = self.line(lookup, waits, now) else {
-            return;
-        };
-        let event = if waits == Some(true) || lookup.complete && lookup.left_out == 0 {
-            LogEvent::info("discovery")
-        } else {
-            LogEvent::warn("discovery")
-        };
-        let found = match &lookup.result {
-            LookupResult::Found(addresses) => Some(addresses.len()),
-            _ => None,
-        };
-        let left_out = (lookup.left_out > 0).then_some(lookup.left_out);
-        event.with_some("addresses", found).with_some("left_out", left_out).say(line);
+    /// Logs what `lookup`, which ended `now`, says that the last line did not. Returns what it warns of,
+    /// logged now or before.
+    pub(super) fn tell(&mut self, lookup: &Lookup, now: Instant) -> Option<String> {
+        let (text, well) = self.state(lookup, now);
+        if let Some(line) = self.line(&text, now) {
+            let event = if well { LogEvent::info("discovery") } else { LogEvent::warn("discovery") };
+            say(event, lookup, line);
+        }
+        (!well).then_some(text)
+    }
+
+    /// What to say of a look-up, and whether all is well.
+    fn state(&mut self, lookup: &Lookup, now: Instant) -> (String, bool) {
+        match self.waits(lookup, now) {
+            Some(early) => (describe_empty(&lookup.names, early), early),
+            None => (describe(lookup), lookup.complete && lookup.left_out == 0),
+        }
     }
 
     /// Whether that no peer is published is no fault yet; none: one is, or it is not known.
@@ -64,12 +64,9 @@ impl LookupLog {
         }
     }
 
-    fn line(&mut self, lookup: &Lookup, waits: Option<bool>, now: Instant) -> Option<String> {
-        let text = match waits {
-            Some(early) => describe_empty(&lookup.names, early),
-            None => describe(lookup),
-        };
-        if self.said.as_ref() == Some(&text) {
+    /// The line for `text`; none: it has been said, or there were too many.
+    fn line(&mut self, text: &str, now: Instant) -> Option<String> {
+        if self.said.as_deref() == Some(text) {
             return None;
         }
         let over = |began: Instant| now.saturating_duration_since(began) >= WINDOW;
@@ -86,11 +83,20 @@ impl LookupLog {
             let window = WINDOW.as_secs();
             format!("{text} (the answers change often: nothing more of it within {window} s)")
         } else {
-            text.clone()
+            text.to_owned()
         };
-        self.said = Some(text);
+        self.said = Some(text.to_owned());
         Some(line)
     }
+}
+
+fn say(event: LogEvent, lookup: &Lookup, line: String) {
+    let found = match &lookup.result {
+        LookupResult::Found(addresses) => Some(addresses.len()),
+        _ => None,
+    };
+    let left_out = (lookup.left_out > 0).then_some(lookup.left_out);
+    event.with_some("addresses", found).with_some("left_out", left_out).say(line);
 }
 
 fn describe(lookup: &Lookup) -> String {
@@ -166,12 +172,13 @@ mod tests {
             left_out: 0,
             names: vec![NameAnswer { name: "app.".into(), v4: answer, v6: Resolution::Empty }],
             took: Duration::ZERO,
+            warning: None,
         }
     }
 
     fn line_of(log: &mut LookupLog, lookup: &Lookup, now: Instant) -> Option<String> {
-        let waits = log.waits(lookup, now);
-        log.line(lookup, waits, now)
+        let (text, _) = log.state(lookup, now);
+        log.line(&text, now)
     }
 
     #[test]
@@ -223,14 +230,27 @@ mod tests {
     #[test]
     fn that_none_is_published_is_a_fault_when_it_lasts() {
         let (mut log, began) = (LookupLog::new(), Instant::now());
-        let line =
-            |log: &mut LookupLog, after: Duration| line_of(log, &lookup(Resolution::Empty), began + after);
+        let empty = lookup(Resolution::Empty);
+        let line = |log: &mut LookupLog, after: Duration| line_of(log, &empty, began + after);
         let early = line(&mut log, Duration::ZERO).unwrap();
         assert!(early.contains("within seconds"), "{early}");
         assert_eq!(line(&mut log, PUBLISHED_WITHIN / 2), None);
         let late = line(&mut log, PUBLISHED_WITHIN).unwrap();
         assert!(late.contains("is there a headless Service"), "{late}");
         assert_eq!(line(&mut log, WINDOW), None);
+        assert_eq!(log.tell(&empty, began + WINDOW), Some(late));
+    }
+
+    #[test]
+    fn warns_as_long_as_it_lasts() {
+        let (mut log, now) = (LookupLog::new(), Instant::now());
+        assert_eq!(log.tell(&lookup(Resolution::Empty), now), None);
+        assert_eq!(log.tell(&lookup(found(2)), now), None);
+        let silent = lookup(Resolution::Unknown("refused".into()));
+        let warned = log.tell(&silent, now).unwrap();
+        assert!(warned.starts_with("cannot find out where peers are"), "{warned}");
+        assert_eq!(log.tell(&silent, now), Some(warned));
+        assert_eq!(log.tell(&lookup(found(2)), now), None);
     }
 
     #[test]

@@ -96,12 +96,12 @@ fn spawn_with(
             sink(lookup);
         }
         loop {
-            let lookup = sources.look_up(&mut resolve);
+            let mut lookup = sources.look_up(&mut resolve);
             let ended = Instant::now();
             if control.orders().stopped {
                 return;
             }
-            log.tell(&lookup, ended);
+            lookup.warning = log.tell(&lookup, ended);
             sink(lookup);
             if control.wait_for_next(&settings, ended) {
                 return;

@@ -260,6 +260,8 @@ pub(super) struct MembersBody<'a> {
     resigned_for_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     peer_keys: Option<PeerKeysBody<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    discovery_warning: Option<String>,
 }
 
 /// The fingerprints of the credentials; left out where members do not prove themselves.
@@ -290,7 +292,11 @@ struct ConfigBody<'a> {
 
 impl<'a> MembersBody<'a> {
     /// `keys`: by which members prove themselves.
-    pub(super) fn new(snapshot: &'a Snapshot, keys: &'a PeerKeys) -> MembersBody<'a> {
+    pub(super) fn new(
+        snapshot: &'a Snapshot,
+        keys: &'a PeerKeys,
+        discovery_warning: Option<String>,
+    ) -> MembersBody<'a> {
         let leader = snapshot.leader().map(|leader| leader.peer.id);
         let body = |member| MemberBody::new(member, snapshot, leader);
         let voters = |config: &'a VoterConfig| ConfigBody {
@@ -317,6 +323,7 @@ impl<'a> MembersBody<'a> {
                 accepted: &keys.accepted,
                 unusable: keys.unusable.as_deref(),
             }),
+            discovery_warning,
         }
     }
 }

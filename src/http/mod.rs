@@ -112,6 +112,10 @@ pub trait Source: Send + Sync + 'static {
     fn unproved(&self) -> Option<String> {
         None
     }
+    /// What discovery warns of; none: nothing.
+    fn discovery_warning(&self) -> Option<String> {
+        None
+    }
     /// Takes down that a request was answered with this status, so long after its head was there. `path` is
     /// one of [`routes::PATHS`], or `other`.
     fn answered(&self, _path: &'static str, _status: u16, _took: Duration) {}

@@ -129,7 +129,7 @@ fn get_epoch(_: &Request<'_>, source: &dyn Source) -> Response {
 }
 
 fn get_members(_: &Request<'_>, source: &dyn Source) -> Response {
-    json(200, &MembersBody::new(&source.snapshot(), &source.peer_keys()))
+    json(200, &MembersBody::new(&source.snapshot(), &source.peer_keys(), source.discovery_warning()))
 }
 
 fn get_health(_: &Request<'_>, source: &dyn Source) -> Response {

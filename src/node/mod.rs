@@ -186,7 +186,7 @@ fn sidecar(config: Config) -> Result<(), RunError> {
     if let Some(probe) = config.probe.clone() {
         app_probe::start(probe, sender.clone())?;
     }
-    let discovery = start_discovery(&config, sender, metrics)?;
+    let discovery = start_discovery(&config, sender, Arc::clone(&published_state))?;
 
     let driver = Driver::new(machine, state, transport, published_state, discovery, stop, &config.settings);
     driver.run(inputs)?;
@@ -230,8 +230,13 @@ fn start_transport(
     )
 }
 
-/// Starts discovery, which tells the driver of every answer that says where peers are.
-fn start_discovery(config: &Config, inputs: SyncSender<Input>, metrics: Metrics) -> io::Result<Discovery> {
+/// Starts discovery. It tells the driver of every answer that says where peers are, and publishes what it
+/// warns of.
+fn start_discovery(
+    config: &Config,
+    inputs: SyncSender<Input>,
+    published_state: Arc<PublishedState>,
+) -> io::Result<Discovery> {
     discovery::spawn(
         discovery::DiscoverySettings {
             service: config.service.clone(),
@@ -241,7 +246,8 @@ fn start_discovery(config: &Config, inputs: SyncSender<Input>, metrics: Metrics)
             refresh_hurried: REFRESH_HURRIED,
         },
         move |lookup| {
-            metrics.lookup(lookup.result.name());
+            published_state.metrics().lookup(lookup.result.name());
+            published_state.discovery_warns(lookup.warning);
             let addresses = match lookup.result {
                 LookupResult::Found(addresses) => addresses,
                 // None is published yet, or there was nothing to ask for.

@@ -29,6 +29,8 @@ pub(super) struct PublishedState {
     took_part: AtomicBool,
     /// The last changes of what is published.
     feed: Feed,
+    /// What discovery warns of.
+    discovery: Mutex<Option<String>>,
     metrics: Metrics,
 }
 
@@ -50,6 +52,7 @@ impl PublishedState {
             listening: AtomicBool::new(true),
             took_part: AtomicBool::new(false),
             feed,
+            discovery: Mutex::default(),
             metrics,
         }
     }
@@ -57,6 +60,11 @@ impl PublishedState {
     /// The metrics that it answers with.
     pub(super) fn metrics(&self) -> &Metrics {
         &self.metrics
+    }
+
+    /// What discovery warns of from now on; none: nothing.
+    pub(super) fn discovery_warns(&self, warning: Option<String>) {
+        *self.discovery.lock().unwrap_or_else(PoisonError::into_inner) = warning;
     }
 
     /// The driver has turned, and this status holds, or still the one before. The clock is that of the turn's
@@ -189,6 +197,10 @@ impl Source for Answers {
 
     fn unproved(&self) -> Option<String> {
         self.credentials.failure()
+    }
+
+    fn discovery_warning(&self) -> Option<String> {
+        self.state.discovery.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

@@ -23,6 +23,9 @@ fn a_port_in_use_is_refused_with_the_flag_to_change() {
 fn a_service_that_does_not_resolve_is_logged_and_the_process_leads_alone() {
     let (real, _) = started(1, &["--service", "nowhere.invalid"]);
     real.logged(0, &["WARN", "discovery", "nowhere.invalid"]);
+    let members: serde_json::Value = serde_json::from_str(&real.answer(0, "/members").1).unwrap();
+    let warning = members["discovery_warning"].as_str().unwrap_or_default();
+    assert!(warning.contains("nowhere.invalid"), "{members}");
 }
 
 #[test]

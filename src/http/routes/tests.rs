@@ -53,6 +53,9 @@ impl Source for Proven {
     fn unproved(&self) -> Option<String> {
         Some("no link with 198.18.0.2: another secret".to_owned())
     }
+    fn discovery_warning(&self) -> Option<String> {
+        Some("no peer is published".to_owned())
+    }
 }
 
 fn peer(number: u128, name: &str) -> Peer {
@@ -504,6 +507,13 @@ fn files_of_no_use_are_named_beside_the_keys_that_count() {
     let keys = get("/members", &Proven(source(Role::Following))).1["peer_keys"].take();
     let unusable = "/peer-secret/secret: it is empty";
     assert_eq!(keys, json!({"sent": "a1", "accepted": ["a1", "b2"], "unusable": unusable}));
+}
+
+#[test]
+fn what_discovery_warns_of_is_beside_the_members() {
+    let warning = |source: &dyn Source| get("/members", source).1["discovery_warning"].take();
+    assert_eq!(warning(&Proven(source(Role::Asking))), json!("no peer is published"));
+    assert_eq!(warning(&source(Role::Asking)), Value::Null);
 }
 
 /// It stays ready when the leader is lost: many applications want a leader for a side job only.
