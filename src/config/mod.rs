@@ -210,6 +210,17 @@ fn parse(mut args: Vec<OsString>) -> Result<flags::Command, clap::Error> {
         Some(_) => {}
         None => args = vec!["bellwether".into(), "run".into()],
     }
+    // A sidecar keeps the memory that its start has touched: the flags of other commands are left out first.
+    if let [_, run, flags @ ..] = &args[..]
+        && run == "run"
+    {
+        let alone = environment::without_empty(run_alone().no_binary_name(true));
+        if let Some(run) =
+            alone.try_get_matches_from(flags).ok().and_then(|m| RunArgs::from_arg_matches(&m).ok())
+        {
+            return Ok(flags::Command::Run(Box::new(run)));
+        }
+    }
     // Parsing uses up what it parses by. A copy, made for errors alone, would stay in the process's memory.
     let command = || environment::without_empty(Cli::command());
     match command().try_get_matches_from(&args) {
@@ -227,6 +238,11 @@ fn parse(mut args: Vec<OsString>) -> Result<flags::Command, clap::Error> {
             _ => environment::named(error, &command(), &args),
         }),
     }
+}
+
+/// The flags of `run` without the rest.
+fn run_alone() -> clap::Command {
+    RunArgs::augment_args(clap::Command::new("run"))
 }
 
 /// The help that was asked for, with everything in it. At the top are also the flags of `run`, and all
@@ -269,8 +285,10 @@ pub fn reads(variable: &str) -> bool {
 /// Looks for variables that are meant as settings and are none.
 fn check_variables() -> Result<(), environment::UnknownVariables> {
     let set = std::env::vars_os().filter(|(_, value)| !value.is_empty());
-    let set = set.map(|(name, _)| name.to_string_lossy().into_owned());
-    environment::check(set, &environment::known(&Cli::command()))
+    let set: Vec<String> = set.map(|(name, _)| name.to_string_lossy().into_owned()).collect();
+    // As above: a variable of another command is rare here.
+    environment::check(set.iter().cloned(), &environment::known(&run_alone()))
+        .or_else(|_| environment::check(set.into_iter(), &environment::known(&Cli::command())))
 }
 
 fn surroundings() -> Surroundings {
