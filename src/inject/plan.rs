@@ -253,6 +253,12 @@ impl Planner<'_> {
             )));
         }
         if facts.voters.is_none() {
+            if workload.text_at(&["spec", "replicas"]).unwrap_or("1") == "1" {
+                self.plan.remarks.push(Remark::Note(format!(
+                    "{owner}: with one replica no other pod can take over. Set spec.replicas to 2 or more, \
+                     unless an autoscaler does"
+                )));
+            }
             if !self.args.exec.is_empty() {
                 self.plan.remarks.push(Remark::Note(format!(
                     "{owner}: two commands can run at once. They do for a moment at each change of leader, \
