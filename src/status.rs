@@ -202,6 +202,9 @@ fn table(record: &Record, list: &Members, not_ready: Option<&str>) -> String {
             false => format!("{} (missing)", escaped(name)),
         });
         text += &format!("\nvoters: {}; configuration {epoch}.{version}", Vec::from_iter(each).join(", "));
+        if !names.iter().all(alive) {
+            text += &format!("; more than half of the {} have to be alive", names.len());
+        }
     }
     if let Some(PeerKeys { sent, accepted, unusable }) = &list.peer_keys {
         let accepted = Vec::from_iter(accepted.iter().map(|key| escaped(key))).join(", ");

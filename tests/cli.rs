@@ -615,7 +615,7 @@ fn status_prints_the_voters() {
     let members = format!("{},{names}", members.strip_suffix('}').unwrap());
     let output = status(vec![reply("200 OK", &leader), reply("200 OK", &members)], &[]);
     let expected = r"leader: web-2 (abcdef01, 10.0.0.2:4041), epoch 7, for 900ms more unless renewed
-voters: evil\u{1b}[2J (missing), web-2; configuration 6.2
+voters: evil\u{1b}[2J (missing), web-2; configuration 6.2; more than half of the 2 have to be alive
 
    NAME                               ID        ADDRESS        PRIORITY  STATE   HEARD      RTT     VOTER
 *  web-2                              abcdef01  10.0.0.2:4041  100       alive   120ms ago  -       yes
