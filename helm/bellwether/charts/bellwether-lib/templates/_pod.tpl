@@ -48,18 +48,30 @@ certificate. */}}
 
 {{/* The Secret that members share: the one that is given, or the one that the chart makes. */}}
 {{- define "bellwether.peerSecretName" -}}
-{{- default (printf "%s-peer-secret" (include "bellwether.name" .)) (include "bellwether.settings" . | fromYaml).peerSecret.existingSecret -}}
+{{- default (include "bellwether.ownPeerSecretName" .) (include "bellwether.settings" . | fromYaml).peerSecret.existingSecret -}}
+{{- end -}}
+
+{{/* The Secret that the chart makes. */}}
+{{- define "bellwether.ownPeerSecretName" -}}
+{{- printf "%s-peer-secret" (include "bellwether.name" .) -}}
 {{- end -}}
 
 {{/*
-The Secret that members share, as a whole document; nothing where another one is given. What is in the cluster is kept,
-so that an upgrade changes nothing, and a changed secret stays.
+The Secret that members share, as a whole document. What is in the cluster is kept, so that an upgrade changes nothing,
+and a changed secret stays. Where another one is given, only what this release has in the cluster is there: the way back
+from a wrong one.
 */}}
 {{- define "bellwether.peerSecret" -}}
 {{- $settings := include "bellwether.settings" . | fromYaml -}}
-{{- if and $settings.peerSecret.enabled (not $settings.peerSecret.existingSecret) -}}
-{{- $name := include "bellwether.peerSecretName" . -}}
-{{- $kept := get (default dict (lookup "v1" "Secret" .Release.Namespace $name).data) $settings.peerSecret.key -}}
+{{- $name := include "bellwether.ownPeerSecretName" . -}}
+{{- $found := default dict (lookup "v1" "Secret" .Release.Namespace $name) -}}
+{{- $data := default dict $found.data -}}
+{{- $given := $settings.peerSecret.existingSecret -}}
+{{- if and (not $given) (not (get $data $settings.peerSecret.key)) -}}
+{{- $data = merge (dict $settings.peerSecret.key (randAlphaNum 43 | b64enc)) $data -}}
+{{- end -}}
+{{- $ours := eq .Release.Name (dig "metadata" "annotations" "meta.helm.sh/release-name" "" $found) -}}
+{{- if and $settings.peerSecret.enabled (or (not $given) $ours) -}}
 apiVersion: v1
 kind: Secret
 metadata:
@@ -71,7 +83,9 @@ metadata:
     {{- end }}
 type: Opaque
 data:
-  {{ $settings.peerSecret.key }}: {{ default (randAlphaNum 43 | b64enc) $kept | quote }}
+  {{- range $key, $value := $data }}
+  {{ $key }}: {{ $value | quote }}
+  {{- end }}
 {{- end -}}
 {{- end -}}
 
