@@ -195,16 +195,8 @@ fn table(record: &Record, list: &Members, not_ready: Option<&str>) -> String {
         text += &format!("\ndiscovery: {}", escaped(warning));
     }
     text += &candidacy(list);
-    if let Some(Voters { epoch, version, names }) = &list.voters {
-        let alive = |name: &String| list.members.iter().any(|m| m.name == *name && m.state == "alive");
-        let each = names.iter().map(|name| match alive(name) {
-            true => escaped(name),
-            false => format!("{} (missing)", escaped(name)),
-        });
-        text += &format!("\nvoters: {}; configuration {epoch}.{version}", Vec::from_iter(each).join(", "));
-        if !names.iter().all(alive) {
-            text += &format!("; more than half of the {} have to be alive", names.len());
-        }
+    if let Some(voters) = &list.voters {
+        text += &voters_line(voters, &list.members);
     }
     if let Some(PeerKeys { sent, accepted, unusable }) = &list.peer_keys {
         let accepted = Vec::from_iter(accepted.iter().map(|key| escaped(key))).join(", ");
@@ -247,6 +239,20 @@ fn table(record: &Record, list: &Members, not_ready: Option<&str>) -> String {
             "\npriority 0: cordoned, resigned for a while, unhealthy, or started with it; it does not lead\n";
     }
     text
+}
+
+/// The voters, which of them are missing, and where some are, how many have to be there.
+fn voters_line(Voters { epoch, version, names }: &Voters, members: &[Member]) -> String {
+    let alive = |name: &String| members.iter().any(|m| m.name == *name && m.state == "alive");
+    let each = names.iter().map(|name| match alive(name) {
+        true => escaped(name),
+        false => format!("{} (missing)", escaped(name)),
+    });
+    let mut line = format!("\nvoters: {}; configuration {epoch}.{version}", Vec::from_iter(each).join(", "));
+    if !names.iter().all(alive) {
+        line += &format!("; more than half of the {} have to be alive", names.len());
+    }
+    line
 }
 
 /// A line for each thing that keeps the process from leading.
