@@ -8,12 +8,35 @@ nothing. Arguments: the context, and the settings.
 {{- $name := include "app.name" $root -}}
 {{- $faults := list -}}
 {{- $other := ternary "Deployment" "StatefulSet" (eq $root.Values.kind "StatefulSet") -}}
-{{- with lookup "apps/v1" $other $root.Release.Namespace $name -}}
-{{- if and $root.Release.IsUpgrade (eq $root.Release.Name (dig "metadata" "annotations" "meta.helm.sh/release-name" "" .)) -}}
-{{- $faults = append $faults (printf "kind: %s, and %s runs as a %s: its pods would all be replaced at once, and a change of safety would begin without records. Add --reuse-values if this upgrade was not meant to change it; else uninstall and install" $root.Values.kind $name $other) -}}
+{{- if $root.Release.IsUpgrade -}}
+{{- $found := list -}}
+{{- range $kind := list $root.Values.kind $other -}}
+{{- with lookup "apps/v1" $kind $root.Release.Namespace $name -}}
+{{- if include "app.ofRelease" (list $root .) -}}
+{{- $found = append $found . -}}
+{{- if ne $kind $root.Values.kind -}}
+{{- $faults = append $faults (printf "kind: %s, and %s runs as a %s: its pods would all be replaced at once, and a change of safety would begin without records. Add --reuse-values if this upgrade was not meant to change it; else uninstall and install" $root.Values.kind $name $kind) -}}
+{{- else if or .spec.replicas (dig "status" "replicas" 0 .) -}}
+{{- $running := include "app.running" . | fromYaml -}}
+{{- if ne $running.safety $settings.safety -}}
+{{- $faults = append $faults (printf "safety: %s, and the pods of %s run with %s: the new pods would elect a leader apart from the old ones, or none. Add --reuse-values if this upgrade was not meant to change it; else uninstall and install" $settings.safety $name $running.safety) -}}
+{{- else if and (eq $settings.safety "classic") (ne (int $running.peer) (int $settings.ports.peer)) -}}
+{{- $faults = append $faults (printf "ports.peer: %v, and the pods of %s listen on %v: the new pods would find no old one, and lead beside them. Stop all pods first (kubectl -n %s scale %s %s --replicas=0), wait until they are gone, then upgrade" $settings.ports.peer $name $running.peer $root.Release.Namespace ($kind | lower) $name) -}}
 {{- end -}}
 {{- end -}}
-{{- with lookup "apps/v1" "StatefulSet" $root.Release.Namespace $name -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- /* A chart of charts may add this one under a second alias. */ -}}
+{{- if not (or $found (contains "/charts/" $root.Template.BasePath)) -}}
+{{- range (lookup "apps/v1" $root.Values.kind $root.Release.Namespace "").items -}}
+{{- if and (include "app.ofRelease" (list $root .)) (hasPrefix "bellwether-" (dig "metadata" "labels" "helm.sh/chart" "" .)) -}}
+{{- $faults = append $faults (printf "fullnameOverride or nameOverride: the workload would be %s, and this release runs as %s %s, which would be deleted with the names of its voters. Set the same names, or add --reuse-values" $name $root.Values.kind .metadata.name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- with eq $root.Values.kind "StatefulSet" | ternary (lookup "apps/v1" "StatefulSet" $root.Release.Namespace $name) dict -}}
 {{- $claims := list -}}
 {{- range .spec.volumeClaimTemplates -}}
 {{- $claims = append $claims .metadata.name -}}
@@ -34,4 +57,22 @@ nothing. Arguments: the context, and the settings.
 {{- end -}}
 {{- end -}}
 {{- toYaml $faults -}}
+{{- end -}}
+
+{{/* Whether a workload in the cluster is of this release. Arguments: the context, and the workload. */}}
+{{- define "app.ofRelease" -}}
+{{- if eq (index . 0).Release.Name (dig "metadata" "annotations" "meta.helm.sh/release-name" "" (index . 1)) }}true{{ end -}}
+{{- end -}}
+
+{{/* How the sidecars of a workload in the cluster run, as YAML. */}}
+{{- define "app.running" -}}
+{{- $pod := dig "spec" "template" "spec" dict . -}}
+{{- range concat (default list $pod.initContainers) (default list $pod.containers) -}}
+{{- if eq .name "bellwether" }}
+safety: {{ ternary "majority" "classic" (and (has "--safety" .args) (has "majority" .args)) }}
+{{- range .ports }}{{ if eq .name "peer" }}
+peer: {{ .containerPort }}
+{{- end }}{{ end }}
+{{- end }}
+{{- end -}}
 {{- end -}}

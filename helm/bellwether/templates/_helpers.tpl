@@ -144,9 +144,7 @@ app.kubernetes.io/name={{ default .Chart.Name .Values.nameOverride }},app.kubern
 {{- $faults = append $faults (printf "config.stop-wait: %s is not shorter than terminationGracePeriodSeconds: %v, so Kubernetes would kill a pod that waits for its holds: set a longer terminationGracePeriodSeconds" . $.Values.terminationGracePeriodSeconds) -}}
 {{- end -}}
 {{- end -}}
-{{- if $set -}}
 {{- $faults = concat $faults (include "app.changes" (list . $settings) | fromYamlArray) -}}
-{{- end -}}
 {{- if $faults -}}
 {{- fail (printf "\n\nbellwether: these values cannot work:\n- %s\n" (join "\n- " $faults)) -}}
 {{- end -}}
