@@ -5,6 +5,10 @@
 //! cluster that rests has closed the links that nothing needs, and rest is when leaders crash. It fails when
 //! the rest or the channel adds more than 1 ms to a median.
 //!
+//! `-- --detection` measures how long it takes to notice a leader that hangs, and one that has died where
+//! only its lease tells, with adaptive leases and with fixed ones. It fails when an adaptive median is over
+//! 250 ms, or a p99 over 400 ms.
+//!
 //! Prints a table, and fails when a round breaks what has to hold (one leader, a higher epoch, the right
 //! successor, no election when a process comes back) or a measured time is over its bound.
 //!
@@ -22,6 +26,8 @@
 
 #[path = "failover/beside.rs"]
 mod beside;
+#[path = "failover/detection.rs"]
+mod detection;
 #[path = "failover/rested.rs"]
 mod rested;
 #[path = "../tests/processes/rounds.rs"]
@@ -76,6 +82,7 @@ struct Row<'a> {
 /// What must hold of a line's times.
 enum Bound {
     Median(Duration),
+    P99(Duration),
     Max(Duration),
     None,
 }
@@ -111,6 +118,8 @@ enum Task {
     All(usize),
     /// What a rest before each round and the channel cost.
     Rested,
+    /// How long it takes to notice a leader that hangs, so many rounds each.
+    Detection(usize),
     /// This version beside another program.
     Beside(PathBuf),
 }
@@ -124,6 +133,7 @@ fn run(task: &Task, image: Option<&Path>, logs: &Path) -> Result<bool, String> {
     let channel = ["--peer-secret-file", secret];
     print_head();
     let fast = match task {
+        Task::Detection(rounds) => return detection::measure(*rounds, logs),
         Task::Rested => rested::measure(&channel, logs)?,
         Task::All(rounds) => measure(*rounds, logs)?,
         Task::Beside(other) => {
@@ -138,25 +148,30 @@ fn run(task: &Task, image: Option<&Path>, logs: &Path) -> Result<bool, String> {
 
 /// What is to be measured, and the image's program. Cargo itself adds `--bench`.
 fn task(mut args: impl Iterator<Item = String>) -> Result<(Task, Option<PathBuf>), String> {
-    let (mut task, mut image) = (Task::All(ROUNDS), None);
+    let (mut task, mut image, mut rounds, mut detection) = (None, None, ROUNDS, false);
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--bench" => {}
             "--rounds" => {
                 let number = args.next().and_then(|n| n.parse().ok()).filter(|n| *n > 0);
-                task = Task::All(number.ok_or("--rounds needs a number from 1 on")?);
+                rounds = number.ok_or("--rounds needs a number from 1 on")?;
             }
-            "--rested" => task = Task::Rested,
-            "--beside" => task = Task::Beside(args.next().ok_or("--beside needs another program")?.into()),
+            "--detection" => detection = true,
+            "--rested" => task = Some(Task::Rested),
+            "--beside" => {
+                task = Some(Task::Beside(args.next().ok_or("--beside needs another program")?.into()));
+            }
             "--image" => image = Some(args.next().ok_or("--image needs the image's program")?.into()),
             _ => {
                 return Err(format!(
-                    "{arg} is not known; there are --rounds N, --rested, --beside OTHER and --image PROGRAM"
+                    "{arg} is not known; there are --rounds N, --detection, --rested, --beside OTHER and \
+                     --image PROGRAM"
                 ));
             }
         }
     }
-    Ok((task, image))
+    let all = if detection { Task::Detection(rounds) } else { Task::All(rounds) };
+    Ok((task.unwrap_or(all), image))
 }
 
 /// The head of a table.
@@ -369,6 +384,7 @@ fn print(row: &Row<'_>) -> bool {
     let (median, p99, max) = (percentile(&times, 50), percentile(&times, 99), percentile(&times, 100));
     let (good, bound) = match row.bound {
         Bound::Median(bound) => (median <= bound, format!("median <= {} ms", bound.as_millis())),
+        Bound::P99(bound) => (p99 <= bound, format!("p99 <= {} ms", bound.as_millis())),
         Bound::Max(bound) => (max <= bound, format!("max <= {} ms", bound.as_millis())),
         Bound::None => (true, String::new()),
     };

@@ -3,7 +3,8 @@
 //!
 //! `cargo test --test chaos -- --ignored --nocapture`, as root. `BELLWETHER_SEED` repeats the faults of a
 //! run, `BELLWETHER_CHAOS_SECONDS` and `BELLWETHER_CHAOS_N` make it longer and choose its size. The seed says
-//! whether members have the channel between them; `BELLWETHER_CHAOS_CHANNEL=1` turns it on, and `=0` off.
+//! whether members have the channel between them; `BELLWETHER_CHAOS_CHANNEL=1` turns it on, and `=0` off. It
+//! says whether leases are adaptive, too (`BELLWETHER_CHAOS_ADAPTIVE`).
 #![allow(clippy::unwrap_used, clippy::expect_used)] // Helpers of tests are tests.
 
 #[path = "chaos/cluster.rs"]
@@ -88,8 +89,11 @@ fn chaos(n: usize, safety: Safety, length: Duration, work: Work) -> Vec<Observer
     let priorities = (0..n).map(|place| if place == 0 { 110 } else { 100 }).collect();
     let channel = setting("BELLWETHER_CHAOS_CHANNEL").unwrap_or(seed % 2) != 0;
     println!("the channel between members: {}", if channel { "on" } else { "off" });
+    let adaptive = setting("BELLWETHER_CHAOS_ADAPTIVE").unwrap_or(seed / 2 % 2) != 0;
+    let mode = if adaptive { "adaptive" } else { "fixed" };
+    println!("leases: {mode}");
     // What a command leaves behind ignores SIGTERM, and a resignation waits for that so long.
-    let flags = vec!["--stop-wait", "1s"];
+    let flags = vec!["--stop-wait", "1s", "--lease-mode", mode];
     let mut cluster = Cluster::started(ChaosPlan { n, safety, priorities, channel, flags }, seed);
     if work != Work::None {
         cluster.begin_work(work == Work::Fenced);

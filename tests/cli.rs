@@ -10,7 +10,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 /// The flags of `run` with their defaults; a contract.
-const FLAGS: [(&str, Option<&str>); 51] = [
+const FLAGS: [(&str, Option<&str>); 53] = [
     ("service", None),
     ("peers", None),
     ("peer-port", Some("4041")),
@@ -57,6 +57,8 @@ const FLAGS: [(&str, Option<&str>); 51] = [
     ("refresh", Some("5s")),
     ("stable-margin", Some("1s")),
     ("start-timeout", Some("10s")),
+    ("lease-mode", Some("fixed")),
+    ("lease-min", Some("250ms")),
     ("forget-after", Some("60s")),
     ("log", Some("info")),
     ("log-format", Some("text")),

@@ -72,6 +72,8 @@ impl Source for Leads {
             holds: 0,
             candidacy: Candidacy::default(),
             answer_ttl: Duration::from_millis(1500),
+            lease: None,
+            worst_delay: None,
         };
         let reading = Reading::take();
         Snapshot {

@@ -10,8 +10,8 @@ mod support;
 
 use bellwether::election::{
     Action, Ballot, Body, ConfigVersion, CrashEvidence, Denial, Entry, Epoch, Event, Flags, Founding,
-    HoldAnswer, HoldOutcome, HoldRequest, Incarnation, Incumbent, KnownPeers, LEASE_MS_MAX, Machine,
-    MembershipVersion, Message, Moment, Now, Operation, Peer, Preempt, Priority, ProcessId, Record,
+    HoldAnswer, HoldOutcome, HoldRequest, Incarnation, Incumbent, KnownPeers, LEASE_MS_MAX, Learnt, Machine,
+    MembershipVersion, Message, Moment, Now, Operation, Pace, Peer, Preempt, Priority, ProcessId, Record,
     RecoveredState, Safety, Settings, Stage, State, Timer, Variant, VoteOutcome, VoteRecord, VoteRequest,
     VoterConfig,
 };
@@ -247,6 +247,10 @@ impl Run {
         latest.wrapping_sub(self.random.u32(0..3)).wrapping_add(self.random.u32(0..2))
     }
 
+    fn learnt(&mut self) -> Learnt {
+        Learnt { worst_ms: self.milliseconds(), eighths: self.random.u8(..) }
+    }
+
     /// What only voters say.
     fn voting(&mut self) -> Body {
         match self.random.u8(0..10) {
@@ -259,6 +263,7 @@ impl Run {
                 sequence: self.random.u32(0..4),
                 lease_ms: self.milliseconds(),
                 config: self.config_version(),
+                learnt: self.learnt(),
             },
             2 | 3 => Body::Renewed {
                 sequence: self.round_near(self.sequence),
@@ -301,7 +306,10 @@ impl Run {
             0 => Body::Election,
             1 => Body::Answer,
             2 => Body::Coordinator { elected_at_ms: u64::MAX },
-            3 => Body::Heartbeat { sequence: self.random.u32(0..4) },
+            3 => Body::Heartbeat {
+                sequence: self.random.u32(0..4),
+                pace: Pace { lease_ms: self.milliseconds(), learnt: self.learnt() },
+            },
             4 => Body::HeartbeatAck { sequence: self.random.u32(0..4), membership: self.version() },
             5 => Body::Membership { version: self.version(), entries: self.entries().into() },
             6 => Body::Join { version: self.version(), entry: self.entry() },

@@ -2,13 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "rules/adaptive.rs"]
+mod adaptive;
 #[path = "rules/lists.rs"]
 mod lists;
 mod support;
 
 use bellwether::election::{
     Action, Body, Entry, Epoch, Event, Founding, Incarnation, Incumbent, KnownPeers, MEMBERS_MAX, Machine,
-    MembershipVersion, Message, Moment, Now, Peer, Priority, Role, Safety, Settings, State, Timer,
+    MembershipVersion, Message, Moment, Now, Pace, Peer, Priority, Role, Safety, Settings, State, Timer,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -143,7 +145,7 @@ impl Alone {
 
     /// Which list it says that it has, when p3 beats.
     fn acknowledged(&mut self) -> MembershipVersion {
-        let beat = Body::Heartbeat { sequence: 9 };
+        let beat = Body::Heartbeat { sequence: 9, pace: Pace::default() };
         match self.hear(3, 1, beat)[..] {
             [(3, Body::HeartbeatAck { membership, .. })] => membership,
             ref other => panic!("{other:?}"),
@@ -464,7 +466,7 @@ fn the_leaders_list_is_asked_for_when_one_is_followed_anew() {
     alone.feed(Event::LinkUp(peer(3)));
     alone.hear(2, 1, Body::Coordinator { elected_at_ms: 0 });
     alone.hear(2, 1, Body::Membership { version: version(3), entries: [].into() });
-    let beat = Body::Heartbeat { sequence: 9 };
+    let beat = Body::Heartbeat { sequence: 9, pace: Pace::default() };
     let ack = Body::HeartbeatAck { sequence: 9, membership: MembershipVersion::default() };
     assert_eq!(alone.hear(3, 1, beat), [(3, Body::LeaderQuery), (3, ack)]);
 }
@@ -476,7 +478,7 @@ fn a_heartbeat_of_another_process_is_not_acknowledged() {
     alone.feed(Event::LinkUp(peer(1)));
     alone.feed(Event::LinkUp(peer(3)));
     alone.hear(3, 1, Body::Coordinator { elected_at_ms: 0 });
-    let beat = Body::Heartbeat { sequence: 9 };
+    let beat = Body::Heartbeat { sequence: 9, pace: Pace::default() };
     let acknowledges =
         |sent: Vec<(usize, Body)>| sent.iter().any(|(_, body)| matches!(body, Body::HeartbeatAck { .. }));
     assert!(!acknowledges(alone.hear(1, 1, beat.clone())));

@@ -9,9 +9,9 @@ mod strategies;
 
 use bellwether::election::{
     ANNOUNCE_MAX, Announce, Ballot, Body, CLUSTER_BYTES_MAX, ConfigVersion, Denial, Entry, Epoch, Flags,
-    Incarnation, Incumbent, Instance, LEASE_MS_MAX, LimitError, MEMBERS_MAX, MembershipVersion, Message,
-    Moment, NAME_BYTES_MAX, Peer, Priority, ProcessId, RecoveredState, Stage, State, VOTERS_MAX, VoteOutcome,
-    VoteRequest, VoterConfig,
+    Incarnation, Incumbent, Instance, LEASE_MS_MAX, Learnt, LimitError, MEMBERS_MAX, MembershipVersion,
+    Message, Moment, NAME_BYTES_MAX, Pace, Peer, Priority, ProcessId, RecoveredState, Stage, State,
+    VOTERS_MAX, VoteOutcome, VoteRequest, VoterConfig,
 };
 use bellwether::wire::{
     Confirm, Confirmed, DecodeError, FRAME_BYTES_MAX, Frame, HELLO_BYTES_MAX, Hello, REFUSE_TEXT_BYTES_MAX,
@@ -295,14 +295,16 @@ fn the_largest_handshake_fits() {
 #[test]
 fn a_heartbeat_is_at_most_128_bytes() {
     let (sequence, membership) = (u32::MAX, LARGEST_VERSION);
-    let heartbeat = encoded(Body::Heartbeat { sequence });
+    // The most that a leader can have learnt.
+    let learnt = Learnt { worst_ms: 600, eighths: 8 };
+    let heartbeat = encoded(Body::Heartbeat { sequence, pace: Pace { lease_ms: u32::MAX, learnt } });
     let acknowledgement = encoded(Body::HeartbeatAck { sequence, membership });
     assert!(heartbeat.len() <= 128, "{}", heartbeat.len());
     assert!(acknowledgement.len() <= 128, "{}", acknowledgement.len());
     // The configuration of an earlier epoch: before the leader has written it again.
     for epoch in [Epoch::MAX, Epoch(Epoch::MAX.0 - (1 << 28))] {
         let config = ConfigVersion { epoch, version: u32::MAX };
-        let renew = encoded(Body::Renew { sequence, lease_ms: LEASE_MS_MAX, config });
+        let renew = encoded(Body::Renew { sequence, lease_ms: LEASE_MS_MAX, config, learnt });
         assert!(renew.len() <= 128, "{}", renew.len());
     }
 }
@@ -491,7 +493,7 @@ fn voting_beyond_limits() -> Vec<(Body, LimitError)> {
         config,
         flags,
     };
-    let renew = |config| Body::Renew { sequence: 0, lease_ms, config };
+    let renew = |config| Body::Renew { sequence: 0, lease_ms, config, learnt: Learnt::default() };
     let long = LEASE_MS_MAX + 1;
     let wait = |what| LimitError::Wait { what, ms: long };
     let denied = |denial| Body::Vote { ballot, outcome: VoteOutcome::Denied(denial), config: None };
@@ -550,7 +552,9 @@ fn unchecked(stamp: &Stamp, message: &Message) -> Vec<u8> {
     let fields = match &message.body {
         Body::Election | Body::Answer | Body::LeaderQuery | Body::ProposeTransfer => Ok(vec![]),
         Body::Coordinator { elected_at_ms } => postcard::to_stdvec(elected_at_ms),
-        Body::Heartbeat { sequence } => postcard::to_stdvec(sequence),
+        Body::Heartbeat { sequence, pace: Pace { lease_ms, learnt } } => {
+            postcard::to_stdvec(&(sequence, lease_ms, learnt.worst_ms, learnt.eighths))
+        }
         Body::HeartbeatAck { sequence, membership } => postcard::to_stdvec(&(sequence, membership)),
         Body::Membership { version, entries } => postcard::to_stdvec(&(version, entries)),
         Body::Join { version, entry } => postcard::to_stdvec(&(version, entry)),
@@ -564,7 +568,9 @@ fn unchecked(stamp: &Stamp, message: &Message) -> Vec<u8> {
         Body::Vote { ballot, outcome, config } => {
             postcard::to_stdvec(&(ballot_fields(ballot), outcome, config.as_ref().map(fields_of)))
         }
-        Body::Renew { sequence, lease_ms, config } => postcard::to_stdvec(&(sequence, lease_ms, config)),
+        Body::Renew { sequence, lease_ms, config, learnt } => {
+            postcard::to_stdvec(&(sequence, lease_ms, config, learnt.worst_ms, learnt.eighths))
+        }
         Body::Renewed { sequence, membership, promised, firm, config, flags } => {
             postcard::to_stdvec(&(sequence, membership, promised, firm, config, flags.voters, flags.lease_ms))
         }

@@ -8,7 +8,7 @@ use super::client::{
 use super::host_port::{HostPort, host_name};
 #[cfg(feature = "inject")]
 use super::inject::{INJECT_EXAMPLES, INJECT_LONG, InjectArgs};
-use super::level::SafetyLevel;
+use super::level::{LeaseMode, SafetyLevel};
 use super::operate::{
     Asking, CORDON_EXAMPLES, CORDON_LONG, ControlSocket, RESIGN_EXAMPLES, RESIGN_LONG, ResignFlags,
     TRANSFER_EXAMPLES, TRANSFER_LONG, TransferFlags, UNCORDON_EXAMPLES, UNCORDON_LONG,
@@ -63,16 +63,16 @@ its variable, and an empty variable counts as not set. A duration is one whole n
 const RUN_EXAMPLES: &str = "\
 Examples:
   In a pod, with a headless Service that is called web (POD_NAME and POD_IP from the downward API):
-    bellwether --service web
+    bellwether run --service web
   A replica that only takes over when no better one is there, and one that never leads:
-    bellwether --service web --priority 50
-    bellwether --service web --priority 0
+    bellwether run --service web --priority 50
+    bellwether run --service web --priority 0
   In a StatefulSet of three that is called web, with at most one leader at every instant:
-    bellwether --service web --safety majority --voters 3 --state-dir /state
+    bellwether run --service web --safety majority --voters 3 --state-dir /state
   The first start of a single voter, which no other voter can confirm:
-    bellwether --safety majority --voters one --name one --state-dir /state --found yes
+    bellwether run --safety majority --voters one --name one --state-dir /state --found yes
   Three processes without DNS, each on its own machine:
-    bellwether --peers 10.0.0.1:4041,10.0.0.2:4041,10.0.0.3:4041 --election web
+    bellwether run --peers 10.0.0.1:4041,10.0.0.2:4041,10.0.0.3:4041 --election web
   To see an election, and to ask the sidecar here:
     bellwether demo
     bellwether status
@@ -524,6 +524,23 @@ pub struct RunArgs {
         value_parser = parse_positive
     )]
     pub lease: Duration,
+
+    /// How a leader chooses its lease
+    ///
+    /// The others notice that a leader hangs or is cut off once the lease in use is over. With adaptive
+    /// leases heartbeats come each fifth of the lease, and --heartbeat is the longest time between two.
+    #[arg(
+        long, env = "BELLWETHER_LEASE_MODE", value_name = "MODE", help_heading = TIMING,
+        default_value = "fixed", value_enum
+    )]
+    pub lease_mode: LeaseMode,
+
+    /// With --lease-mode adaptive: the shortest lease, or --lease where that is shorter
+    #[arg(
+        long, env = "BELLWETHER_LEASE_MIN", value_name = "DURATION", help_heading = TIMING,
+        default_value = "250ms", value_parser = parse_positive
+    )]
+    pub lease_min: Duration,
 
     /// How long an election waits for better processes to answer
     #[arg(

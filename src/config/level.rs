@@ -1,4 +1,4 @@
-//! The safety levels, as flags and help name them.
+//! Modes that are a choice of a few, as flags and help name them.
 
 /// What `--safety` promises.
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,4 +12,14 @@ pub enum SafetyLevel {
     /// %). It costs: no process leads where no majority is connected. The first start, or a voter that has
     /// lost its disk, waits for the others. It requires --voters and --state-dir
     Majority,
+}
+
+/// How a leader chooses its lease.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LeaseMode {
+    /// Each lease is --lease
+    Fixed,
+    /// A leader asks for 100 ms and twice the worst delay of the last five minutes. Its own lateness counts.
+    /// The lease is at least --lease-min, and at most --lease
+    Adaptive,
 }

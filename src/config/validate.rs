@@ -2,6 +2,7 @@
 
 use super::flags::RunArgs;
 use super::host_port::HostPort;
+use super::level::LeaseMode;
 use super::safety::safety;
 use super::voters;
 use super::{Config, Probe};
@@ -18,6 +19,8 @@ use std::time::Duration;
 
 /// The shortest heartbeat: below it the timers' own jitter would look like silence.
 const HEARTBEAT_SHORTEST: Duration = Duration::from_millis(10);
+/// The shortest adaptive lease: it has room for four heartbeats at the shortest interval.
+const LEASE_MIN_SHORTEST: Duration = Duration::from_millis(200);
 /// The shortest time between two DNS look-ups: name servers are shared.
 const REFRESH_SHORTEST: Duration = Duration::from_millis(100);
 /// How many heartbeats must fit into the failure timeout, so that one or two lost or late ones fail no
@@ -45,6 +48,12 @@ pub enum ConfigError {
         show(*.0), show(HEARTBEAT_SHORTEST), show(HEARTBEAT_SHORTEST)
     )]
     HeartbeatTooShort(Duration),
+    #[error(
+        "--lease-min {} is too short: four heartbeats have to fit in, {} apart at least; write \
+         --lease-min {} or more",
+        show(*.0), show(LEASE_MIN_SHORTEST / HEARTBEATS_A_LEASE), show(LEASE_MIN_SHORTEST)
+    )]
+    LeaseMinTooShort(Duration),
     #[error(
         "--refresh {} is too short: name servers are shared; write --refresh {} or more",
         show(*.0), show(REFRESH_SHORTEST)
@@ -187,6 +196,7 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Config
             stop_wait: args.stop_wait,
             heartbeat: args.heartbeat,
             failure_timeout: args.lease,
+            lease_min: (args.lease_mode == LeaseMode::Adaptive).then_some(args.lease_min),
             answer_timeout: args.answer_timeout,
             coordinator_timeout: args.coordinator_timeout,
             stable_margin: args.stable_margin,
@@ -289,6 +299,9 @@ fn check_timing(args: &RunArgs) -> Result<(), ConfigError> {
     }
     if lease < heartbeat * HEARTBEATS_A_LEASE {
         return Err(ConfigError::LeaseTooShort { lease, heartbeat });
+    }
+    if args.lease_mode == LeaseMode::Adaptive && args.lease_min < LEASE_MIN_SHORTEST {
+        return Err(ConfigError::LeaseMinTooShort(args.lease_min));
     }
     if answer < args.dial_timeout {
         return Err(ConfigError::AnswerTooShort { answer, dial: args.dial_timeout });

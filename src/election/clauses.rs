@@ -194,6 +194,12 @@ pub(super) trait Clauses: Copy {
         false
     }
 
+    /// Clause 19: until when a leader leads that writes the next configuration. A majority of the present one
+    /// has promised until `promised`; an earlier one may have promised more.
+    fn lease_goes_on(self, lease_until: Moment, promised: Moment) -> Moment {
+        lease_until.min(promised)
+    }
+
     /// Clause 20: the voters after one step towards the target.
     fn next_voters(
         self,
@@ -204,8 +210,8 @@ pub(super) trait Clauses: Copy {
     }
 
     /// Clause 21: the next lease and bound on the way to a lease, in milliseconds.
-    fn next_lease(self, config: &VoterConfig, target_ms: u32, waited: bool) -> Option<(u32, u32)> {
-        config.next_lease(target_ms, waited)
+    fn next_lease(self, config: &VoterConfig, target_ms: u32) -> Option<(u32, u32)> {
+        config.next_lease(target_ms)
     }
 
     /// Clause 22: whether a process was started with these same flags.

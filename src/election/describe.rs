@@ -31,7 +31,7 @@ impl<N: Fn(ProcessId) -> String> Describer<N> {
             | Body::Coordinator { .. }
             | Body::LeaderQuery
             | Body::ProposeTransfer => message.body.name().to_owned(),
-            Body::Heartbeat { sequence } => format!("heartbeat {sequence}"),
+            Body::Heartbeat { sequence, .. } => format!("heartbeat {sequence}"),
             Body::HeartbeatAck { sequence, .. } => format!("heartbeat_ack {sequence}"),
             Body::Membership { version, entries } => {
                 format!("membership {}: {}", version.version, self.members(entries))

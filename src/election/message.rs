@@ -2,8 +2,8 @@
 
 use super::types::validate::{Bounded, LimitError};
 use super::{
-    Ballot, ConfigVersion, Entry, Epoch, Flags, Incarnation, MembershipVersion, Peer, Priority, ProcessId,
-    RecoveredState, Safety, VoteOutcome, VoterConfig,
+    Ballot, ConfigVersion, Entry, Epoch, Flags, Incarnation, Learnt, MembershipVersion, Pace, Peer, Priority,
+    ProcessId, RecoveredState, Safety, VoteOutcome, VoterConfig,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -50,6 +50,8 @@ macro_rules! message_table {
             Classic 19 "heartbeat" Heartbeat {
                 /// Counts the rounds, for the round trip.
                 sequence: u32,
+                /// How long the next one may take. An earlier version does not say.
+                pace: Pace,
             };
             /// To the leader: heard you.
             Classic 20 "heartbeat_ack" HeartbeatAck {
@@ -123,6 +125,8 @@ macro_rules! message_table {
                 lease_ms: u32,
                 /// Which configuration the leader uses.
                 config: ConfigVersion,
+                /// What the leader has learnt of delays. An earlier version does not say.
+                learnt: Learnt,
             };
             /// To the leader: the round was heard, and perhaps acknowledged.
             Majority 40 "renewed" Renewed {

@@ -44,6 +44,6 @@ pub use types::time::{Moment, Now};
 pub use types::timer::Timer;
 pub use types::validate::{LimitError, check_cluster, check_entries, check_text, check_voters};
 pub use types::voters::{
-    Ballot, ConfigVersion, Denial, Flags, Instance, LEASE_MS_MAX, RecoveredState, Stage, VOTERS_MAX,
-    VoteOutcome, VoteRecord, VoterConfig,
+    Ballot, ConfigVersion, Denial, Flags, Instance, LEASE_MS_MAX, Learnt, Pace, RecoveredState, Stage,
+    VOTERS_MAX, VoteOutcome, VoteRecord, VoterConfig,
 };

@@ -262,6 +262,12 @@ pub(super) struct MembersBody<'a> {
     peer_keys: Option<PeerKeysBody<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     discovery_warning: Option<String>,
+    /// For how long the leader may be silent, by its latest heartbeat.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lease_in_use_ms: Option<u64>,
+    /// The worst delay that an adaptive lease goes by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worst_delay_ms: Option<u64>,
 }
 
 /// The fingerprints of the credentials; left out where members do not prove themselves.
@@ -324,6 +330,8 @@ impl<'a> MembersBody<'a> {
                 unusable: keys.unusable.as_deref(),
             }),
             discovery_warning,
+            lease_in_use_ms: snapshot.status.lease.map(whole_ms),
+            worst_delay_ms: snapshot.status.worst_delay.map(whole_ms),
         }
     }
 }

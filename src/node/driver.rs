@@ -21,8 +21,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
 /// A status in which only a last-heard time is new is not published more often than this. Where an eighth of
-/// the failure timeout is shorter, that is the limit: what the status says must not look older than it is.
+/// the lease in use, or of the failure timeout, is shorter, that is the limit: what the status says must not
+/// look older than it is.
 const PUBLISH_EVERY: Duration = Duration::from_millis(200);
+const PUBLICATIONS_A_LEASE: u32 = 8;
 
 /// What the driver is told.
 #[derive(Debug)]
@@ -95,6 +97,7 @@ pub(super) struct Driver {
     /// The longest time between two turns: a fraction of the time for which an answer stands without one.
     turn_every: Duration,
     published: Moment,
+    failure_timeout: Duration,
     publish_every: Duration,
     /// Whether discovery was told to hurry.
     hurried: bool,
@@ -131,7 +134,8 @@ impl Driver {
             stop,
             turn_every: settings.turn_every(),
             published: Moment::default(),
-            publish_every: PUBLISH_EVERY.min(settings.failure_timeout / 8),
+            failure_timeout: settings.failure_timeout,
+            publish_every: PUBLISH_EVERY,
             hurried: true,
             operations: 0,
             asked: BTreeMap::new(),
@@ -167,8 +171,7 @@ impl Driver {
     /// The next input, or none when a timer or a turn is due. Inputs come first, so that a heartbeat that has
     /// arrived stops the timer that would have missed it.
     fn wait(&self, inputs: &Receiver<Input>, patience: &mut Patience) -> Option<Input> {
-        let due = self.timers.next().map(|(_, due)| due);
-        let wait = patience.wait(self.fast(), due, self.turn_every);
+        let wait = patience.wait(self.fast(), self.timers.next(), self.turn_every);
         match wait.map(|wait| inputs.recv_timeout(wait)) {
             Some(Ok(input)) => Some(input),
             None | Some(Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected)) => {
@@ -252,6 +255,8 @@ impl Driver {
         let status = (changes || rest.iter().any(told)).then(|| self.machine.status());
         if let Some(status) = &status {
             self.published = now.at;
+            let lease = status.lease.unwrap_or(self.failure_timeout);
+            self.publish_every = PUBLISH_EVERY.min(lease / PUBLICATIONS_A_LEASE);
             self.stop.waits.store(status.role == Role::Resigning, Ordering::Relaxed);
             self.transport.led_by(status.leader.as_ref().map(|leader| leader.peer.id));
         }

@@ -50,10 +50,10 @@ impl Patience {
     pub(super) fn wait(
         &mut self,
         now: Moment,
-        due: Option<Moment>,
+        next: Option<(Timer, Moment)>,
         turn_every: Duration,
     ) -> Option<Duration> {
-        let wait = due.map_or(turn_every, |due| due.since(now)).min(turn_every);
+        let wait = next.map_or(turn_every, |(_, due)| due.since(now)).min(turn_every);
         if !wait.is_zero() {
             *self = Patience::default();
             return Some(wait);
@@ -63,7 +63,9 @@ impl Patience {
             return None;
         }
         self.in_a_row += 1;
-        if due.is_none_or(|due| now.since(due) <= LATE) {
+        // No message stops a heartbeat, and others wait for it.
+        let in_time = |(timer, due)| timer == Timer::Heartbeat || now.since(due) <= LATE;
+        if next.is_none_or(in_time) {
             return Some(Duration::ZERO);
         }
         let since = *self.late_since.get_or_insert(now);
@@ -81,7 +83,7 @@ mod tests {
         let mut patience = Patience::default();
         let due = Moment(Duration::from_secs(7));
         let mut now = due;
-        while patience.wait(now, Some(due), Duration::from_secs(1)).is_some() {
+        while patience.wait(now, Some((Timer::Silence, due)), Duration::from_secs(1)).is_some() {
             now = now.plus(Duration::from_millis(5));
         }
         assert!(now.since(due) <= INPUTS_IN_A_ROW_LONGEST, "{:?}", now.since(due));
@@ -107,30 +109,41 @@ mod tests {
         Moment(Duration::from_millis(ms))
     }
 
+    fn silence(due: u64) -> Option<(Timer, Moment)> {
+        Some((Timer::Silence, at(due)))
+    }
+
     #[test]
     fn inputs_are_waited_for_until_a_timer_or_a_turn_is_due() {
         let mut patience = Patience::default();
         assert_eq!(patience.wait(at(0), None, TURN_EVERY), Some(TURN_EVERY));
-        assert_eq!(patience.wait(at(0), Some(at(900)), TURN_EVERY), Some(TURN_EVERY));
-        assert_eq!(patience.wait(at(0), Some(at(30)), TURN_EVERY), Some(Duration::from_millis(30)));
+        assert_eq!(patience.wait(at(0), silence(900), TURN_EVERY), Some(TURN_EVERY));
+        assert_eq!(patience.wait(at(0), silence(30), TURN_EVERY), Some(Duration::from_millis(30)));
     }
 
     #[test]
     fn inputs_that_wait_go_before_a_timer_that_is_due_but_not_for_ever() {
         let mut patience = Patience::default();
         for _ in 0..INPUTS_IN_A_ROW_MAX {
-            assert_eq!(patience.wait(at(5), Some(at(0)), TURN_EVERY), Some(Duration::ZERO));
+            assert_eq!(patience.wait(at(5), silence(0), TURN_EVERY), Some(Duration::ZERO));
         }
-        assert_eq!(patience.wait(at(5), Some(at(0)), TURN_EVERY), None);
+        assert_eq!(patience.wait(at(5), silence(0), TURN_EVERY), None);
     }
 
     #[test]
     fn inputs_that_trickle_in_hold_a_late_timer_up_for_one_grace() {
         let mut patience = Patience::default();
         // The process was held up for 100 ms, and then there is an input every 15 ms.
-        assert_eq!(patience.wait(at(100), Some(at(0)), TURN_EVERY), Some(GRACE));
-        assert_eq!(patience.wait(at(115), Some(at(0)), TURN_EVERY), Some(Duration::from_millis(5)));
+        assert_eq!(patience.wait(at(100), silence(0), TURN_EVERY), Some(GRACE));
+        assert_eq!(patience.wait(at(115), silence(0), TURN_EVERY), Some(Duration::from_millis(5)));
         // What is there already is taken still, and then the timer has its turn.
-        assert_eq!(patience.wait(at(121), Some(at(0)), TURN_EVERY), Some(Duration::ZERO));
+        assert_eq!(patience.wait(at(121), silence(0), TURN_EVERY), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn a_late_heartbeat_waits_for_no_input() {
+        let mut patience = Patience::default();
+        let late = Some((Timer::Heartbeat, at(0)));
+        assert_eq!(patience.wait(at(100), late, TURN_EVERY), Some(Duration::ZERO));
     }
 }

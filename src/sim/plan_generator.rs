@@ -62,6 +62,9 @@ pub(super) fn draw(seed: u64, args: &SimArgs) -> Plan {
     if later.u8(0..4) == 0 {
         operators(later, &mut plan);
     }
+    if later.u8(0..3) == 0 {
+        timing::adapt(later, &mut plan);
+    }
     let lease = timing::longest_lease(&plan);
     for place in &mut plan.places {
         // A member is not forgotten before it is known to be dead.

@@ -95,6 +95,9 @@ pub(super) fn agree(world: &mut World, bound: Ns) -> Option<Ns> {
     None
 }
 
+/// The longest answer timeout where leases are learnt: twice the longest delay that is.
+const LEARNT_LONGEST: Ns = 1_200 * MS;
+
 /// By when a healed cluster agrees, by the longest lease that any process is ever given. Each part is the
 /// longest wait that the settings allow a process; the waits come one after the other.
 pub(super) fn bound(plan: &Plan) -> Ns {
@@ -102,7 +105,8 @@ pub(super) fn bound(plan: &Plan) -> Ns {
     let settings = plan.places.iter().map(|place| &place.settings);
     settings
         .map(|s| {
-            let (answer, coordinator) = (ns(s.answer_timeout), ns(s.coordinator_timeout));
+            let learnt = s.lease_min.map_or(0, |_| LEARNT_LONGEST.saturating_sub(ns(s.answer_timeout)));
+            let (answer, coordinator) = (ns(s.answer_timeout) + learnt, ns(s.coordinator_timeout) + learnt);
             // Found by name, dialled; the last one to be started starts and asks.
             let connected = REFRESH_LONGEST + REDIAL_LONGEST + 100 * MS * plan.places.len() as Ns;
             let asked = ns(s.stable_margin).max(ns(s.start_timeout));

@@ -8,6 +8,8 @@ use fastrand::Rng;
 use std::time::Duration;
 
 const SECOND: Ns = 1000 * MS;
+/// The shortest lease that `--lease-min` allows.
+const SHORTEST_MS: u64 = 200;
 /// How much longer than the shortest one a lease is at most.
 const LONGER_MS: u64 = 3_000;
 
@@ -49,6 +51,14 @@ pub(super) fn timeouts(random: &mut Rng, settings: &mut Settings) {
     settings.start_timeout = settings.stable_margin + ms(random.u64(0..=3_000));
     if let Preempt::After(delay) = &mut settings.preempt {
         *delay = settings.heartbeat.max(*delay);
+    }
+}
+
+/// Leaders learn how long leases have to be: all of them, or each other one.
+pub(super) fn adapt(random: &mut Rng, plan: &mut Plan) {
+    let (shortest, every) = (random.u64(SHORTEST_MS..=2 * SHORTEST_MS), random.usize(1..=2));
+    for place in plan.places.iter_mut().step_by(every) {
+        place.settings.lease_min = Some(Duration::from_millis(shortest));
     }
 }
 

@@ -19,6 +19,8 @@ pub(super) type Broken = (Rule, String);
 struct Promise {
     to: Instance,
     epoch: Epoch,
+    /// The configuration of the round; the lowest for a vote.
+    named: ConfigVersion,
     /// On the voter's slow clock.
     until: Ns,
     /// The promise may be forgotten: a later incarnation has started since. Restarts wait for it all the
@@ -77,12 +79,12 @@ impl VoteChecker {
             Body::Vote { ballot, outcome: VoteOutcome::Granted, .. } if ballot.stage == Stage::Vote => {
                 self.votes(from, to, ballot)
             }
-            Body::Renew { lease_ms, .. } => {
-                self.promise(from, me, message.epoch, Ns::from(*lease_ms) * MS);
+            Body::Renew { lease_ms, config, .. } => {
+                self.promise(from, me, message.epoch, *config, Ns::from(*lease_ms) * MS);
                 None
             }
-            Body::Renewed { promised: true, .. } => {
-                self.renews_promise(from, to, message.epoch);
+            Body::Renewed { promised: true, config, .. } => {
+                self.renews_promise(from, to, message.epoch, *config);
                 None
             }
             Body::TransferReady { majority: true } => {
@@ -117,7 +119,7 @@ impl VoteChecker {
         };
         self.may_request.insert(me.id, left);
         let kept = self.keeps(from, me, what);
-        self.promise(from, me, ballot.epoch, Ns::from(ballot.lease_ms) * MS);
+        self.promise(from, me, ballot.epoch, ConfigVersion::default(), Ns::from(ballot.lease_ms) * MS);
         let first = *self.voted.entry((from.place, from.disks, ballot.epoch)).or_insert(me);
         kept.or_else(|| (first != me).then(|| (Rule::VotedTwice, format!("{}, having voted in it", what()))))
     }
@@ -128,13 +130,13 @@ impl VoteChecker {
         let epoch = ballot.epoch;
         let what = || format!("p-{} votes in epoch {epoch}", from.place);
         let kept = self.keeps(from, to, what);
-        self.promise(from, to, epoch, Ns::from(ballot.lease_ms) * MS);
+        self.promise(from, to, epoch, ConfigVersion::default(), Ns::from(ballot.lease_ms) * MS);
         let first = *self.voted.entry((from.place, from.disks, epoch)).or_insert(to);
         kept.or_else(|| (first != to).then(|| (Rule::VotedTwice, format!("{} for a second process", what()))))
     }
 
     /// A voter promises a leader the lease that the leader has last asked for.
-    fn renews_promise(&mut self, from: &Place, to: ProcessId, epoch: Epoch) {
+    fn renews_promise(&mut self, from: &Place, to: ProcessId, epoch: Epoch, named: ConfigVersion) {
         let heard = self.hears.get(&from.place).copied().filter(|(by, _)| by.id == to);
         let Some((leader, lease)) = heard else { return };
         // What former incarnations have promised becomes part of the promise to this leader (clause 8).
@@ -142,7 +144,7 @@ impl VoteChecker {
         let former = promises.iter().filter(|p| p.start != from.starts).map(|p| p.until).max();
         promises.retain(|p| p.start == from.starts && p.to == leader);
         let rest = former.unwrap_or_default().saturating_sub(from.fed_slow());
-        self.promise(from, leader, epoch, lease.max(rest));
+        self.promise(from, leader, epoch, named, lease.max(rest));
     }
 
     /// A voter votes: it must not have promised itself to another process, in this incarnation or a former
@@ -158,17 +160,15 @@ impl VoteChecker {
     /// A promise for a lease, from the beginning of the voter's turn; never for less long than before. It
     /// takes the place of this incarnation's promise to another process: that one's lease is over, or its
     /// epoch is.
-    fn promise(&mut self, voter: &Place, to: Instance, epoch: Epoch, lease: Ns) {
-        let until = voter.fed_slow() + lease;
+    fn promise(&mut self, voter: &Place, to: Instance, epoch: Epoch, named: ConfigVersion, lease: Ns) {
+        let start = voter.starts;
         let promises = self.promises.entry(voter.place).or_default();
-        let before = promises.iter().find(|p| p.start == voter.starts && p.to == to).map(|p| p.until);
-        promises.retain(|p| p.start != voter.starts);
-        promises.push(Promise {
-            to,
-            epoch,
-            until: until.max(before.unwrap_or_default()),
-            start: voter.starts,
-        });
+        promises.retain(|p| p.start != start || p.to == to);
+        let same = |p: &&Promise| p.start == start && p.named == named;
+        let before = promises.iter().find(same).map_or(0, |p| p.until);
+        promises.retain(|p| !same(&p));
+        let until = before.max(voter.fed_slow() + lease);
+        promises.push(Promise { to, epoch, named, until, start });
     }
 
     fn free(&mut self, voter: usize, which: impl Fn(&Promise) -> bool) {
@@ -211,6 +211,11 @@ impl VoteChecker {
         }
         self.configs.insert(version, config.clone());
         let before = ConfigVersion { version: version.version.checked_sub(1)?, ..version };
+        // From now on the leader counts on promises by rounds of the one before, and on no earlier one
+        // (clause 19).
+        for promises in self.promises.values_mut() {
+            promises.retain(|promise| promise.epoch != version.epoch || promise.named >= before);
+        }
         let Some(former) = self.configs.get(&before) else {
             return broken("and no leader of that epoch has committed the one before");
         };

@@ -213,6 +213,8 @@ mod tests {
             holds: 0,
             candidacy: Candidacy::default(),
             answer_ttl: Duration::from_secs(1),
+            lease: None,
+            worst_delay: None,
         };
         let text = event_log.metrics.encode(&status, at(6000), at(6000));
         for line in [

@@ -77,6 +77,8 @@ struct Standing {
     master_status: IntGauge,
     epoch: IntGauge,
     members: IntGaugeVec,
+    lease: Gauge,
+    worst_delay: Gauge,
 }
 
 /// What the elections and the time between them came to.
@@ -136,9 +138,12 @@ impl Standing {
             "Members known to this process, itself included, by their state.",
             &["state"],
         )?;
+        let [lease, worst_delay] = leases()?;
         for state in [State::Alive, State::Failed] {
             members.with_label_values(&[state_name(state)]);
         }
+        registry.register(Box::new(lease.clone()))?;
+        registry.register(Box::new(worst_delay.clone()))?;
         registry.register(Box::new(process_info.clone()))?;
         registry.register(Box::new(is_leader.clone()))?;
         registry.register(Box::new(has_leader.clone()))?;
@@ -157,6 +162,8 @@ impl Standing {
             master_status,
             epoch,
             members,
+            lease,
+            worst_delay,
         })
     }
 }
@@ -431,6 +438,8 @@ impl Metrics {
         standing.leader_since.set(elected_at_ms as f64 / 1000.0);
         standing.candidate.set(i64::from(status.me.rank().eligible()));
         standing.master_status.set(leads);
+        standing.lease.set(status.lease.unwrap_or_default().as_secs_f64());
+        standing.worst_delay.set(status.worst_delay.unwrap_or_default().as_secs_f64());
         standing.epoch.set(i64::try_from(status.epoch.0).unwrap_or(i64::MAX));
         for state in [State::Alive, State::Failed] {
             let count = status.members.iter().filter(|member| member.state == state).count();
@@ -451,6 +460,21 @@ impl Metrics {
         // Encoding fails for families without metrics alone, and gathering drops those.
         TextEncoder::new().encode_to_string(&families).unwrap_or_default()
     }
+}
+
+/// The lease in use, and the delay that it goes by.
+fn leases() -> prometheus::Result<[Gauge; 2]> {
+    let lease = Gauge::new(
+        "bellwether_lease_in_use_seconds",
+        "For how long the leader may be silent, by its latest heartbeat; 0 before the first one, and \
+         without a leader.",
+    )?;
+    let worst_delay = Gauge::new(
+        "bellwether_worst_delay_seconds",
+        "The worst delay that an adaptive lease goes by; 0 where leases are fixed, and before anything is \
+         learnt.",
+    )?;
+    Ok([lease, worst_delay])
 }
 
 fn counters(name: &str, help: &str, labels: &[&str]) -> prometheus::Result<IntCounterVec> {

@@ -4,8 +4,8 @@ use super::reader::{DecodeError, Reader};
 use super::writer::{begin, put};
 use super::{Frame, Stamp};
 use crate::election::{
-    Ballot, Body, ConfigVersion, Entry, Epoch, Flags, Incarnation, Incumbent, MembershipVersion, Message,
-    ProcessId, RecoveredState, VoteOutcome, VoteRequest, VoterConfig, message_table,
+    Ballot, Body, ConfigVersion, Entry, Epoch, Flags, Incarnation, Incumbent, Learnt, MembershipVersion,
+    Message, Pace, ProcessId, RecoveredState, VoteOutcome, VoteRequest, VoterConfig, message_table,
 };
 use std::sync::Arc;
 
@@ -68,6 +68,18 @@ plain!(
     ProcessId,
     VoteOutcome,
 );
+
+/// Fields that a message of an earlier version ends without.
+macro_rules! added {
+    ($($field:ty),* $(,)?) => {
+        $(impl Field for $field {
+            fn read(fields: &mut Reader<'_>) -> Result<$field, DecodeError> {
+                if fields.is_empty() { Ok(<$field>::default()) } else { fields.take() }
+            }
+        })*
+    };
+}
+added!(Learnt, Pace);
 
 impl Field for Arc<[Entry]> {
     fn read(fields: &mut Reader<'_>) -> Result<Arc<[Entry]>, DecodeError> {

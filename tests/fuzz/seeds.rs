@@ -4,8 +4,8 @@
 use crate::tls::{HelloParts, MEMBER, client_hello, message, record, retry, server_hello};
 use bellwether::election::{
     Announce, Ballot, Body, ConfigVersion, Denial, Entry, Epoch, Flags, Incarnation, Incumbent, Instance,
-    KnownPeers, MembershipVersion, Message, Moment, NAME_BYTES_MAX, Peer, Priority, ProcessId, Record,
-    RecoveredState, Stage, State, VOTERS_MAX, VoteOutcome, VoteRecord, VoteRequest, VoterConfig,
+    KnownPeers, Learnt, MembershipVersion, Message, Moment, NAME_BYTES_MAX, Peer, Priority, ProcessId,
+    Record, RecoveredState, Stage, State, VOTERS_MAX, VoteOutcome, VoteRecord, VoteRequest, VoterConfig,
 };
 use bellwether::store::format::to_bytes;
 use bellwether::wire::{
@@ -119,7 +119,7 @@ fn sound_bodies() -> [(&'static str, Body); 19] {
             "vote_denied_with_a_configuration",
             vote(ballot, VoteOutcome::Denied(Denial::OlderConfig), Some(config(VOTERS_MAX))),
         ),
-        ("renew", Body::Renew { sequence: 70_000, lease_ms, config: stores }),
+        ("renew", Body::Renew { sequence: 70_000, lease_ms, config: stores, learnt: Learnt::default() }),
         (
             "renewed",
             Body::Renewed { sequence: 70_000, membership, promised: true, firm: true, config: stores, flags },

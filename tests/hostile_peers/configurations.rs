@@ -145,7 +145,12 @@ fn a_lease_beyond_the_limit_of_the_flag_is_not_taken_from_the_wire() {
             let config = Config { version: (epoch, 0), ..last_word(epoch, &honest, HOUR_MS) };
             let ballot = ballot(&claim, true, epoch + 1, u32::MAX);
             let words = [
-                Message::Renew { sequence: 1, lease_ms: u32::MAX, config: (epoch, 0) },
+                Message::Renew {
+                    sequence: 1,
+                    lease_ms: u32::MAX,
+                    config: (epoch, 0),
+                    learnt: (u32::MAX, u8::MAX),
+                },
                 Message::VoteRequest { ballot: ballot.clone(), contender: true, transfer: None, config },
                 Message::Vote { ballot, outcome: Outcome::Promised(u32::MAX), config: None },
                 Message::Recovered {
@@ -172,7 +177,10 @@ fn a_lease_beyond_the_limit_of_the_flag_is_not_taken_from_the_wire() {
 /// Says to one process that it leads in an epoch, asks for a promise, and resigns in favour of a voter.
 fn usurp(link: &mut Link, epoch: u64, config: (u64, u32), successor: u128) {
     link.say(epoch, &Message::Coordinator { elected_at_ms: 1 });
-    link.say(epoch, &Message::Renew { sequence: 1, lease_ms: LEASE.as_millis() as u32, config });
+    link.say(
+        epoch,
+        &Message::Renew { sequence: 1, lease_ms: LEASE.as_millis() as u32, config, learnt: (0, 0) },
+    );
     link.say(epoch, &Message::Resign { successor: Some(successor), leaving: false });
 }
 

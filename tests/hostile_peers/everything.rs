@@ -113,7 +113,11 @@ impl Draw {
             0 => Message::Election,
             1 => Message::Answer,
             2 => Message::Coordinator { elected_at_ms: self.edge() },
-            3 => Message::Heartbeat { sequence },
+            3 => Message::Heartbeat {
+                sequence,
+                lease_ms: self.small(),
+                learnt: (self.small(), self.small() as u8),
+            },
             4 => Message::HeartbeatAck { sequence, membership: self.version() },
             5 => Message::Membership { version: self.version(), entries: self.entries() },
             6 => Message::Join { version: self.version(), entry: (self.claim().peer, yes) },
@@ -136,7 +140,10 @@ impl Draw {
                 let config = yes.then(|| self.config());
                 Message::Vote { ballot: self.ballot(sender), outcome, config }
             }
-            13 => Message::Renew { sequence, lease_ms: self.small(), config: self.version() },
+            13 => {
+                let (lease_ms, config) = (self.small(), self.version());
+                Message::Renew { sequence, lease_ms, config, learnt: (self.small(), self.small() as u8) }
+            }
             14 => Message::Renewed {
                 sequence,
                 membership: self.version(),

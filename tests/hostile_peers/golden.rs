@@ -57,7 +57,7 @@ fn messages() -> Vec<(&'static str, Message)> {
         ("election", Message::Election),
         ("answer", Message::Answer),
         ("coordinator", Message::Coordinator { elected_at_ms: SINCE_MS }),
-        ("heartbeat", Message::Heartbeat { sequence }),
+        ("heartbeat", Message::Heartbeat { sequence, lease_ms: 1500, learnt: (120, 8) }),
         ("heartbeat_ack", Message::HeartbeatAck { sequence, membership: version }),
         ("membership", Message::Membership { version, entries: entries.clone() }),
         ("join", Message::Join { version, entry: failed }),
@@ -75,7 +75,7 @@ fn messages() -> Vec<(&'static str, Message)> {
             },
         ),
         ("vote", Message::Vote { ballot: asked, outcome: Outcome::Promised(1200), config: Some(config()) }),
-        ("renew", Message::Renew { sequence, lease_ms: 1500, config: stores }),
+        ("renew", Message::Renew { sequence, lease_ms: 1500, config: stores, learnt: (0, 0) }),
         (
             "renewed",
             Message::Renewed {

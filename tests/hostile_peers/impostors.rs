@@ -29,7 +29,7 @@ pub fn serve(link: &mut Link, flags: Flags, stop: &Stop) {
         let Some(Frame::Message { epoch, message: Some(message) }) = link.hear() else { continue };
         let membership = (0, 0);
         match message {
-            Message::Heartbeat { sequence } => {
+            Message::Heartbeat { sequence, .. } => {
                 link.say(epoch, &Message::HeartbeatAck { sequence, membership });
             }
             Message::Renew { sequence, config, .. } => {

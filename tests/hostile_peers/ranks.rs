@@ -34,7 +34,12 @@ fn a_stranger_of_the_highest_priority_leads_at_most_while_it_is_there() {
                     let Ok(mut link) = claim.link(to) else { return };
                     link.say(epoch + 1, &Message::Coordinator { elected_at_ms: 1 });
                     for sequence in 0.. {
-                        if stop.is_over() || !link.say(epoch + 1, &Message::Heartbeat { sequence }) {
+                        if stop.is_over()
+                            || !link.say(
+                                epoch + 1,
+                                &Message::Heartbeat { sequence, lease_ms: 0, learnt: (u32::MAX, 0) },
+                            )
+                        {
                             return;
                         }
                         link.hear();

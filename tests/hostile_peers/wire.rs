@@ -88,13 +88,16 @@ pub enum Confirmed {
     Another,
 }
 
+/// The worst delay that a leader remembers, in milliseconds, and for how many eighths of its memory.
+pub type Learnt = (u32, u8);
+
 /// All messages, and what a stranger may put into them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Message {
     Election,
     Answer,
     Coordinator { elected_at_ms: u64 },
-    Heartbeat { sequence: u32 },
+    Heartbeat { sequence: u32, lease_ms: u32, learnt: Learnt },
     HeartbeatAck { sequence: u32, membership: Version },
     Membership { version: Version, entries: Vec<Entry> },
     Join { version: Version, entry: Entry },
@@ -104,7 +107,7 @@ pub enum Message {
     LeaderInfo { leader: Option<(Peer, u64)>, entries: Vec<Entry> },
     VoteRequest { ballot: Ballot, contender: bool, transfer: Option<u64>, config: Config },
     Vote { ballot: Ballot, outcome: Outcome, config: Option<Config> },
-    Renew { sequence: u32, lease_ms: u32, config: Version },
+    Renew { sequence: u32, lease_ms: u32, config: Version, learnt: Learnt },
     Renewed { sequence: u32, membership: Version, promised: bool, firm: bool, config: Version, flags: Flags },
     Configuration(Config),
     Recover { round: u32, incarnation: u64 },
@@ -269,7 +272,9 @@ impl Message {
             Message::Election => (16, f),
             Message::Answer => (17, f),
             Message::Coordinator { elected_at_ms } => (18, f.number(*elected_at_ms)),
-            Message::Heartbeat { sequence } => (19, f.number(*sequence)),
+            Message::Heartbeat { sequence, lease_ms, learnt } => {
+                (19, f.number(*sequence).number(*lease_ms).number(learnt.0).byte(learnt.1))
+            }
             Message::HeartbeatAck { sequence, membership } => (20, f.number(*sequence).version(*membership)),
             Message::Membership { version, entries } => {
                 (21, f.version(*version).list(entries, Fields::entry))
@@ -291,8 +296,9 @@ impl Message {
             Message::Vote { ballot, outcome, config } => {
                 (38, f.ballot(ballot).outcome(outcome).option(config.as_ref(), Fields::config))
             }
-            Message::Renew { sequence, lease_ms, config } => {
-                (39, f.number(*sequence).number(*lease_ms).version(*config))
+            Message::Renew { sequence, lease_ms, config, learnt } => {
+                let f = f.number(*sequence).number(*lease_ms).version(*config);
+                (39, f.number(learnt.0).byte(learnt.1))
             }
             Message::Renewed { sequence, membership, promised, firm, config, flags } => {
                 let f =
@@ -398,14 +404,18 @@ impl Reader<'_> {
     /// The messages that a stranger answers, or learns from.
     fn message(&mut self, tag: u16) -> Option<Message> {
         Some(match tag {
-            19 => Message::Heartbeat { sequence: self.small()? },
+            19 => {
+                let (sequence, lease_ms) = (self.small()?, self.small()?);
+                Message::Heartbeat { sequence, lease_ms, learnt: (self.small()?, self.byte()?) }
+            }
             37 => {
                 let (ballot, contender) = (self.ballot()?, self.byte()? == 1);
                 let transfer = if self.byte()? == 1 { Some(self.number()?) } else { None };
                 Message::VoteRequest { ballot, contender, transfer, config: self.config()? }
             }
             39 => {
-                Message::Renew { sequence: self.small()?, lease_ms: self.small()?, config: self.version()? }
+                let (sequence, lease_ms, config) = (self.small()?, self.small()?, self.version()?);
+                Message::Renew { sequence, lease_ms, config, learnt: (self.small()?, self.byte()?) }
             }
             41 => Message::Configuration(self.config()?),
             33 => Message::Recover { round: self.small()?, incarnation: self.number()? },

@@ -65,6 +65,7 @@ fn settings(safety: Safety) -> Settings {
         preempt: Preempt::Never,
         crash_evidence: CrashEvidence::Suspect,
         heartbeat: ticks(1),
+        lease_min: None,
         failure_timeout: ticks(6),
         answer_timeout: ticks(5),
         coordinator_timeout: ticks(6),

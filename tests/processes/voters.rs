@@ -157,7 +157,7 @@ fn another_lease_changes_nothing_and_is_named_and_shown() {
 }
 
 /// In two steps, each of which a majority stores before the next. Upwards: the longer bound, then the longer
-/// lease. Back: the shorter lease, then, one bound later, the shorter bound.
+/// lease. Back: the shorter lease, then the shorter bound.
 #[test]
 fn the_lease_changes_once_a_majority_has_the_other_one() {
     let (mut real, now) = voters_started(3, &[]);
@@ -180,11 +180,7 @@ fn the_lease_changes_once_a_majority_has_the_other_one() {
     for other in others {
         restart(&mut real, other, &["--lease", "1500ms"]);
     }
-    let between = std::time::Instant::now();
-    all_have(&real, (epoch, version + 3, 1500, 3000));
     all_have(&real, (epoch, version + 4, 1500, 1500));
-    let waited = between.elapsed();
-    assert!(waited > Duration::from_millis(2500), "the longer promises were over after {waited:?}");
     let same = real.agree(now.epoch - 1, PATIENCE).unwrap();
     assert_eq!((same.leader, same.epoch), (now.leader, now.epoch), "the leader is not unseated for it");
 }

@@ -3,9 +3,9 @@
 
 use bellwether::election::{
     Ballot, Body, CLUSTER_BYTES_MAX, ConfigVersion, Denial, Entry, Epoch, Flags, Incarnation, Incumbent,
-    KnownPeers, LEASE_MS_MAX, MEMBERS_MAX, MembershipVersion, Message, Moment, NAME_BYTES_MAX, Peer,
-    Priority, ProcessId, REVISION_BYTES_MAX, Record, RecoveredState, Stage, State, VOTERS_MAX, VoteOutcome,
-    VoteRecord, VoteRequest, VoterConfig,
+    KnownPeers, LEASE_MS_MAX, Learnt, MEMBERS_MAX, MembershipVersion, Message, Moment, NAME_BYTES_MAX, Pace,
+    Peer, Priority, ProcessId, REVISION_BYTES_MAX, Record, RecoveredState, Stage, State, VOTERS_MAX,
+    VoteOutcome, VoteRecord, VoteRequest, VoterConfig,
 };
 use proptest::collection::{btree_set, vec};
 use proptest::option;
@@ -132,6 +132,10 @@ fn denial() -> impl Strategy<Value = Denial> {
     ]
 }
 
+fn learnt() -> impl Strategy<Value = Learnt> {
+    (any::<u32>(), any::<u8>()).prop_map(|(worst_ms, eighths)| Learnt { worst_ms, eighths })
+}
+
 fn flags() -> impl Strategy<Value = Flags> {
     (any::<u64>(), wait_ms()).prop_map(|(voters, lease_ms)| Flags { voters, lease_ms })
 }
@@ -170,11 +174,9 @@ pub fn voting_body() -> impl Strategy<Value = Body> {
             outcome,
             config
         }),
-        (any::<u32>(), any::<u32>(), config_version()).prop_map(|(sequence, lease_ms, config)| Body::Renew {
-            sequence,
-            lease_ms,
-            config
-        }),
+        (any::<u32>(), any::<u32>(), config_version(), learnt()).prop_map(
+            |(sequence, lease_ms, config, learnt)| Body::Renew { sequence, lease_ms, config, learnt }
+        ),
         renewed.prop_map(|(sequence, membership, (promised, firm), config, flags)| Body::Renewed {
             sequence,
             membership,
@@ -202,7 +204,10 @@ fn classic_body() -> impl Strategy<Value = Body> {
         Just(Body::Election),
         Just(Body::Answer),
         any::<u64>().prop_map(|elected_at_ms| Body::Coordinator { elected_at_ms }),
-        any::<u32>().prop_map(|sequence| Body::Heartbeat { sequence }),
+        (any::<u32>(), any::<u32>(), learnt()).prop_map(|(sequence, lease_ms, learnt)| Body::Heartbeat {
+            sequence,
+            pace: Pace { lease_ms, learnt }
+        }),
         (any::<u32>(), membership_version())
             .prop_map(|(sequence, membership)| Body::HeartbeatAck { sequence, membership }),
         (membership_version(), entries())

@@ -111,6 +111,8 @@ pub fn serve(limits: Limits, watchers_max: usize) -> (Server, Arc<Shown>) {
         holds: 0,
         candidacy: Candidacy::default(),
         answer_ttl: Duration::from_secs(3600),
+        lease: None,
+        worst_delay: None,
     };
     let shown = Arc::new(Shown {
         status: Mutex::new(status),

@@ -3,8 +3,8 @@
 use super::{ASKED_AT, small_peer, small_stamp};
 use bellwether::election::{
     Announce, Ballot, Body, ConfigVersion, Denial, Entry, Epoch, Flags, Incarnation, Incumbent, Instance,
-    MembershipVersion, Message, Peer, Priority, ProcessId, RecoveredState, Stage, State, VoteOutcome,
-    VoteRequest, VoterConfig,
+    Learnt, MembershipVersion, Message, Pace, Peer, Priority, ProcessId, RecoveredState, Stage, State,
+    VoteOutcome, VoteRequest, VoterConfig,
 };
 use bellwether::wire::{
     Confirm, Confirmed, Hello, Refusal, SafetyCode, encode_bye, encode_confirm, encode_confirmed,
@@ -62,7 +62,10 @@ fn bodies_about_members() -> Vec<Body> {
         Body::Election,
         Body::Answer,
         Body::Coordinator { elected_at_ms: 1_793_534_400_000 },
-        Body::Heartbeat { sequence: 70_000 },
+        Body::Heartbeat {
+            sequence: 70_000,
+            pace: Pace { lease_ms: 1500, learnt: Learnt { worst_ms: 120, eighths: 8 } },
+        },
         Body::HeartbeatAck { sequence: 70_000, membership: VERSION },
         Body::Membership { version: VERSION, entries: [alive.clone(), failed.clone()].into() },
         Body::Join { version: VERSION, entry: failed.clone() },
@@ -106,7 +109,7 @@ fn bodies_about_votes() -> Vec<Body> {
             outcome: VoteOutcome::Denied(Denial::Promised { for_ms: 1200 }),
             config: Some(config.clone()),
         },
-        Body::Renew { sequence: 70_000, lease_ms: 1500, config: stores },
+        Body::Renew { sequence: 70_000, lease_ms: 1500, config: stores, learnt: Learnt::default() },
         Body::Renewed {
             sequence: 70_000,
             membership: VERSION,

@@ -1,13 +1,13 @@
 //! Rule 5: which announcements of a leader a process follows.
 
 use super::Classic;
-use crate::election::core::{Asking, Core, Heard};
-use crate::election::{Body, Entry, Incumbent, Moment, Now, Preempt, Rank, Reason, State};
+use crate::election::core::{Announcement, Asking, Core, Heard};
+use crate::election::{Body, Entry, Incumbent, Moment, Now, Pace, Preempt, Rank, Reason, State};
 
 impl Core<Classic> {
     /// Rule 5: a process announces that it leads. The sender becomes the leader, unless the message is stale,
     /// or this process outranks it and bullies it with a higher epoch.
-    pub(super) fn on_coordinator(&mut self, by: Heard, elected_at_ms: Option<u64>) {
+    pub(super) fn on_coordinator(&mut self, by: Heard, announcement: Announcement) {
         let Heard { now, from, epoch } = by;
         let Some(sender) = self.members.get(from).map(|m| m.peer.clone()) else {
             return;
@@ -22,7 +22,7 @@ impl Core<Classic> {
         }
         if epoch == self.epoch {
             match self.leader.as_ref().map(|l| l.peer.rank()) {
-                Some(known) if known.id == from => return self.follow(now, sender, epoch, elected_at_ms),
+                Some(known) if known.id == from => return self.follow(now, sender, epoch, announcement),
                 // Two leaders of one epoch, which classic cannot exclude: rank decides for all processes
                 // alike.
                 Some(known) if known.id != self.me.id && known > sender.rank() => {
@@ -48,13 +48,13 @@ impl Core<Classic> {
             // Two leaders of one epoch: the leader that goes on must hear of the other, to take a new epoch.
             self.send_coordinator(from);
         }
-        self.follow(now, sender, epoch, elected_at_ms);
+        self.follow(now, sender, epoch, announcement);
     }
 
     /// A follower's side of the heartbeat. A heartbeat counts as an announcement, so a lost Coordinator does
     /// no harm.
-    pub(super) fn on_heartbeat(&mut self, by: Heard, sequence: u32) {
-        self.on_coordinator(by, None);
+    pub(super) fn on_heartbeat(&mut self, by: Heard, sequence: u32, pace: Pace) {
+        self.on_coordinator(by, Announcement::Heartbeat(pace));
         if self.follows(by.from, by.epoch) {
             self.send(by.from, Body::HeartbeatAck { sequence, membership: self.members.held() });
         }

@@ -59,7 +59,7 @@ impl Core<Classic> {
         self.set_epoch(epoch);
         self.enter(Phase::Electing);
         self.send_each(higher, &Body::Election);
-        self.arm(Timer::Answer, self.settings.answer_timeout);
+        self.arm(Timer::Answer, self.answer_timeout());
     }
 
     /// No live process may lead: this process looks again after a while.
@@ -103,7 +103,7 @@ impl Core<Classic> {
         }
         if self.round_failed && self.best_live().is_none() {
             // Still no process may lead. A line in the log every time would be no news.
-            return self.arm(Timer::Coordinator, self.settings.coordinator_timeout);
+            return self.arm(Timer::Coordinator, self.coordinator_timeout());
         }
         self.elect_again(now);
     }

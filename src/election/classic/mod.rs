@@ -5,9 +5,10 @@
 mod announcement;
 mod election;
 
-use super::core::{Core, Heard, Phase, Protocol, Resignation};
+use super::core::{Announcement, Core, Heard, Phase, Protocol, Resignation};
 use super::message::Protocols;
-use super::{Body, Incumbent, Moment, Now, ProcessId, Rank, Record, Settings, Timer};
+use super::types::voters::milliseconds;
+use super::{Body, Incumbent, Moment, Now, Pace, ProcessId, Rank, Record, Settings, Timer};
 
 /// What `classic` keeps beside what every process keeps.
 #[derive(Clone, Hash, Debug, Default)]
@@ -32,7 +33,7 @@ impl Protocol for Classic {
         match body {
             Body::Election => core.on_election(by),
             Body::Answer => core.on_answer(by),
-            Body::Heartbeat { sequence } => core.on_heartbeat(by, sequence),
+            Body::Heartbeat { sequence, pace } => core.on_heartbeat(by, sequence, pace),
             Body::HeartbeatAck { sequence, membership } => core.on_heartbeat_ack(by, sequence, membership),
             _ => {}
         }
@@ -51,8 +52,8 @@ impl Protocol for Classic {
         core.start_election(now);
     }
 
-    fn on_coordinator(core: &mut Core<Classic>, by: Heard, elected_at_ms: Option<u64>) {
-        core.on_coordinator(by, elected_at_ms);
+    fn on_coordinator(core: &mut Core<Classic>, by: Heard, announcement: Announcement) {
+        core.on_coordinator(by, announcement);
     }
 
     /// There is a leader, which is as good as an Answer. The leader announces itself anew as soon as this
@@ -72,8 +73,10 @@ impl Protocol for Classic {
     }
 
     fn send_heartbeats(core: &mut Core<Classic>, now: Now) {
-        let heartbeat = Body::Heartbeat { sequence: core.heartbeats.sequence };
-        core.broadcast_heartbeat(now, &heartbeat);
+        let (lease, learnt) = (Classic::lease_asked(core), core.adaptation.learnt(now.at));
+        let pace = Pace { lease_ms: milliseconds(lease), learnt };
+        let heartbeat = Body::Heartbeat { sequence: core.heartbeats.sequence, pace };
+        core.broadcast_heartbeat(now, &heartbeat, lease);
     }
 
     fn transfer(core: &mut Core<Classic>, now: Now, to: ProcessId) {

@@ -144,7 +144,7 @@ impl<P: Protocol> Core<P> {
         }
         // Each member may be asked once, and each is waited for.
         let asks = u32::try_from(self.members.iter().count()).unwrap_or(u32::MAX).saturating_add(1);
-        let within = self.settings.answer_timeout.saturating_mul(2).saturating_mul(asks);
+        let within = self.answer_timeout().saturating_mul(2).saturating_mul(asks);
         let refused =
             self.begin_operation(now, Asker::Application, Operation::Resign { stand_aside: None }, within);
         if let Err(OperationRefusal::NoSuccessor { .. }) = refused

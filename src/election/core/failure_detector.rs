@@ -1,5 +1,6 @@
 //! The failure detector's rules: heartbeats, silence, and crash evidence.
 
+use super::adaptation::DELAY_MAX;
 use super::{Core, Heard, Phase, Protocol};
 use crate::election::{
     Body, CrashEvidence, Entry, Incarnation, Instance, MembershipVersion, Moment, Notification, Now,
@@ -10,26 +11,55 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How many heartbeats a leader remembers for measuring round trips.
-const SENT_MAX: usize = 8;
+/// How many heartbeats a leader remembers for measuring round trips: for longer than the longest delay that
+/// it learns of.
+const SENT_MAX: usize = 16;
+/// So much of a lease at most is between two heartbeats, where the lease is not this process's own.
+const INTERVALS_A_LEASE: u32 = 5;
+/// A leader that names a shorter lease than this may be silent for this long all the same.
+const PACE_MIN: Duration = Duration::from_millis(200);
 
 /// The heartbeats of this incarnation.
 #[derive(Clone, Hash, Debug)]
 pub(crate) struct Heartbeats {
     /// The number of the latest.
     pub(crate) sequence: u32,
-    /// When the latest were sent, newest last, for their round trips.
-    pub(crate) sent: VecDeque<(u32, Moment)>,
+    /// The latest ones, newest last, for their round trips.
+    pub(crate) sent: VecDeque<Sent>,
+    /// When the next one is due.
+    due: Option<Moment>,
     /// For each member, the number of the heartbeat after which the leader sent it the list. Bounded by the
     /// members.
     pub(crate) lists: BTreeMap<ProcessId, u32>,
+}
+
+/// One round of heartbeats.
+#[derive(Clone, Hash, Debug)]
+pub(crate) struct Sent {
+    sequence: u32,
+    at: Moment,
+    /// How many acknowledgements would be those of a majority, with this process, and have not come.
+    missing: usize,
 }
 
 impl Heartbeats {
     /// Different incarnations count with different numbers. So an acknowledgement of a heartbeat of one never
     /// counts for another. Half of all numbers are left to count with, for seventeen years at four a second.
     pub(super) fn of(incarnation: Incarnation) -> Heartbeats {
-        Heartbeats { sequence: (incarnation.0 >> 33) as u32, sent: VecDeque::new(), lists: BTreeMap::new() }
+        let sequence = (incarnation.0 >> 33) as u32;
+        Heartbeats { sequence, sent: VecDeque::new(), due: None, lists: BTreeMap::new() }
+    }
+
+    /// A new term begins: what was sent before counts no more.
+    pub(super) fn begin_term(&mut self) {
+        self.sent.clear();
+        self.lists.clear();
+        self.due = None;
+    }
+
+    /// When the first of the latest rounds left that too few have acknowledged.
+    fn unacknowledged_since(&self) -> Option<Moment> {
+        self.sent.iter().rev().take_while(|sent| sent.missing > 0).last().map(|sent| sent.at)
     }
 }
 
@@ -79,19 +109,37 @@ impl<P: Protocol> Core<P> {
             return;
         }
         self.tell_priorities();
+        self.learn_of_lateness(now.at);
         self.heartbeats.sequence = self.heartbeats.sequence.wrapping_add(1);
         if self.heartbeats.sent.len() == SENT_MAX {
             self.heartbeats.sent.pop_front();
         }
-        self.heartbeats.sent.push_back((self.heartbeats.sequence, now.at));
+        let followers = self.members.iter().filter(|m| m.linked && m.state == State::Alive).count();
+        let missing = if self.adapts() { followers.div_ceil(2) } else { 0 };
+        let sequence = self.heartbeats.sequence;
+        self.heartbeats.sent.push_back(Sent { sequence, at: now.at, missing });
         P::send_heartbeats(self, now);
+    }
+
+    /// A round is due: how late it is, and how late the acknowledgements of earlier ones are. A much later
+    /// turn is that of a process that was stopped, and nothing to learn from.
+    fn learn_of_lateness(&mut self, now: Moment) {
+        let late = self.heartbeats.due.map(|due| now.since(due)).filter(|late| *late <= DELAY_MAX);
+        let unacknowledged = self.heartbeats.unacknowledged_since().map(|since| now.since(since));
+        // The first answer begins what this leader learns.
+        if self.adaptation.worst(now).is_some() {
+            late.into_iter().chain(unacknowledged).for_each(|delay| self.adaptation.observe(now, delay));
+        }
     }
 
     /// Sends a round of heartbeats. Silent members that are still connected get it too: that is how a paused
     /// member hears of this leader.
-    pub(crate) fn broadcast_heartbeat(&mut self, now: Now, heartbeat: &Body) {
+    pub(crate) fn broadcast_heartbeat(&mut self, now: Now, heartbeat: &Body, lease: Duration) {
+        self.pace = Some(lease);
         self.send_each(self.ids(|m| m.linked), heartbeat);
-        self.arm(Timer::Heartbeat, self.heartbeat_interval());
+        let interval = self.heartbeat_interval();
+        self.heartbeats.due = self.adapts().then(|| now.at.plus(interval));
+        self.arm(Timer::Heartbeat, interval);
         self.watch_for_better(now);
     }
 
@@ -108,9 +156,15 @@ impl<P: Protocol> Core<P> {
         if epoch > self.epoch {
             return self.send(from, Body::LeaderQuery);
         }
-        let sent = self.heartbeats.sent.iter().find(|(s, _)| *s == sequence).map(|(_, at)| *at);
+        let sent = self.heartbeats.sent.iter_mut().find(|sent| sent.sequence == sequence);
         if let (Some(sent), Some(member)) = (sent, self.members.get_mut(from)) {
-            member.round_trip = Some(now.at.since(sent));
+            let delay = now.at.since(sent.at);
+            sent.missing = sent.missing.saturating_sub(1);
+            member.round_trip = Some(delay);
+            // A member that had failed was stopped or away, which says nothing of the next delay.
+            if member.alive_since <= sent.at && self.settings.lease_min.is_some() {
+                self.adaptation.observe(now.at, delay);
+            }
         }
         // A resumed follower acknowledges many heartbeats at once, with the list that it had before. One copy
         // of the list is enough, until it acknowledges a heartbeat that was sent after that.
@@ -209,16 +263,42 @@ impl<P: Protocol> Core<P> {
         self.broadcast_entry(id);
     }
 
-    /// Between two rounds of heartbeats: at most a fifth of the lease in use.
+    /// Between two rounds of heartbeats: what the flags say, or a fifth of a lease that is not theirs.
     pub(crate) fn heartbeat_interval(&self) -> Duration {
-        let fifth = P::lease(self).map_or(Duration::MAX, |lease| lease.asked / 5);
-        self.settings.heartbeat.min(fifth)
+        let asked = P::lease_asked(self);
+        if asked == self.settings.failure_timeout {
+            return self.settings.heartbeat;
+        }
+        self.settings.heartbeat.min(asked / INTERVALS_A_LEASE)
     }
 
-    /// How long a leader may be silent: the failure timeout, or the longest lease where that is longer. The
-    /// leader may space its heartbeats by that lease.
+    /// How long a leader may be silent, by its latest heartbeat. Before that it is the failure timeout, or
+    /// the longest lease where that is longer. A leader may space its heartbeats by that lease.
     pub(crate) fn silence_of_leader(&self) -> Duration {
-        let longest = P::lease(self).map_or(Duration::ZERO, |lease| lease.longest);
-        self.settings.failure_timeout.max(longest)
+        let longest = P::longest_lease(self).unwrap_or_default().max(self.settings.failure_timeout);
+        self.pace.map_or(longest, |pace| pace.clamp(PACE_MIN.min(longest), longest))
+    }
+
+    /// Whether this process learns how long leases have to be.
+    pub(crate) fn adapts(&self) -> bool {
+        self.settings.lease_min.is_some()
+    }
+
+    /// The lease that this process asks for, this one at most.
+    pub(crate) fn lease_within(&self, longest: Duration) -> Duration {
+        let shortest = self.settings.lease_min.map(|shortest| shortest.min(longest));
+        shortest.map_or(longest, |shortest| self.adaptation.lease(self.last_turn.at, shortest, longest))
+    }
+
+    /// How long an Election waits for an Answer: for longer than a round trip, where leases adapt to that.
+    pub(crate) fn answer_timeout(&self) -> Duration {
+        // Without a shortest lease there is nothing that it has learnt.
+        let worst = self.adaptation.worst(self.last_turn.at).unwrap_or_default();
+        self.settings.answer_timeout.max(worst * 2)
+    }
+
+    /// How long an answered process waits for a Coordinator: for longer than the answer timeout.
+    pub(crate) fn coordinator_timeout(&self) -> Duration {
+        self.settings.coordinator_timeout + (self.answer_timeout() - self.settings.answer_timeout)
     }
 }

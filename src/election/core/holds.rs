@@ -38,6 +38,11 @@ impl<P: Protocol> Core<P> {
     pub(super) fn on_hold(&mut self, now: Now, request: HoldRequest) {
         let clauses = self.clauses;
         self.holds.out.retain(|_, (_, end)| !clauses.hold_is_over(*end, now.slow, now.at));
+        if let HoldRequest::Take { lasts } | HoldRequest::Extend { lasts, .. } = request
+            && self.adapts()
+        {
+            self.adaptation.demand(now.at, lasts.min(self.longest_hold()));
+        }
         let outcome = match request {
             HoldRequest::Take { lasts } => self.take_hold(now, lasts),
             HoldRequest::Extend { hold, lasts } => self.extend_hold(now, hold, lasts),
@@ -87,8 +92,8 @@ impl<P: Protocol> Core<P> {
 
     /// The longest hold that this process ever promises.
     fn longest_hold(&self) -> Duration {
-        let lease = P::lease(self).filter(|_| !self.settings.crash_evidence.frees_promises());
-        let lease = lease.map_or(Duration::ZERO, |lease| self.clauses.lease_counts(lease.longest));
+        let lease = P::longest_lease(self).filter(|_| !self.settings.crash_evidence.frees_promises());
+        let lease = lease.map_or(Duration::ZERO, |longest| self.clauses.lease_counts(longest));
         whole_ms(self.clauses.hold_lasts(lease).min(self.settings.hold_max))
     }
 
@@ -155,7 +160,7 @@ impl<P: Protocol> Core<P> {
             Resignation::Transfer(Some(to)) => {
                 // What was found out before the wait may be out of date.
                 self.holds.resigning = Some(Resigning { asked: true, ..resigning });
-                self.arm(Timer::Hold, self.settings.answer_timeout.saturating_mul(2));
+                self.arm(Timer::Hold, self.answer_timeout().saturating_mul(2));
                 P::transfer(self, now, to);
             }
         }

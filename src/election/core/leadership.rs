@@ -1,8 +1,9 @@
 //! Leadership: how it begins and ends, in this process and in another.
 
-use super::{Core, Phase, Protocol};
+use super::{Announcement, Core, Phase, Protocol};
+use crate::election::types::voters::duration;
 use crate::election::{
-    Action, Body, Epoch, Incumbent, Moment, Notification, Now, ProcessId, Reason, State, Timer,
+    Action, Body, Epoch, Incumbent, Moment, Notification, Now, Pace, ProcessId, Reason, State, Timer,
 };
 
 impl<P: Protocol> Core<P> {
@@ -19,6 +20,7 @@ impl<P: Protocol> Core<P> {
         if self.phase.leading() {
             // This process is elected again: its old term ends here.
             self.leader = None;
+            self.pace = None;
         } else if !self.phase.in_election() {
             self.lose_leader(Reason::Superseded);
             self.enter(Phase::Deferring);
@@ -30,8 +32,7 @@ impl<P: Protocol> Core<P> {
         self.round_failed = false;
         self.dial_targets.remembered.clear();
         self.members.version = crate::election::MembershipVersion { epoch, version: 1 };
-        self.heartbeats.sent.clear();
-        self.heartbeats.lists.clear();
+        self.heartbeats.begin_term();
         self.note(Notification::Leader { peer: self.me.clone(), epoch, reason, me: true });
         let others = self.dial_targets.discovered.difference(&self.dial_targets.own).count();
         // The process that has just resigned is still named, and not missed.
@@ -79,8 +80,12 @@ impl<P: Protocol> Core<P> {
         now: Now,
         leader: crate::election::Peer,
         epoch: Epoch,
-        elected_at_ms: Option<u64>,
+        announcement: Announcement,
     ) {
+        let elected_at_ms = match announcement {
+            Announcement::Election { elected_at_ms } => Some(elected_at_ms),
+            Announcement::Heartbeat(_) => None,
+        };
         if !self.follows(leader.id, epoch) {
             let reason = if self.leader.is_some() { Reason::Superseded } else { self.loss };
             if self.phase.leading() {
@@ -95,6 +100,7 @@ impl<P: Protocol> Core<P> {
             self.members.list_stale = true;
             self.round_failed = false;
             self.dial_targets.remembered.clear();
+            self.pace = None;
             let elected_or_heard_ms = elected_at_ms.unwrap_or(now.wall_ms);
             self.leader = Some(Incumbent { peer: leader.clone(), elected_at_ms: elected_or_heard_ms });
             self.outbox.peers_changed = true;
@@ -107,6 +113,12 @@ impl<P: Protocol> Core<P> {
         } else if let (Some(known), Some(elected_at_ms)) = (&mut self.leader, elected_at_ms) {
             known.elected_at_ms = elected_at_ms;
         }
+        if let Announcement::Heartbeat(Pace { lease_ms, learnt }) = announcement {
+            self.pace = (lease_ms > 0).then(|| duration(lease_ms));
+            if self.adapts() {
+                self.adaptation.take_over(now.at, learnt);
+            }
+        }
         self.arm(Timer::Silence, self.silence_of_leader());
     }
 
@@ -118,6 +130,7 @@ impl<P: Protocol> Core<P> {
     /// There is no leader any more, and there has been none since an earlier moment.
     pub(crate) fn lose_leader_since(&mut self, reason: Reason, since: Moment) {
         let Some(former) = self.leader.take() else { return };
+        self.pace = None;
         self.outbox.peers_changed = true;
         self.loss = reason;
         let me = former.peer.id == self.me.id;

@@ -5,6 +5,7 @@
 //!
 //! Invariants are asserted in release builds: a process that breaks one must end (fail-stop), not go on.
 
+mod adaptation;
 mod application;
 mod candidacy;
 mod dial_targets;
@@ -26,6 +27,8 @@ use super::{
     Action, Body, Epoch, Event, Incumbent, Instance, Message, Moment, Now, Peer, ProcessId, Rank, Reason,
     Record, Settings, State, Timer,
 };
+use adaptation::Adaptation;
+pub(super) use adaptation::SHORTEST_INTERVAL;
 use application::Application;
 use candidacy::Standing;
 use dial_targets::DialTargets;
@@ -35,7 +38,7 @@ use members::Members;
 use operations::Pending;
 use outbox::Outbox;
 pub(super) use phase::Phase;
-pub(super) use protocol::{Lease, Protocol};
+pub(super) use protocol::{Announcement, Protocol};
 pub(super) use startup::Asking;
 use startup::LastTurn;
 use std::time::Duration;
@@ -68,6 +71,11 @@ pub(super) struct Core<P> {
     pub(super) started: bool,
     pub(super) last_turn: LastTurn,
     pub(super) heartbeats: Heartbeats,
+    /// What is known of delays.
+    pub(super) adaptation: Adaptation,
+    /// For how long the leader may be silent, by its latest heartbeat. None before the first, and without a
+    /// leader.
+    pub(super) pace: Option<Duration>,
     /// The latest resignation: its sender and its epoch. That epoch is over.
     pub(super) last_resignation: Option<(ProcessId, Epoch)>,
     pub(super) transfers: Transfers,
@@ -121,6 +129,8 @@ impl<P: Protocol> Core<P> {
             started: false,
             last_turn: LastTurn::default(),
             heartbeats: Heartbeats::of(me.incarnation),
+            adaptation: Adaptation::default(),
+            pace: None,
             me,
             transfers: Transfers::default(),
             last_resignation: None,
@@ -197,7 +207,9 @@ impl<P: Protocol> Core<P> {
         let by = Heard { now, from, epoch };
         match body {
             Body::Coordinator { .. } if self.phase == Phase::Leaving => self.leave_to_successor(epoch),
-            Body::Coordinator { elected_at_ms } => P::on_coordinator(self, by, Some(elected_at_ms)),
+            Body::Coordinator { elected_at_ms } => {
+                P::on_coordinator(self, by, Announcement::Election { elected_at_ms });
+            }
             Body::Membership { version, entries } => self.on_membership(now, from, epoch, version, &entries),
             Body::Join { version, entry } => self.on_join(now, from, epoch, version, entry),
             Body::Leave { version, id } => self.on_leave(now, from, epoch, version, id),

@@ -145,9 +145,10 @@ impl<P: Protocol> Core<P> {
 
     /// The leader wants that member to lead, and waits for two answer timeouts at most.
     fn ask_to_take_over(&mut self, now: Now, to: ProcessId) {
+        let answer_timeout = self.answer_timeout();
         let Some(pending) = &mut self.pending else { return };
         pending.asked.push(to);
-        let wait = self.settings.answer_timeout.saturating_mul(2).min(pending.deadline.since(now.at));
+        let wait = answer_timeout.saturating_mul(2).min(pending.deadline.since(now.at));
         self.arm(Timer::Operation, wait);
         P::call_off_transfer(self);
         P::transfer(self, now, to);

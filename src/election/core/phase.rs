@@ -56,13 +56,13 @@ impl<P: Protocol> Core<P> {
     /// Waits for a process to announce itself.
     pub(crate) fn wait_for(&mut self, id: ProcessId) {
         self.enter(Phase::Waiting(id));
-        self.arm(Timer::Announcement, self.settings.answer_timeout);
+        self.arm(Timer::Announcement, self.answer_timeout());
     }
 
     /// Waits for a Coordinator.
     pub(crate) fn defer(&mut self) {
         self.enter(Phase::Deferring);
-        self.arm(Timer::Coordinator, self.settings.coordinator_timeout);
+        self.arm(Timer::Coordinator, self.coordinator_timeout());
     }
 
     /// The round has ended without a leader: this process begins another.

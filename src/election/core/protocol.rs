@@ -2,18 +2,18 @@
 
 use super::{Core, Heard};
 use crate::election::{
-    Body, Incumbent, Instance, Member, Moment, Now, Peer, ProcessId, Rank, Record, Settings, Timer,
+    Body, Incumbent, Instance, Member, Moment, Now, Pace, Peer, ProcessId, Rank, Record, Settings, Timer,
     VoteRecord, Voting,
 };
 use std::time::Duration;
 
-/// The leases of a configuration, as a leader and its followers time them.
+/// How a process says that it leads.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::election) struct Lease {
-    /// What the leader's next round asks for.
-    pub(in crate::election) asked: Duration,
-    /// The longest that any round may ask for.
-    pub(in crate::election) longest: Duration,
+pub(in crate::election) enum Announcement {
+    /// It was elected then, by its wall clock.
+    Election { elected_at_ms: u64 },
+    /// A heartbeat, and how its next one comes.
+    Heartbeat(Pace),
 }
 
 /// The hooks of the core. Each is called in the middle of a turn and acts through the core that it is given.
@@ -45,8 +45,8 @@ pub(in crate::election) trait Protocol: Sized {
     fn start_election(core: &mut Core<Self>, now: Now);
     /// The process stops asking for the leadership.
     fn abandon_election(_core: &mut Core<Self>) {}
-    /// The sender announces that it leads. A heartbeat says so too, without the time of the election.
-    fn on_coordinator(core: &mut Core<Self>, by: Heard, elected_at_ms: Option<u64>);
+    /// The sender announces that it leads.
+    fn on_coordinator(core: &mut Core<Self>, by: Heard, announcement: Announcement);
     /// A peer names the leader while this process has none.
     fn on_leader_named(_core: &mut Core<Self>) {}
     /// This leader hears of a higher epoch, and perhaps of the leader in it.
@@ -71,9 +71,13 @@ pub(in crate::election) trait Protocol: Sized {
 
     /// This leader sends its round of heartbeats.
     fn send_heartbeats(core: &mut Core<Self>, now: Now);
-    /// The leases of the configuration, if there is one.
-    fn lease(_core: &Core<Self>) -> Option<Lease> {
+    /// The longest lease that any round may ask for, where voters have agreed on one.
+    fn longest_lease(_core: &Core<Self>) -> Option<Duration> {
         None
+    }
+    /// For how long this leader may be silent, by its next round.
+    fn lease_asked(core: &Core<Self>) -> Duration {
+        core.lease_within(core.settings.failure_timeout)
     }
     /// This process leads no longer.
     fn on_term_end(_core: &mut Core<Self>) {}

@@ -1,7 +1,7 @@
 //! Asking first: a process that starts, or that was paused, learns the incumbent and the epoch from its peers
 //! before it starts an election.
 
-use super::{Core, Heard, Phase, Protocol};
+use super::{Announcement, Core, Heard, Phase, Protocol};
 use crate::election::{
     Body, Entry, Epoch, Incumbent, Member, Moment, Notification, Now, ProcessId, Reason, State, Timer,
 };
@@ -54,9 +54,17 @@ impl<P: Protocol> Core<P> {
         let gap = now.at.since(std::mem::replace(&mut self.last_turn.at, now.at));
         self.last_turn.slow = now.slow;
         let suspended = std::mem::replace(&mut self.last_turn.suspends, now.suspends) != now.suspends;
-        if self.started && (suspended || gap > self.settings.failure_timeout) {
+        if self.started && (suspended || gap > self.pause_after()) {
             self.resume(gap);
         }
+    }
+
+    /// How long this process may go without a turn before it counts as paused. Once a leader was silent for
+    /// longer than its followers wait for it, they may have elected another.
+    pub(crate) fn pause_after(&self) -> Duration {
+        // The end of a lease says the same by itself.
+        let pace = self.pace.filter(|_| self.phase.leading() && P::valid_until(self).is_none());
+        pace.map_or(self.settings.failure_timeout, |pace| pace.min(self.settings.failure_timeout))
     }
 
     /// This process has not turned for longer than the failure timeout, or its host was suspended. Others may
@@ -155,7 +163,8 @@ impl<P: Protocol> Core<P> {
         entries: &[Entry],
     ) {
         if let Some(leader) = leader.as_ref().filter(|l| l.peer.id == from) {
-            return P::on_coordinator(self, Heard { now, from, epoch }, Some(leader.elected_at_ms));
+            let announcement = Announcement::Election { elected_at_ms: leader.elected_at_ms };
+            return P::on_coordinator(self, Heard { now, from, epoch }, announcement);
         }
         match self.phase {
             Phase::Following | Phase::Leaving => return,

@@ -36,7 +36,9 @@ impl<P: Protocol> Core<P> {
             cut_off: self.cut_off(),
             holds: self.holds_out(),
             candidacy: self.standing.candidacy,
-            answer_ttl: self.settings.failure_timeout,
+            answer_ttl: self.pause_after(),
+            lease: self.pace,
+            worst_delay: self.adaptation.worst(self.last_turn.at),
         }
     }
 

@@ -132,7 +132,7 @@ impl<P: Protocol> Core<P> {
         let others = self.ids(|m| m.linked && Some(m.peer.id) != successor);
         self.send_each(successor.into_iter().chain(others), &Body::Resign { successor, leaving });
         match resignation {
-            Resignation::Leaving(Some(_)) => self.arm(Timer::Leave, self.settings.answer_timeout),
+            Resignation::Leaving(Some(_)) => self.arm(Timer::Leave, self.answer_timeout()),
             Resignation::Leaving(None) => self.act(Action::Exit),
             Resignation::Transfer(Some(to)) => {
                 self.transfers.under_way = true;
@@ -211,7 +211,7 @@ impl<P: Protocol> Core<P> {
         let Some(delay) = self.transfer_delay() else {
             return;
         };
-        let delay = if delay.is_zero() { self.settings.coordinator_timeout } else { delay };
+        let delay = if delay.is_zero() { self.coordinator_timeout() } else { delay };
         if std::mem::take(&mut self.transfers.under_way) {
             self.transfers.failed = (self.transfers.failed + 1).min(TRANSFER_DOUBLINGS_MAX);
             self.transfers.not_before = now.at.plus(delay.saturating_mul(1 << self.transfers.failed));

@@ -62,7 +62,7 @@ impl Core<Majority> {
         let votes = |id| self.voter(now, id).is_some_and(|name| config.voters.contains(name));
         let live = self.members.iter().filter(|m| m.can_lead() && m.rank().outranks(self.rank()));
         let better = live.filter(|m| votes(m.peer.id)).count();
-        self.settings.answer_timeout * better as u32 / config.voters.len() as u32
+        self.answer_timeout() * better as u32 / config.voters.len() as u32
     }
 
     /// Asks all voters whether they would vote for it (clause 24). It waits instead where its own promise or
@@ -86,9 +86,9 @@ impl Core<Majority> {
     /// For how long a better contender, which has asked within an answer timeout, keeps this process from
     /// standing.
     fn yields_for(&self, now: Now) -> Option<Duration> {
-        let better = self.protocol.contenders.better(self.rank(), now.at, self.settings.answer_timeout);
+        let better = self.protocol.contenders.better(self.rank(), now.at, self.answer_timeout());
         let better = better.filter(|_| !self.phase.leading() && self.clauses.rank_counts());
-        better.map(|ago| self.settings.answer_timeout - ago)
+        better.map(|ago| self.answer_timeout() - ago)
     }
 
     /// Asks all voters for their votes, if it may.
@@ -104,7 +104,7 @@ impl Core<Majority> {
     /// the request leaves (clause 13).
     pub(super) fn campaign(&mut self, now: Now, stage: Stage, incumbent: Option<ProcessId>) {
         let Some(config) = self.protocol.config().cloned() else { return };
-        let (epoch, lease_ms) = (self.seen.max(self.epoch).next(), self.lease_asked_ms());
+        let (epoch, lease_ms) = (self.seen.max(self.epoch).next(), self.lease_requested_ms());
         let ballot = Ballot { stage, epoch, incarnation: self.me.incarnation, asked_at: now.at, lease_ms };
         let (contender, transfer) = (self.protocol.contender, incumbent.map(|_| self.epoch));
         let request = VoteRequest { ballot, contender, transfer, config };
@@ -129,7 +129,7 @@ impl Core<Majority> {
     /// Sends the request to the voters that have not answered.
     fn ask_missing(&mut self) {
         let Some(campaign) = &self.protocol.campaign else { return };
-        let (request, timeout) = (campaign.request.clone(), self.settings.answer_timeout);
+        let (request, timeout) = (campaign.request.clone(), self.answer_timeout());
         let wait = if campaign.stage() == Stage::PreVote { timeout / PRE_VOTE_SENDINGS_MAX } else { timeout };
         self.send_each(self.ids(|member| campaign.misses(member)), &Body::VoteRequest { request });
         self.arm(Timer::Answer, wait);
@@ -207,7 +207,7 @@ impl Core<Majority> {
         self.protocol.campaign = None;
         self.protocol.leading = Some(LeaderState::new(lease_until));
         self.announce(now, epoch);
-        self.write_own_config(now);
+        self.write_own_config();
         self.arm(Timer::Lease, lease_until.since(now.at));
         self.on_heartbeat_timer(now);
     }
@@ -263,7 +263,7 @@ impl Core<Majority> {
         self.round_failed = true;
         self.note(Notification::ElectionEnds { outcome: ElectionOutcome::Unfinished });
         self.enter(Phase::Deferring);
-        self.arm(Timer::Retry, self.settings.answer_timeout + jitter);
+        self.arm(Timer::Retry, self.answer_timeout() + jitter);
     }
 
     /// Forgets what it has asked. Its own promise to itself stays: voters may still have voted for it.
@@ -292,8 +292,9 @@ impl Core<Majority> {
     pub(super) fn campaign_for_higher_epoch(&mut self, now: Now) {
         let busy = self.protocol.campaign.is_some() || self.holds.resigning.is_some();
         let ignored = busy || self.leads_for_want() || !self.clauses.heeds_higher_epoch();
+        let pause = self.coordinator_timeout();
         let Some(leading) = &mut self.protocol.leading else { return };
-        if !ignored && leading.stood.is_none_or(|at| now.at.since(at) >= self.settings.coordinator_timeout) {
+        if !ignored && leading.stood.is_none_or(|at| now.at.since(at) >= pause) {
             leading.stood = Some(now.at);
             self.campaign(now, Stage::PreVote, None);
         }

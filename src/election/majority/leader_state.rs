@@ -14,6 +14,9 @@ pub(super) struct LeaderState {
     pub(super) lease_until: Moment,
     /// Until when a majority has promised firmly to vote for no other process.
     pub(super) firm_until: Moment,
+    /// Until when a majority of the present configuration has promised to vote for no other process. The
+    /// lease may be longer, by a promise of the one before.
+    promised_until: Moment,
     /// Until when holds rested on it when the present configuration began, and whether a firm majority has
     /// acknowledged a round of the present one that lasts as long.
     firm_before: Moment,
@@ -23,8 +26,8 @@ pub(super) struct LeaderState {
     /// The rounds of the present configuration that can still extend the lease, newest last: at most
     /// [`ROUNDS_MAX`].
     rounds: VecDeque<Round>,
-    /// Since when a majority is known to store the present configuration, on the slow clock (clause 19).
-    pub(super) committed: Option<Moment>,
+    /// Whether a majority is known to store the present configuration (clause 19).
+    pub(super) committed: bool,
     /// The members that have acknowledged a round of the present configuration (clause 26).
     pub(super) stores: BTreeSet<String>,
     /// When it last stood for a higher epoch (clause 27).
@@ -58,12 +61,21 @@ impl Round {
 
 impl LeaderState {
     pub(super) fn new(lease_until: Moment) -> LeaderState {
-        LeaderState { lease_until, ..LeaderState::default() }
+        LeaderState { lease_until, promised_until: lease_until, ..LeaderState::default() }
     }
 
     /// Until when holds may rest on its lease.
     pub(super) fn firm_until(&self) -> Moment {
         self.firm_until.min(self.lease_until)
+    }
+
+    /// A majority of the present configuration has acknowledged a round that lasts until then. Says whether
+    /// that extends the lease.
+    pub(super) fn promised(&mut self, until: Moment) -> bool {
+        self.promised_until = until.max(self.promised_until);
+        let extends = until > self.lease_until;
+        self.lease_until = until.max(self.lease_until);
+        extends
     }
 
     /// A firm majority has acknowledged a round that lasts until then.
@@ -101,10 +113,12 @@ impl LeaderState {
 
     /// There is another configuration: no round of the last one counts for it.
     pub(super) fn begin_config(&mut self, clauses: impl Clauses) {
-        self.committed = None;
+        self.committed = false;
+        // The majorities of the one before need not meet those of the next.
+        self.lease_until = clauses.lease_goes_on(self.lease_until, self.promised_until);
+        self.promised_until = Moment::default();
         self.stores.clear();
         if !self.firm {
-            // The majorities of the one before need not meet those of the next.
             self.firm_until = Moment::default();
         }
         (self.firm_before, self.firm) = (self.firm_until, false);

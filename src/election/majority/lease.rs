@@ -4,9 +4,9 @@
 use super::Majority;
 use crate::election::Moment;
 use crate::election::clauses::Clauses;
-use crate::election::core::{Core, Heard};
+use crate::election::core::{Core, Heard, SHORTEST_INTERVAL};
 use crate::election::types::voters::{duration, milliseconds};
-use crate::election::{Body, ConfigVersion, Now, Reason, Timer};
+use crate::election::{Body, ConfigVersion, DRIFT, Now, Reason, Timer};
 use std::time::Duration;
 
 impl Core<Majority> {
@@ -16,9 +16,28 @@ impl Core<Majority> {
         self.protocol.asks_ms = milliseconds(lease);
     }
 
-    /// The lease that its next request or round asks for, in milliseconds.
+    /// The lease that its next round asks for, in milliseconds. A short one gains nothing where the voters
+    /// that are connected could not elect another leader.
     pub(super) fn lease_asked_ms(&self) -> u32 {
-        self.protocol.config().map_or(0, |config| config.lease_ms).min(self.protocol.asks_ms)
+        let Some(config) = self.protocol.config() else { return 0 };
+        let longest_ms = config.lease_ms.min(self.protocol.asks_ms);
+        if !config.has_majority(self.linked_names()) {
+            return longest_ms;
+        }
+        milliseconds(self.lease_within(duration(longest_ms))).min(longest_ms)
+    }
+
+    /// The lease that its next request for votes asks for, in milliseconds: one that outlasts the request.
+    pub(super) fn lease_requested_ms(&self) -> u32 {
+        let longest_ms =
+            self.protocol.config().map_or(0, |config| config.lease_ms).min(self.protocol.asks_ms);
+        let within = self.answer_timeout() + SHORTEST_INTERVAL * 2;
+        self.lease_asked_ms().max(milliseconds(within + within / (DRIFT - 1))).min(longest_ms)
+    }
+
+    /// The names of the members that are connected.
+    fn linked_names(&self) -> impl Iterator<Item = &str> {
+        self.members.iter().filter(|m| m.linked).map(|m| m.peer.name.as_str())
     }
 
     /// What a leader counts on of a lease (clause 1).
@@ -35,7 +54,7 @@ impl Core<Majority> {
         let over = |sent: Moment| clauses.round_is_over(now.at, sent.plus(longest));
         self.protocol.leading.as_mut()?.begin_round(sequence, now.at, lease_ms, over);
         self.promise(now, self.myself(), duration(lease_ms));
-        Some(Body::Renew { sequence, lease_ms, config })
+        Some(Body::Renew { sequence, lease_ms, config, learnt: self.adaptation.learnt(now.at) })
     }
 
     /// After a round was sent, this process has acknowledged it already: alone it is a majority.
@@ -80,13 +99,12 @@ impl Core<Majority> {
         if clauses.round_is_over(now.at, until) || !clauses.round_extends(majority) {
             return;
         }
-        leading.committed.get_or_insert(now.slow);
+        leading.committed = true;
         leading.renewed = true;
         if firm {
             leading.promised_firmly(until);
         }
-        if until > leading.lease_until {
-            leading.lease_until = until;
+        if leading.promised(until) {
             self.arm(Timer::Lease, until.since(now.at));
         }
         self.reconfigure(now);
@@ -113,8 +131,7 @@ impl Core<Majority> {
         if self.protocol.leading.is_none() {
             return;
         }
-        let linked = self.members.iter().filter(|m| m.linked).map(|m| m.peer.name.as_str());
-        let connected = linked.chain([self.me.name.as_str()]);
+        let connected = self.linked_names().chain([self.me.name.as_str()]);
         if self.protocol.config().is_none_or(|config| config.has_majority(connected)) {
             return;
         }

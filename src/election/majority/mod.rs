@@ -33,7 +33,7 @@ mod transfer;
 mod voter;
 
 use crate::election::clauses::Clauses;
-use crate::election::core::{Core, Heard, Lease, Phase, Protocol};
+use crate::election::core::{Announcement, Core, Heard, Phase, Protocol};
 use crate::election::message::Protocols;
 use crate::election::types::voters::{duration, fingerprint, milliseconds};
 use crate::election::{
@@ -45,6 +45,7 @@ use contenders::Contenders;
 use leader_state::LeaderState;
 use recovery_answers::Recovery;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 use voter::Promise;
 
 /// What a process in `majority` keeps beside what every process keeps.
@@ -152,7 +153,9 @@ impl Protocol for Majority {
         match body {
             Body::VoteRequest { request } => core.on_vote_request(now, from, &request),
             Body::Vote { ballot, outcome, config } => core.on_vote(by, ballot, outcome, config),
-            Body::Renew { sequence, lease_ms, config } => core.on_renew(by, sequence, lease_ms, config),
+            Body::Renew { sequence, lease_ms, config, learnt } => {
+                core.on_renew(by, sequence, lease_ms, learnt, config);
+            }
             Body::Renewed { sequence, membership, promised, firm, config, flags } => {
                 core.learn_flags(from, flags);
                 core.on_heartbeat_ack(by, sequence, membership);
@@ -191,8 +194,8 @@ impl Protocol for Majority {
         core.drop_campaign();
     }
 
-    fn on_coordinator(core: &mut Core<Majority>, by: Heard, elected_at_ms: Option<u64>) {
-        core.announced(by, elected_at_ms);
+    fn on_coordinator(core: &mut Core<Majority>, by: Heard, announcement: Announcement) {
+        core.announced(by, announcement);
     }
 
     fn on_higher_epoch(core: &mut Core<Majority>, now: Now, _: Option<Incumbent>) {
@@ -232,14 +235,17 @@ impl Protocol for Majority {
 
     fn send_heartbeats(core: &mut Core<Majority>, now: Now) {
         if let Some(renew) = core.begin_round(now) {
-            core.broadcast_heartbeat(now, &renew);
+            core.broadcast_heartbeat(now, &renew, duration(core.lease_asked_ms()));
             core.round_sent(now);
         }
     }
 
-    fn lease(core: &Core<Majority>) -> Option<Lease> {
-        let longest = core.protocol.config()?.lease();
-        Some(Lease { asked: duration(core.lease_asked_ms()), longest })
+    fn longest_lease(core: &Core<Majority>) -> Option<Duration> {
+        core.protocol.config().map(VoterConfig::lease)
+    }
+
+    fn lease_asked(core: &Core<Majority>) -> Duration {
+        duration(core.lease_asked_ms())
     }
 
     /// A leader's end frees its own promise to itself: it never leads that epoch again (clause 17). A hold
@@ -338,7 +344,7 @@ impl Core<Majority> {
 
     /// A listed process announces that it leads, or sends a heartbeat. This process follows it in an epoch at
     /// or above its own. No rank counts here: voters have elected the leader.
-    fn announced(&mut self, by: Heard, elected_at_ms: Option<u64>) {
+    fn announced(&mut self, by: Heard, announcement: Announcement) {
         let Heard { now, from, epoch } = by;
         let Some(peer) = self.members.get(from).map(|m| m.peer.clone()) else { return };
         let resigned = self.clauses.has_resigned(self.last_resignation, from, epoch);
@@ -350,7 +356,7 @@ impl Core<Majority> {
         if self.clauses.is_stale(epoch, self.epoch) {
             return self.answer_stale(from);
         }
-        self.follow(now, peer, epoch.max(self.epoch), elected_at_ms);
+        self.follow(now, peer, epoch.max(self.epoch), announcement);
         self.protocol.leader_heard = now.at;
         self.protocol.contender = true;
     }

@@ -8,8 +8,6 @@ use std::collections::BTreeSet;
 /// What a leader knows when its configuration is committed.
 pub(super) struct StepInputs<'a> {
     pub(super) config: &'a VoterConfig,
-    /// Whether the configuration has been committed for its bound.
-    pub(super) waited: bool,
     /// What this process was started with: the voters, and what stands for them in messages.
     pub(super) target: &'a BTreeSet<String>,
     pub(super) voters: u64,
@@ -30,7 +28,7 @@ impl StepInputs<'_> {
         let leases = self.given.iter().map(|(_, flags)| flags.lease_ms);
         let target = leases.into_iter().find(|lease| agreed(&|flags| flags.lease_ms == *lease));
         if let Some(target) = target.filter(|ms| (config.lease_ms, config.bound_ms) != (*ms, *ms)) {
-            let (lease_ms, bound_ms) = clauses.next_lease(config, target, self.waited)?;
+            let (lease_ms, bound_ms) = clauses.next_lease(config, target)?;
             return Some(VoterConfig { version, lease_ms, bound_ms, voters: config.voters.clone() });
         }
         let same_voters = agreed(&|flags| flags.voters == self.voters);

@@ -6,18 +6,18 @@ use super::next_config::StepInputs;
 use crate::election::clauses::Clauses;
 use crate::election::core::{Core, Heard, Phase};
 use crate::election::{
-    Ballot, Body, ConfigVersion, Notification, Now, ProcessId, RecoveredState, Stage, State, VoteRequest,
-    VoterConfig,
+    Ballot, Body, ConfigVersion, Notification, Now, ProcessId, RecoveredState, Stage, State, Timer,
+    VoteRequest, VoterConfig,
 };
 
 impl Core<Majority> {
     /// A new leader writes the configuration that elected it under its own epoch. It changes nothing before a
     /// majority stores that. Otherwise a configuration that an earlier leader did not commit could come back
     /// (clause 19).
-    pub(super) fn write_own_config(&mut self, now: Now) {
+    pub(super) fn write_own_config(&mut self) {
         let Some(config) = self.protocol.config().cloned() else { return };
         if !self.clauses.writes_own_config() {
-            return self.protocol.leading.iter_mut().for_each(|leading| leading.committed = Some(now.slow));
+            return self.protocol.leading.iter_mut().for_each(|leading| leading.committed = true);
         }
         let version = self.clauses.first_version(self.epoch, config.version);
         self.write_config(VoterConfig { version, ..config });
@@ -102,7 +102,7 @@ impl Core<Majority> {
         if self.phase != Phase::Deferring || self.may_campaign() || !self.clauses.asks_for_config() {
             return;
         }
-        let (epoch, lease_ms) = (self.seen.max(self.epoch).next(), self.lease_asked_ms());
+        let (epoch, lease_ms) = (self.seen.max(self.epoch).next(), self.lease_requested_ms());
         let incarnation = self.me.incarnation;
         let ballot = Ballot { stage: Stage::PreVote, epoch, incarnation, asked_at: now.at, lease_ms };
         self.protocol.config_asked = Some(ballot);
@@ -146,6 +146,11 @@ impl Core<Majority> {
     pub(super) fn reconfigure(&mut self, now: Now) {
         if let Some(next) = self.next_config(now) {
             self.write_config(next);
+            if let Some(left) =
+                self.protocol.leading.as_ref().map(|leading| leading.lease_until.since(now.at))
+            {
+                self.arm(Timer::Lease, left);
+            }
             self.on_heartbeat_timer(now);
         }
     }
@@ -153,8 +158,7 @@ impl Core<Majority> {
     fn next_config(&self, now: Now) -> Option<VoterConfig> {
         let (m, me) = (&self.protocol, self.me.name.as_str());
         let (config, leading) = (m.config()?, m.leading.as_ref()?);
-        let since = leading.committed?;
-        if !self.clauses.changes_under_hold(self.held(), leading.firm) {
+        if !leading.committed || !self.clauses.changes_under_hold(self.held(), leading.firm) {
             return None;
         }
         let version = ConfigVersion { epoch: self.epoch, version: config.version.version.checked_add(1)? };
@@ -164,7 +168,6 @@ impl Core<Majority> {
             live.map(|member| member.peer.name.as_str()).filter(|name| leading.stores.contains(*name));
         let committed = StepInputs {
             config,
-            waited: now.slow >= since.plus(config.bound()),
             target: &m.target,
             voters: m.given.voters,
             given: flags.chain([(me, m.given)]).collect(),

@@ -13,8 +13,9 @@ impl Core<Majority> {
             Phase::Leading(_) => self.protocol.leading.as_ref().map(|leading| leading.lease_until),
             // No voter promises more than the lease, whatever this process was started with.
             Phase::Following => {
-                let lease = Majority::lease(self).map(|lease| lease.longest);
-                Some(self.protocol.leader_heard.plus(lease.unwrap_or(self.silence_of_leader())))
+                let silence = self.silence_of_leader();
+                let lease = Majority::longest_lease(self).map_or(silence, |longest| longest.min(silence));
+                Some(self.protocol.leader_heard.plus(lease))
             }
             _ => None,
         }

@@ -6,7 +6,7 @@ use crate::election::Mutation;
 use crate::election::core::Core;
 use crate::election::types::voters::fingerprint;
 use crate::election::{
-    Action, Ballot, Body, ConfigVersion, CrashEvidence, Denial, Epoch, Event, Flags, Incarnation,
+    Action, Ballot, Body, ConfigVersion, CrashEvidence, Denial, Epoch, Event, Flags, Incarnation, Learnt,
     MembershipVersion, Message, Moment, Notification, Now, Peer, Preempt, Priority, ProcessId, Reason,
     Record, RecoveredState, Safety, Settings, Stage, Timer, VoteOutcome, VoteRecord, VoteRequest,
     VoterConfig,
@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use uuid::Uuid;
 
+mod adaptive;
 mod application;
 mod candidate;
 mod cluster;
@@ -233,7 +234,11 @@ impl Voter {
 
     /// Whether it acknowledges a leader's round; none: it does not even answer.
     fn acknowledges(&mut self, from: u8, epoch: u64, lease_ms: u32, named: ConfigVersion) -> Option<bool> {
-        let sent = self.hear(from, epoch, Body::Renew { sequence: 1, lease_ms, config: named });
+        let sent = self.hear(
+            from,
+            epoch,
+            Body::Renew { sequence: 1, lease_ms, config: named, learnt: Learnt::default() },
+        );
         bodies(&sent).find_map(|body| match body {
             Body::Renewed { promised, .. } => Some(*promised),
             _ => None,

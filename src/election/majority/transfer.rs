@@ -11,7 +11,7 @@ impl Core<Majority> {
         if !self.clauses.asks_successor() {
             return self.resign(now, Resignation::Transfer(Some(to)));
         }
-        let wait = self.settings.answer_timeout.saturating_mul(2);
+        let wait = self.answer_timeout().saturating_mul(2);
         let Some(leading) = &mut self.protocol.leading else { return };
         if leading.proposed.take().is_some() {
             // The successor has not answered.

@@ -2,11 +2,11 @@
 
 use super::Majority;
 use crate::election::clauses::Clauses;
-use crate::election::core::{Core, Heard, Phase};
+use crate::election::core::{Announcement, Core, Heard, Phase};
 use crate::election::types::voters::{duration, milliseconds};
 use crate::election::{
-    Action, Body, ConfigVersion, Denial, Instance, Moment, Notification, Now, ProcessId, Reason, Stage,
-    Timer, VoteRequest,
+    Action, Body, ConfigVersion, Denial, Instance, Learnt, Moment, Notification, Now, Pace, ProcessId,
+    Reason, Stage, Timer, VoteRequest,
 };
 use std::time::Duration;
 
@@ -124,12 +124,19 @@ impl Core<Majority> {
     /// than this voter's own and will be durable. The voter stores just the configuration that the round
     /// names. The lease is not longer than that configuration's (clauses 5 to 8). Any other process only
     /// follows.
-    pub(super) fn on_renew(&mut self, by: Heard, sequence: u32, lease_ms: u32, named: ConfigVersion) {
+    pub(super) fn on_renew(
+        &mut self,
+        by: Heard,
+        sequence: u32,
+        lease_ms: u32,
+        learnt: Learnt,
+        named: ConfigVersion,
+    ) {
         let clauses = self.clauses;
         if by.epoch < self.epoch && clauses.stale_round_ends_grace() {
             self.end_grace();
         }
-        self.announced(by, None);
+        self.announced(by, Announcement::Heartbeat(Pace { lease_ms, learnt }));
         let stale = clauses.is_stale(by.epoch, self.epoch);
         let Some(leader) = self.instance(by.from) else { return };
         if self.phase != Phase::Following || !self.leads(by.from) || stale {
@@ -165,7 +172,7 @@ impl Core<Majority> {
     /// overtake what frees the promise, which comes from another process.
     pub(super) fn answer_postponed(&mut self, now: Now) {
         let Some((from, request, heard)) = self.protocol.postponed.take() else { return };
-        if now.at.since(heard) < self.settings.answer_timeout {
+        if now.at.since(heard) < self.answer_timeout() {
             self.on_vote_request(now, from, &request);
         }
     }
@@ -233,7 +240,7 @@ impl Core<Majority> {
     /// within one coordinator timeout. A voter does not refuse the leader that it follows (clause 25).
     fn refuses_for_rank(&self, now: Now, candidate: ProcessId) -> bool {
         let Some(rank) = self.members.get(candidate).map(|member| member.rank()) else { return false };
-        let better = self.protocol.contenders.better(rank, now.at, self.settings.coordinator_timeout);
+        let better = self.protocol.contenders.better(rank, now.at, self.coordinator_timeout());
         let refuses = better.is_some() || self.outranks_as_contender(candidate);
         refuses && !self.leads(candidate) && self.clauses.rank_counts()
     }

@@ -96,14 +96,14 @@ mutations! {
     NoRestamp,
     /// Clause 19: the next configuration does not wait until the last is committed.
     ChangesOverlap,
+    /// Clause 19: the lease goes on over the next configuration, as an earlier one has promised it.
+    LeaseOutlivesConfig,
     /// Clause 20: all voters are changed in one step.
     VotersChangedAtOnce,
     /// Clause 21: lease and bound are lowered in one step.
     LeaseLoweredAtOnce,
     /// Clause 21: lease and bound are raised in one step.
     LeaseRaisedAtOnce,
-    /// Clause 21: a lower bound does not wait until longer leases are over.
-    NoLowerWait,
     /// Clause 22: a majority of the list is enough to begin founding.
     FoundedByMajority,
     /// Clause 22: a voter begins founding beside one that has voted.
@@ -323,6 +323,10 @@ impl Clauses for LeftOut {
         !self.has(NoRestamp) && Stated.writes_own_config()
     }
 
+    fn lease_goes_on(self, lease_until: Moment, promised: Moment) -> Moment {
+        if self.has(LeaseOutlivesConfig) { lease_until } else { Stated.lease_goes_on(lease_until, promised) }
+    }
+
     fn rounds_outlive_config(self) -> bool {
         self.has(ChangesOverlap) || Stated.rounds_outlive_config()
     }
@@ -336,13 +340,13 @@ impl Clauses for LeftOut {
         Stated.next_voters(step, target)
     }
 
-    fn next_lease(self, config: &VoterConfig, target_ms: u32, waited: bool) -> Option<(u32, u32)> {
+    fn next_lease(self, config: &VoterConfig, target_ms: u32) -> Option<(u32, u32)> {
         let at_once = self.has(LeaseLoweredAtOnce) && target_ms < config.lease_ms
             || self.has(LeaseRaisedAtOnce) && target_ms > config.lease_ms;
         if at_once {
             return Some((target_ms, target_ms));
         }
-        Stated.next_lease(config, target_ms, waited || self.has(NoLowerWait))
+        Stated.next_lease(config, target_ms)
     }
 
     fn has_same_flags(self, flags: Flags, given: Flags) -> bool {

@@ -108,6 +108,9 @@ pub struct Settings {
     /// Silence for this long is a failure, and in `majority` a promise lasts this long (`--lease`); at least
     /// four heartbeats.
     pub failure_timeout: Duration,
+    /// The shortest lease that a leader asks for, which learns how long it has to be (`--lease-min`). None:
+    /// each lease is the longest (`--lease-mode fixed`).
+    pub lease_min: Option<Duration>,
     /// How long an Election waits for an Answer, and a process that ranks lower for an announcement.
     pub answer_timeout: Duration,
     /// How long an answered process waits for a Coordinator; longer than the answer timeout.
@@ -172,6 +175,7 @@ impl Default for Settings {
             crash_evidence: CrashEvidence::Suspect,
             heartbeat: Duration::from_millis(250),
             failure_timeout: Duration::from_millis(1500),
+            lease_min: None,
             answer_timeout: Duration::from_millis(300),
             coordinator_timeout: Duration::from_millis(900),
             stable_margin: Duration::from_secs(1),

@@ -113,8 +113,14 @@ pub struct Status {
     pub holds: usize,
     /// What keeps this process from standing, beside its settings.
     pub candidacy: Candidacy,
-    /// How long an answer about leadership stands without a turn of the driver: the failure timeout.
+    /// How long an answer about leadership stands without a turn of the driver: the failure timeout, or a
+    /// leader's shorter lease.
     pub answer_ttl: Duration,
+    /// The lease that the leader's latest heartbeat named, and so how long its silence lasts before it counts
+    /// as failed. None before the first heartbeat, and without a leader.
+    pub lease: Option<Duration>,
+    /// The worst delay that the lease goes by. None where leases are fixed, and before anything is learnt.
+    pub worst_delay: Option<Duration>,
 }
 
 impl Status {

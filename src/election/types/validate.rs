@@ -2,8 +2,8 @@
 
 use crate::election::{
     ANNOUNCE_KEY_BYTES_MAX, ANNOUNCE_MAX, ANNOUNCE_VALUE_BYTES_MAX, Announce, Ballot, CLUSTER_BYTES_MAX,
-    ConfigVersion, Denial, Entry, Epoch, Flags, Incarnation, Incumbent, LEASE_MS_MAX, MEMBERS_MAX,
-    MembershipVersion, Message, NAME_BYTES_MAX, Peer, Priority, ProcessId, REVISION_BYTES_MAX,
+    ConfigVersion, Denial, Entry, Epoch, Flags, Incarnation, Incumbent, LEASE_MS_MAX, Learnt, MEMBERS_MAX,
+    MembershipVersion, Message, NAME_BYTES_MAX, Pace, Peer, Priority, ProcessId, REVISION_BYTES_MAX,
     RecoveredState, VOTERS_MAX, VoteOutcome, VoteRequest, VoterConfig,
 };
 use std::collections::BTreeSet;
@@ -227,7 +227,7 @@ pub(crate) trait Bounded {
 macro_rules! unbounded {
     ($($field:ty),*) => { $(impl Bounded for $field {})* };
 }
-unbounded!(bool, u32, u64, Incarnation, ProcessId);
+unbounded!(bool, u32, u64, Incarnation, Learnt, Pace, ProcessId);
 
 /// Fields that have the limits of a part of them.
 macro_rules! bounded_by {

@@ -31,6 +31,24 @@ pub struct ConfigVersion {
     pub version: u32,
 }
 
+/// What a leader has learnt of delays. Each round says it, so that a new leader goes on from there.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct Learnt {
+    /// The worst delay that it remembers, in milliseconds; zero: it has learnt nothing yet.
+    pub worst_ms: u32,
+    /// For how many eighths of its memory it still remembers that.
+    pub eighths: u8,
+}
+
+/// How a heartbeat of `classic` goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct Pace {
+    /// For how long the leader may be silent, in milliseconds; zero: as long as the follower's own flags say.
+    pub lease_ms: u32,
+    /// What the leader has learnt of delays.
+    pub learnt: Learnt,
+}
+
 /// Which processes vote, and for how long a promise may last. A majority is counted in one of these.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct VoterConfig {
@@ -76,16 +94,14 @@ impl VoterConfig {
     /// changes yet.
     ///
     /// A longer lease is asked for only once a majority stores the longer bound. A shorter bound is stored
-    /// only once every longer lease is over, which `waited` says.
-    pub(in crate::election) fn next_lease(&self, target: u32, waited: bool) -> Option<(u32, u32)> {
+    /// only once a majority has promised the leader a shorter lease, which is then all that it counts on.
+    pub(in crate::election) fn next_lease(&self, target: u32) -> Option<(u32, u32)> {
         let present = (self.lease_ms, self.bound_ms);
         let between = (self.lease_ms.min(target), self.bound_ms.max(target));
-        if present == (target, target) {
-            None
-        } else if present != between {
-            Some(between)
-        } else {
-            (self.bound_ms <= target || waited).then_some((target, target))
+        match present {
+            _ if present == (target, target) => None,
+            _ if present == between => Some((target, target)),
+            _ => Some(between),
         }
     }
 }

@@ -99,6 +99,8 @@ fn source(role: Role) -> Fixed {
         holds: 0,
         candidacy: Candidacy::default(),
         answer_ttl: STANDS_FOR,
+        lease: None,
+        worst_delay: None,
     };
     let reading = Reading { boot: now.0, raw: now.0, mono_before: now.0, mono_after: now.0 };
     let status = Arc::new(status);

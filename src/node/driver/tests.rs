@@ -3,8 +3,8 @@
 use super::*;
 use crate::base::boottime;
 use crate::election::{
-    Announce, Epoch, HoldOutcome, Incarnation, KnownPeers, MembershipVersion, Peer, Priority, ProcessId,
-    Safety, Settings,
+    Announce, Epoch, HoldOutcome, Incarnation, KnownPeers, MembershipVersion, Pace, Peer, Priority,
+    ProcessId, Safety, Settings,
 };
 use crate::http::Source;
 use crate::node::published_state::Answers;
@@ -141,7 +141,7 @@ impl Driver {
 /// A leader's first message. It changes the epoch, names the leader, and is answered; by itself it is no
 /// reason to publish.
 fn heartbeat() -> Event {
-    let body = Body::Heartbeat { sequence: 1 };
+    let body = Body::Heartbeat { sequence: 1, pace: Pace::default() };
     Event::Received {
         from: peer(2).id,
         message: Message { epoch: Epoch(5), priority: Priority::DEFAULT, body },

@@ -68,7 +68,7 @@ fn caught_by(clause: Mutation) -> By {
         | LateRoundCommits
         | IncarnationIgnored
         | ResignedEpochFollowed
-        | NoLowerWait
+        | LeaseOutlivesConfig
         | FoundedByMajority
         | FoundedWithOtherList
         | FoundedWithOtherLease

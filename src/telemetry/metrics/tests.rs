@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::election::{
-    Ballot, Body, Candidacy, ConfigVersion, Epoch, Flags, Incarnation, Incumbent, MemberStatus,
-    MembershipVersion, Moment, Peer, Priority, ProcessId, RecoveredState, Role, Safety, Stage, VoteOutcome,
-    VoteRequest, VoterConfig, Voting,
+    Ballot, Body, Candidacy, ConfigVersion, Epoch, Flags, Incarnation, Incumbent, Learnt, MemberStatus,
+    MembershipVersion, Moment, Pace, Peer, Priority, ProcessId, RecoveredState, Role, Safety, Stage,
+    VoteOutcome, VoteRequest, VoterConfig, Voting,
 };
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -35,6 +35,8 @@ fn status(role: Role) -> Status {
         holds: 0,
         candidacy: Candidacy::default(),
         answer_ttl: Duration::from_millis(1500),
+        lease: None,
+        worst_delay: None,
         me,
     }
 }
@@ -74,7 +76,7 @@ fn every_series_exists_from_the_start() {
 fn only_a_voter_has_a_lease() {
     let metrics = Metrics::new("web");
     let text = metrics.encode(&status(Role::Leading), at(0), at(0));
-    assert!(!text.contains("bellwether_lease") && !text.contains("bellwether_voters"), "{text}");
+    assert!(!text.contains("bellwether_lease_remaining") && !text.contains("bellwether_voters"), "{text}");
 
     let voters = ["web-0", "web-1", "web-2"].map(str::to_owned).into();
     let known = VoterConfig { voters, ..VoterConfig::default() };
@@ -98,6 +100,18 @@ fn only_a_voter_has_a_lease() {
 }
 
 #[test]
+fn the_lease_in_use_and_what_it_goes_by_are_shown() {
+    let metrics = Metrics::new("web");
+    for (lease, worst_delay, shown) in [(None, None, ["0", "0"]), (Some(340), Some(120), ["0.34", "0.12"])] {
+        let [lease, worst_delay] = [lease, worst_delay].map(|ms| ms.map(Duration::from_millis));
+        let status = Status { lease, worst_delay, ..status(Role::Following) };
+        let text = metrics.encode(&status, at(0), at(0));
+        let names = ["bellwether_lease_in_use_seconds", "bellwether_worst_delay_seconds"];
+        assert_eq!(names.map(|name| sample(&text, name)), shown);
+    }
+}
+
+#[test]
 fn every_message_has_its_series() {
     let (version, entries) = (MembershipVersion::default(), Vec::new());
     let entry = crate::election::Entry { peer: status(Role::Asking).me, state: State::Alive };
@@ -109,7 +123,7 @@ fn every_message_has_its_series() {
         Body::Election,
         Body::Answer,
         Body::Coordinator { elected_at_ms: 0 },
-        Body::Heartbeat { sequence: 0 },
+        Body::Heartbeat { sequence: 0, pace: Pace::default() },
         Body::HeartbeatAck { sequence: 0, membership: version },
         Body::Membership { version, entries: entries.clone().into() },
         Body::Leave { version: None, id: entry.peer.id },
@@ -121,7 +135,7 @@ fn every_message_has_its_series() {
             request: VoteRequest { ballot, contender: true, transfer: None, config: config.clone() },
         },
         Body::Vote { ballot, outcome: VoteOutcome::Granted, config: None },
-        Body::Renew { sequence: 0, lease_ms, config: stores },
+        Body::Renew { sequence: 0, lease_ms, config: stores, learnt: Learnt::default() },
         Body::Renewed { sequence: 0, membership: version, promised: true, firm: true, config: stores, flags },
         Body::Configuration { config },
         Body::Recover { round: 0, incarnation },

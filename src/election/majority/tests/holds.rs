@@ -108,7 +108,11 @@ fn a_voter_that_frees_promises_for_crash_evidence_says_so() {
         let settings = Settings { crash_evidence, ..given(&[1, 2, 3], 1500) };
         let record = record(1, config(4, &[1, 2, 3]));
         let mut voter = Voter::start(peer(1), settings, Some(&record), &[2, 3], None);
-        let sent = voter.hear(2, 7, Body::Renew { sequence: 1, lease_ms: 1500, config: version(4, 0) });
+        let sent = voter.hear(
+            2,
+            7,
+            Body::Renew { sequence: 1, lease_ms: 1500, config: version(4, 0), learnt: Learnt::default() },
+        );
         let firm = |body: &Body| match body {
             Body::Renewed { firm, .. } => Some(*firm),
             _ => None,
@@ -304,7 +308,11 @@ fn crash_evidence_frees_no_firm_promise_of_an_earlier_incarnation() {
         let settings = Settings { crash_evidence: CrashEvidence::Release, ..given(&[1, 2, 3], 1500) };
         let record = record_of(firm);
         let mut voter = Voter::start(peer(1), settings, Some(&record), &[2, 3], leaves_out);
-        voter.hear(2, 7, Body::Renew { sequence: 1, lease_ms: 1500, config: version(4, 0) });
+        voter.hear(
+            2,
+            7,
+            Body::Renew { sequence: 1, lease_ms: 1500, config: version(4, 0), learnt: Learnt::default() },
+        );
         voter.feed(Event::Crashed { id: peer(2).id, incarnation: peer(2).incarnation });
         assert_eq!(voter.vote_for(3, 8) == Some(GRANTED), votes, "{firm} {leaves_out:?}");
         if votes {

@@ -124,7 +124,7 @@ impl Voter {
     /// Whether its present configuration is committed.
     fn committed(&self) -> bool {
         let leading = self.machine.protocol.leading.as_ref();
-        leading.is_some_and(|leading| leading.committed.is_some())
+        leading.is_some_and(|leading| leading.committed)
     }
 }
 

@@ -95,7 +95,7 @@ fn a_leader_follows_no_other_of_its_own_epoch() {
 fn a_leader_of_a_lower_epoch_is_told_so() {
     let mut voter = Voter::settled(None);
     voter.vote_for(2, 5);
-    let renew = Body::Renew { sequence: 1, lease_ms: 1500, config: version(4, 0) };
+    let renew = Body::Renew { sequence: 1, lease_ms: 1500, config: version(4, 0), learnt: Learnt::default() };
     let sent = voter.hear(3, 4, renew);
     assert!(sent.iter().filter_map(send).any(|(to, message)| to == peer(3).id && message.epoch == Epoch(5)));
 }
@@ -105,7 +105,7 @@ fn a_follower_holds_to_its_leader_for_the_lease_where_that_is_longer() {
     let config = VoterConfig { lease_ms: 4000, bound_ms: 4000, ..config(4, &[1, 2, 3]) };
     let mut voter = Voter::start(peer(1), given(&[1, 2, 3], 1500), Some(&record(1, config)), &[2, 3], None);
     voter.pass(500);
-    let renew = Body::Renew { sequence: 1, lease_ms: 4000, config: version(4, 0) };
+    let renew = Body::Renew { sequence: 1, lease_ms: 4000, config: version(4, 0), learnt: Learnt::default() };
     let sent = voter.hear(2, 5, renew);
     assert_eq!(armed(&sent, Timer::Silence), Some(Duration::from_secs(4)));
     assert_eq!(voter.machine.valid_until(), Some(Moment(voter.now + Duration::from_secs(4))));

@@ -56,7 +56,7 @@ fn a_candidates_own_vote_is_durable_before_its_request_leaves() {
 #[test]
 fn an_acknowledgement_leaves_after_the_epoch_of_its_round_is_durable() {
     let mut voter = Voter::settled(None);
-    let renew = Body::Renew { sequence: 1, lease_ms: 1500, config: version(4, 0) };
+    let renew = Body::Renew { sequence: 1, lease_ms: 1500, config: version(4, 0), learnt: Learnt::default() };
     let sent = voter.hear(2, 7, renew);
     assert_eq!(durable_before(&sent, |body| matches!(body, Body::Renewed { promised: true, .. })), Some(7));
 }

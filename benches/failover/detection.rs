@@ -1,0 +1,79 @@
+//! What adaptive leases gain: how long until all others agree once a leader is stopped, or dies where crash
+//! evidence frees no promise. Fixed leases beside them.
+
+use super::rounds::{self, Cause};
+use super::{Bound, MEMORY, Row, SIZES, print, started};
+use bellwether::demo::process_cluster::{Agreement, ProcessCluster};
+use std::path::Path;
+use std::time::Duration;
+
+/// Longer than a stall that a leader learns from.
+const STOPPED: Duration = Duration::from_secs(1);
+/// What comes before a round: longer than any lease that is promised for another reason. A resumed leader
+/// votes late for its successor. While one of three is missing leases are the longest, since the other
+/// follower alone could elect no leader. A first leader without a memory asks for the longest lease for two
+/// seconds.
+const REST: Duration = Duration::from_secs(2);
+/// How often processes are asked: as fast as can be, questions would be the load that leaders learn from.
+const ASK_EVERY: Duration = Duration::from_millis(2);
+/// What is promised for a quiet network.
+const MEDIAN: Duration = Duration::from_millis(250);
+const P99: Duration = Duration::from_millis(400);
+/// So many rounds with adaptive leases come to one with fixed ones, which take six times as long.
+const FIXED_SHARE: usize = 5;
+
+type Round = fn(&mut ProcessCluster, &Agreement) -> Result<(Agreement, Duration), String>;
+
+/// Prints the rows, adaptive leases beside fixed ones; says whether the adaptive ones are within their
+/// bounds.
+pub fn measure(rounds: usize, logs: &Path) -> Result<bool, String> {
+    let records = tempfile::tempdir_in(MEMORY).map_err(|error| format!("no folder for records: {error}"))?;
+    let memory = Some(records.path());
+    let mut good = true;
+    for n in SIZES {
+        for (what, states, round) in [
+            ("hang", None, hang as Round),
+            ("majority, hang", memory, hang),
+            ("majority, crash", memory, crash),
+        ] {
+            let times = times(n, rounds, "adaptive", states, round, logs)?;
+            good &= print(&Row { n, what, times: times.clone(), bound: Bound::Median(MEDIAN) });
+            good &= print(&Row { n, what: "  the same", times, bound: Bound::P99(P99) });
+            let times = self::times(n, rounds.div_ceil(FIXED_SHARE), "fixed", states, round, logs)?;
+            print(&Row { n, what: "  with fixed leases", times, bound: Bound::None });
+        }
+    }
+    Ok(good)
+}
+
+fn times(
+    n: usize,
+    rounds: usize,
+    mode: &str,
+    states: Option<&Path>,
+    round: Round,
+    logs: &Path,
+) -> Result<Vec<Duration>, String> {
+    let (mut processes, mut now) = started(n, &["--lease-mode", mode], Some(ASK_EVERY), states, logs)?;
+    std::thread::sleep(REST);
+    let mut times = Vec::new();
+    for number in 1..=rounds {
+        std::thread::sleep(REST);
+        let (next, took) = round(&mut processes, &now)
+            .map_err(|error| format!("round {number} of {}: {error}", processes.name(now.leader)))?;
+        times.push(took);
+        now = next;
+    }
+    Ok(times)
+}
+
+fn hang(processes: &mut ProcessCluster, now: &Agreement) -> Result<(Agreement, Duration), String> {
+    let (next, pause) = rounds::pause(processes, now, STOPPED)?;
+    Ok((next, pause.took))
+}
+
+fn crash(processes: &mut ProcessCluster, now: &Agreement) -> Result<(Agreement, Duration), String> {
+    let (next, took) = rounds::take_down(processes, now, Cause::Crash)?;
+    rounds::bring_back(processes, now.leader, &[], &next)?;
+    Ok((next, took))
+}

@@ -1,0 +1,213 @@
+//! How long a lease has to be: the adaptive failure detector (`--lease-mode adaptive`).
+//!
+//! A leader learns how late its rounds and their answers are. It asks for leases that outlast two of the
+//! worst delays of the last minutes. A lease grows at once, and shrinks as the delays are forgotten. Each
+//! round says what its leader has learnt, so a new leader goes on from there.
+
+use crate::election::types::voters::{duration, milliseconds};
+use crate::election::{Learnt, Moment};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A lease has room for two heartbeats at the shortest interval, and for so many of the worst delay.
+pub(in crate::election) const SHORTEST_INTERVAL: Duration = Duration::from_millis(50);
+const DELAYS: u32 = 2;
+/// A longer delay counts as this one: there is no lease for hangs.
+pub(crate) const DELAY_MAX: Duration = Duration::from_millis(600);
+/// A delay is remembered for five minutes, in parts of which each keeps its worst one.
+const PARTS: u64 = 8;
+const PART: Duration = Duration::from_millis(37_500);
+/// For so long after the first answer a leader without a memory asks for the longest lease.
+const PROBATION: Duration = Duration::from_secs(2);
+/// For so long after an application has asked for a hold, leases are long enough for it.
+const DEMAND_LASTS: Duration = Duration::from_secs(5);
+
+/// What is known of delays.
+#[derive(Clone, Hash, Debug, Default)]
+pub(crate) struct Adaptation {
+    /// The worst delay of each part, by the number of the part in which it is forgotten. At most one more
+    /// than [`PARTS`].
+    worst: BTreeMap<u64, Duration>,
+    /// From when on that counts.
+    counts_from: Moment,
+    /// The lease that holds need, and until when they count.
+    demand: (Moment, Duration),
+}
+
+impl Adaptation {
+    /// Learns of one delay.
+    pub(crate) fn observe(&mut self, now: Moment, delay: Duration) {
+        self.forget(now);
+        if self.worst.is_empty() {
+            self.counts_from = now.plus(PROBATION);
+        }
+        self.remember(part(now) + PARTS, delay);
+    }
+
+    /// Takes over what the leader has learnt. A word from the wire counts for no more than what this process
+    /// could have learnt itself.
+    pub(crate) fn take_over(&mut self, now: Moment, learnt: Learnt) {
+        let Learnt { worst_ms, eighths } = learnt;
+        if worst_ms == 0 {
+            return;
+        }
+        self.forget(now);
+        self.counts_from = self.counts_from.min(now);
+        self.remember(part(now) + u64::from(eighths).min(PARTS), duration(worst_ms));
+    }
+
+    /// What a round says of it.
+    pub(crate) fn learnt(&self, now: Moment) -> Learnt {
+        let remembered = self.worst.range(part(now) + 1..);
+        let Some((until, worst)) = remembered.max_by_key(|(_, worst)| **worst) else {
+            return Learnt::default();
+        };
+        if now < self.counts_from {
+            return Learnt::default();
+        }
+        // It lies within the memory.
+        let eighths = (*until - part(now)) as u8;
+        // Zero says that nothing is learnt.
+        Learnt { worst_ms: milliseconds(*worst).max(1), eighths }
+    }
+
+    /// The worst delay that is remembered; none where nothing is, or too little.
+    pub(crate) fn worst(&self, now: Moment) -> Option<Duration> {
+        let Learnt { worst_ms, .. } = self.learnt(now);
+        (worst_ms > 0).then(|| duration(worst_ms))
+    }
+
+    /// The lease to ask for, between the shortest and the longest.
+    pub(crate) fn lease(&self, now: Moment, shortest: Duration, longest: Duration) -> Duration {
+        let Some(worst) = self.worst(now) else { return longest };
+        let (until, demand) = self.demand;
+        let demand = if now < until { demand } else { Duration::ZERO };
+        (SHORTEST_INTERVAL * 2 + worst * DELAYS).max(shortest).max(demand).min(longest)
+    }
+
+    /// An application asks for a hold. A hold takes nine tenths of what is left of a lease, and the next
+    /// round comes a fifth of the lease later.
+    pub(crate) fn demand(&mut self, now: Moment, hold: Duration) {
+        let (until, before) = self.demand;
+        let lease = hold.saturating_mul(3) / 2;
+        self.demand = (now.plus(DEMAND_LASTS), if now < until { lease.max(before) } else { lease });
+    }
+
+    fn forget(&mut self, now: Moment) {
+        self.worst = self.worst.split_off(&(part(now) + 1));
+    }
+
+    fn remember(&mut self, until: u64, delay: Duration) {
+        let worst = self.worst.entry(until).or_default();
+        *worst = delay.min(DELAY_MAX).max(*worst);
+    }
+}
+
+/// The number of the part that a moment lies in.
+fn part(now: Moment) -> u64 {
+    // Half a billion years of parts fit.
+    (now.0.as_millis() / PART.as_millis()) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHORTEST: Duration = Duration::from_millis(250);
+    const LONGEST: Duration = Duration::from_millis(1500);
+
+    fn at(ms: u64) -> Moment {
+        Moment(Duration::from_millis(ms))
+    }
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    /// When which delay was observed, in milliseconds.
+    type Delays = &'static [(u64, u64)];
+
+    /// What was observed, when the lease is asked for, and how long it is.
+    #[test]
+    fn a_lease_outlasts_two_of_the_worst_delays_of_five_minutes() {
+        let table: [(&str, Delays, u64, u64); 9] = [
+            ("nothing", &[], 5_000, 1500),
+            ("for less than two seconds", &[(1_000, 1)], 2_999, 1500),
+            ("for two seconds", &[(1_000, 1)], 3_000, 250),
+            ("a delay", &[(1_000, 1), (3_000, 100)], 3_001, 300),
+            ("a smaller one after it", &[(1_000, 1), (3_000, 100), (200_000, 80)], 200_001, 300),
+            ("that is forgotten", &[(1_000, 1), (3_000, 100), (200_000, 80)], 300_000, 260),
+            ("a hang", &[(1_000, 1), (3_000, 5_000)], 3_001, 1300),
+            ("all is forgotten", &[(1_000, 1)], 300_000, 1500),
+            ("and there is something new", &[(1_000, 1), (400_000, 1)], 401_999, 1500),
+        ];
+        for (what, delays, asked, lease) in table {
+            let mut adaptation = Adaptation::default();
+            for (now, delay) in delays {
+                adaptation.observe(at(*now), ms(*delay));
+            }
+            assert_eq!(adaptation.lease(at(asked), SHORTEST, LONGEST), ms(lease), "{what}");
+        }
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let mut adaptation = Adaptation::default();
+        for second in 0..3_600 {
+            adaptation.observe(at(second * 1000), ms(second));
+            let learnt = Learnt { worst_ms: 7, eighths: second as u8 };
+            adaptation.take_over(at(second * 1000), learnt);
+            assert!(adaptation.worst.len() as u64 <= PARTS + 1, "{second}");
+        }
+    }
+
+    #[test]
+    fn a_new_leader_goes_on_with_what_its_predecessor_has_learnt() {
+        let mut former = Adaptation::default();
+        for now in [1_000, 4_000] {
+            former.observe(at(now), ms(120));
+        }
+        let learnt = former.learnt(at(4_000));
+        assert_eq!(learnt.worst_ms, 120);
+        // Processes count their time from different moments.
+        let mut new = Adaptation::default();
+        new.take_over(at(900_000), learnt);
+        assert_eq!(new.lease(at(900_000), SHORTEST, LONGEST), ms(340));
+        // It forgets that when its predecessor does, but for an eighth of the memory.
+        let left = PART * u32::from(learnt.eighths);
+        new.observe(at(940_000), ms(1));
+        assert_eq!(new.lease(at(900_000).plus(left), SHORTEST, LONGEST), SHORTEST);
+    }
+
+    #[test]
+    fn a_leader_that_has_learnt_nothing_hands_nothing_on() {
+        let mut former = Adaptation::default();
+        former.observe(at(1_000), ms(3));
+        let learnt = former.learnt(at(2_000));
+        let mut new = Adaptation::default();
+        new.take_over(at(50_000), learnt);
+        assert_eq!((learnt, new.lease(at(50_000), SHORTEST, LONGEST)), (Learnt::default(), LONGEST));
+    }
+
+    #[test]
+    fn a_word_from_the_wire_counts_for_no_more_than_what_can_be_learnt() {
+        let mut new = Adaptation::default();
+        new.take_over(at(1_000), Learnt { worst_ms: u32::MAX, eighths: u8::MAX });
+        assert_eq!(new.lease(at(1_000), SHORTEST, Duration::from_secs(3600)), ms(1300));
+        new.observe(at(50_000), ms(1));
+        assert_eq!(new.lease(at(301_000), SHORTEST, Duration::from_secs(3600)), ms(250));
+    }
+
+    #[test]
+    fn holds_lengthen_a_lease_for_five_seconds() {
+        let mut adaptation = Adaptation::default();
+        adaptation.observe(at(0), ms(1));
+        adaptation.demand(at(3_000), ms(400));
+        adaptation.demand(at(4_000), ms(200));
+        for (now, lease) in [(4_000, 600), (8_999, 600), (9_000, 250)] {
+            assert_eq!(adaptation.lease(at(now), SHORTEST, LONGEST), ms(lease), "{now}");
+        }
+        adaptation.demand(at(10_000), ms(1_400));
+        assert_eq!(adaptation.lease(at(10_000), SHORTEST, LONGEST), LONGEST);
+    }
+}

@@ -1,0 +1,95 @@
+//! Adaptive leases: what a leader and a candidate ask for.
+
+use super::*;
+use crate::election::HoldRequest;
+
+/// p1 of three, with adaptive leases, leads; p2 and p3 are connected.
+fn leader() -> Voter {
+    let settings = Settings { lease_min: Some(Duration::from_millis(250)), ..given(&[1, 2, 3], 1500) };
+    let record = record(1, config(4, &[1, 2, 3]));
+    let mut voter = Voter::start(peer(1), settings, Some(&record), &[2, 3], None);
+    voter.wait_for_grace();
+    voter.ask_for_votes();
+    voter.answered(2, GRANTED);
+    assert!(voter.leads());
+    voter
+}
+
+impl Voter {
+    /// The lease that its next round asks for.
+    fn round_asks_for(&mut self) -> u32 {
+        let sent = self.timer(Timer::Heartbeat);
+        let lease = bodies(&sent).find_map(|body| match body {
+            Body::Renew { lease_ms, .. } => Some(*lease_ms),
+            _ => None,
+        });
+        lease.expect("it leads")
+    }
+
+    /// It leads for so long, and p2 acknowledges each round at once.
+    fn learns(&mut self, ms: u64) {
+        for _ in 0..ms / 50 {
+            self.pass(50);
+            self.timer(Timer::Heartbeat);
+            self.acknowledged(2, self.round, version(5, 0), flags(&[1, 2, 3], 1500));
+        }
+    }
+}
+
+#[test]
+fn rounds_ask_for_the_longest_lease_until_the_leader_has_learnt_for_two_seconds() {
+    let mut voter = leader();
+    voter.learns(2000);
+    assert_eq!(voter.round_asks_for(), 1500);
+    voter.learns(100);
+    assert_eq!(voter.round_asks_for(), 250);
+    assert_eq!(voter.machine.heartbeat_interval(), Duration::from_millis(50));
+}
+
+/// The other follower alone could elect no leader, so a short lease would gain nothing.
+#[test]
+fn rounds_ask_for_the_longest_lease_where_the_connected_voters_could_elect_no_other() {
+    let mut voter = leader();
+    voter.learns(2100);
+    assert_eq!(voter.round_asks_for(), 250);
+    let Peer { id, incarnation, .. } = peer(3);
+    voter.feed(Event::LinkDown { id, incarnation });
+    assert_eq!(voter.round_asks_for(), 1500);
+    voter.feed(Event::LinkUp(peer(3)));
+    assert_eq!(voter.round_asks_for(), 250);
+}
+
+#[test]
+fn a_request_for_votes_asks_for_a_lease_that_outlasts_it() {
+    let mut voter = leader();
+    voter.learns(2100);
+    voter.pass(1500);
+    assert!(!voter.leads());
+    voter.ask_for_votes();
+    // An answer timeout and two heartbeats, with the margin between clocks.
+    assert_eq!(voter.asked.as_ref().unwrap().ballot.lease_ms, 405);
+}
+
+#[test]
+fn a_hold_that_is_asked_for_lengthens_the_lease() {
+    let mut voter = leader();
+    voter.learns(2100);
+    voter.feed(Event::Hold(HoldRequest::Take { lasts: Duration::from_millis(600) }));
+    assert_eq!(voter.round_asks_for(), 900);
+    voter.acknowledged(2, voter.round, version(5, 0), flags(&[1, 2, 3], 1500));
+    voter.learns(4950);
+    assert_eq!(voter.round_asks_for(), 900);
+    voter.learns(100);
+    assert_eq!(voter.round_asks_for(), 250);
+}
+
+/// Answers of a follower stand as long as its leader may be silent.
+#[test]
+fn a_followers_answer_stands_for_the_lease_of_the_latest_round() {
+    let mut voter = Voter::settled(None);
+    for (lease_ms, stands) in [(1500, 1500), (250, 250), (1, 200)] {
+        voter.acknowledges(2, 4, lease_ms, version(4, 0));
+        let until = voter.machine.status().valid_until.unwrap();
+        assert_eq!(until.since(Moment(voter.now)), Duration::from_millis(stands));
+    }
+}

@@ -1,0 +1,158 @@
+//! Adaptive leases in `classic`: what a leader asks for, and how long its followers wait for it.
+
+use super::*;
+use bellwether::election::Learnt;
+
+const ADAPTIVE: Duration = Duration::from_millis(250);
+
+fn beat(lease_ms: u32) -> Body {
+    Body::Heartbeat { sequence: 9, pace: Pace { lease_ms, learnt: Learnt::default() } }
+}
+
+/// p9, which leads p1 with adaptive leases.
+fn leader() -> Alone {
+    let settings = Settings { lease_min: Some(ADAPTIVE), ..Settings::default() };
+    let mut alone = Alone::started(Machine::new(settings, "test".to_string(), peer(9), None));
+    alone.feed(Event::Discovered { addresses: BTreeSet::new(), complete: true });
+    alone.pass(ms(5_000));
+    alone.feed(Event::LinkUp(peer(1)));
+    alone
+}
+
+/// What the leader's next heartbeat says.
+fn next_beat(alone: &mut Alone) -> (u32, Pace) {
+    let interval = alone.armed(Timer::Heartbeat).expect("it leads");
+    alone.now += interval;
+    let sent = alone.feed(Event::Timer(Timer::Heartbeat));
+    let beat = sent.into_iter().find_map(|(_, body)| match body {
+        Body::Heartbeat { sequence, pace } => Some((sequence, pace)),
+        _ => None,
+    });
+    beat.expect("it sends a heartbeat")
+}
+
+/// So many heartbeats, each of which p1 acknowledges so late.
+fn beats(alone: &mut Alone, count: usize, late: Duration) -> Pace {
+    let mut last = Pace::default();
+    for _ in 0..count {
+        let (sequence, pace) = next_beat(alone);
+        alone.now += late;
+        alone.hear(1, 1, Body::HeartbeatAck { sequence, membership: MembershipVersion::default() });
+        alone.now -= late;
+        alone.machine.handle(Now::at(Moment(alone.now + late)), Event::Turn);
+        alone.now += late;
+        last = pace;
+    }
+    last
+}
+
+#[test]
+fn a_follower_waits_as_long_as_the_latest_heartbeat_says() {
+    for (lease_ms, silence) in [(0, 1500), (250, 250), (1, 200), (700, 700), (u32::MAX, 1500)] {
+        let mut alone = Alone::following();
+        alone.hear(3, 1, beat(700));
+        alone.hear(3, 1, beat(lease_ms));
+        assert_eq!(alone.armed(Timer::Silence), Some(ms(silence)), "{lease_ms}");
+    }
+}
+
+#[test]
+fn a_leader_asks_for_short_leases_once_it_has_learnt_for_two_seconds() {
+    let mut alone = leader();
+    assert_eq!(beats(&mut alone, 1, ms(1)).lease_ms, 1500);
+    assert_eq!(alone.armed(Timer::Heartbeat), Some(ms(250)));
+    let pace = beats(&mut alone, 10, ms(1));
+    assert_eq!((pace.lease_ms, pace.learnt.worst_ms, pace.learnt.eighths), (250, 1, 8));
+    assert_eq!(alone.armed(Timer::Heartbeat), Some(ms(50)));
+}
+
+#[test]
+fn a_late_answer_lengthens_the_lease_and_the_time_between_heartbeats() {
+    let mut alone = leader();
+    beats(&mut alone, 11, ms(1));
+    beats(&mut alone, 1, ms(120));
+    let (_, pace) = next_beat(&mut alone);
+    assert_eq!((pace.lease_ms, pace.learnt.worst_ms), (340, 120));
+    assert_eq!(alone.armed(Timer::Heartbeat), Some(ms(68)));
+}
+
+#[test]
+fn a_late_heartbeat_lengthens_the_lease() {
+    for (late, lease_ms) in [(100, 302), (180, 462)] {
+        let mut alone = leader();
+        beats(&mut alone, 11, ms(1));
+        // The last acknowledgement took a millisecond, in which the next heartbeat came no nearer here.
+        alone.now += ms(late);
+        let (_, pace) = next_beat(&mut alone);
+        assert_eq!(pace.lease_ms, lease_ms);
+    }
+}
+
+/// p1 has answered nothing for so long that its answers to all rounds since then are late.
+#[test]
+fn unanswered_rounds_lengthen_the_lease_before_their_answers_come() {
+    let mut alone = leader();
+    beats(&mut alone, 11, ms(1));
+    let leases = [0; 4].map(|_| next_beat(&mut alone).1.lease_ms);
+    // 51 ms is 50 ms and the millisecond by which the last heartbeat was late here.
+    assert!(leases.is_sorted() && leases[3] > 350, "{leases:?}");
+}
+
+#[test]
+fn a_member_that_had_failed_teaches_nothing() {
+    let mut alone = leader();
+    beats(&mut alone, 11, ms(1));
+    let (sequence, _) = next_beat(&mut alone);
+    alone.feed(Event::LinkDown { id: id(1), incarnation: Incarnation(1) });
+    alone.feed(Event::Crashed { id: id(1), incarnation: Incarnation(1) });
+    alone.now += ms(40);
+    alone.feed(Event::LinkUp(peer(1)));
+    alone.hear(1, 1, Body::HeartbeatAck { sequence, membership: MembershipVersion::default() });
+    assert_eq!(alone.machine.status().worst_delay, Some(ms(1)));
+}
+
+/// Its followers may have elected another by then.
+#[test]
+fn a_leader_that_was_paused_for_longer_than_its_lease_leads_no_more() {
+    for (gap, leads) in [(240, true), (260, false)] {
+        let mut alone = leader();
+        beats(&mut alone, 12, ms(1));
+        assert_eq!(alone.machine.status().answer_ttl, ADAPTIVE);
+        alone.now += ms(gap);
+        alone.feed(Event::Turn);
+        assert_eq!(alone.machine.status().role == Role::Leading, leads, "{gap}");
+    }
+}
+
+#[test]
+fn a_new_leader_goes_on_with_the_lease_of_the_former_one() {
+    let settings = Settings { lease_min: Some(ADAPTIVE), ..Settings::default() };
+    let mut alone = Alone::started(Machine::new(settings, "test".to_string(), peer(1), None));
+    alone.feed(Event::Discovered { addresses: [address(3)].into(), complete: true });
+    alone.feed(Event::LinkUp(peer(3)));
+    alone.hear(3, 1, Body::Coordinator { elected_at_ms: 0 });
+    let pace = Pace { lease_ms: 340, learnt: Learnt { worst_ms: 120, eighths: 3 } };
+    alone.hear(3, 1, Body::Heartbeat { sequence: 9, pace });
+    alone.feed(Event::Crashed { id: id(3), incarnation: Incarnation(1) });
+    assert_eq!(alone.machine.status().role, Role::Leading);
+    assert_eq!(next_beat_of(&mut alone), pace);
+}
+
+fn next_beat_of(alone: &mut Alone) -> Pace {
+    alone.feed(Event::LinkUp(peer(2)));
+    next_beat(alone).1
+}
+
+#[test]
+fn elections_wait_longer_for_answers_than_a_round_trip_takes() {
+    let settings = Settings { lease_min: Some(ADAPTIVE), ..Settings::default() };
+    let mut alone = Alone::started(Machine::new(settings, "test".to_string(), peer(1), None));
+    alone.feed(Event::Discovered { addresses: [address(2), address(3)].into(), complete: true });
+    alone.feed(Event::LinkUp(peer(2)));
+    alone.feed(Event::LinkUp(peer(3)));
+    alone.hear(3, 1, Body::Coordinator { elected_at_ms: 0 });
+    let pace = Pace { lease_ms: 900, learnt: Learnt { worst_ms: 400, eighths: 3 } };
+    alone.hear(3, 1, Body::Heartbeat { sequence: 9, pace });
+    alone.feed(Event::Crashed { id: id(3), incarnation: Incarnation(1) });
+    assert_eq!(alone.armed(Timer::Announcement), Some(ms(800)));
+}
