@@ -124,7 +124,8 @@ pub struct InjectArgs {
     ///
     /// The container has to name its command, since no tool sees that of the image. An init container takes
     /// the program out of the sidecar's image, and puts it onto a volume of the pod. With --safety classic
-    /// two commands can run at once: for a moment at each change of leader, and on both sides of a partition.
+    /// two commands can run at once. They do for up to --hold of exec at each change of leader, and on both
+    /// sides of a partition.
     #[arg(long, value_name = "CONTAINER")]
     pub exec: Vec<String>,
 

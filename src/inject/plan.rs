@@ -261,8 +261,8 @@ impl Planner<'_> {
             }
             if !self.args.exec.is_empty() {
                 self.plan.remarks.push(Remark::Note(format!(
-                    "{owner}: two commands can run at once. They do for a moment at each change of leader, \
-                     and on both sides of a partition. --safety majority prevents that"
+                    "{owner}: two commands can run at once. They do for up to exec's --hold at each change \
+                     of leader, and on both sides of a partition. --safety majority prevents that"
                 )));
             }
             return;

@@ -2,6 +2,7 @@
 
 use super::driver::Input;
 use crate::base::LogEvent;
+use crate::base::duration::show;
 use crate::base::tcp::{connect, left};
 use crate::config::{AppHealth, Probe};
 use crate::election::Sign;
@@ -29,7 +30,7 @@ pub(super) fn start(probe: Probe, inputs: SyncSender<Input>) -> io::Result<()> {
             let begun = Instant::now();
             let seen = look(&probe.app, begun + probe.timeout);
             let news = verdict.take(seen.as_ref().err(), &probe);
-            let why = seen.as_ref().err().map(ToString::to_string).filter(|_| !verdict.healthy);
+            let why = seen.as_ref().err().map(|error| cause(error, &probe)).filter(|_| !verdict.healthy);
             if let Some(why) = told.news(why, begun) {
                 LogEvent::warn("application_probe")
                     .say(format_args!("the application does not answer {} as it should: {why}", probe.app));
@@ -43,6 +44,18 @@ pub(super) fn start(probe: Probe, inputs: SyncSender<Input>) -> io::Result<()> {
         }
     };
     thread::Builder::new().name("app-probe".to_owned()).stack_size(STACK_BYTES).spawn(work).map(drop)
+}
+
+/// Why the application does not count as healthy, for people. The system has two errors for a time that is
+/// over, and neither names it.
+fn cause(error: &io::Error, probe: &Probe) -> String {
+    match error.kind() {
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => format!(
+            "there is no answer within {}; a longer --app-health-timeout waits longer",
+            show(probe.timeout)
+        ),
+        _ => error.to_string(),
+    }
 }
 
 /// Why the probe fails, as the log has said last.
@@ -221,7 +234,7 @@ mod tests {
         let failure =
             look(&answering("HTTP/1.1 200 OK\r\n\r\n", Duration::from_millis(100)), soon()).unwrap_err();
         assert!(
-            matches!(failure.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock),
+            cause(&failure, &probe(1, 1)).starts_with("there is no answer within "),
             "it is slow: {failure}"
         );
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

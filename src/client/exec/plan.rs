@@ -236,9 +236,9 @@ impl Plan {
         }
         if answer.held.is_some() && !answer.sure && !std::mem::replace(&mut self.warned_unsure, true) {
             todo.push(Do::Warn(
-                "this sidecar grants no hold, so two commands can run at once. They do for a moment at each \
-                 change of leader, and on both sides of a partition. --safety majority grants holds, without \
-                 --crash-evidence release and --app-clients none"
+                "this sidecar grants no hold, so two commands can run at once. They do for up to --hold at \
+                 each change of leader, and on both sides of a partition. --safety majority grants holds, \
+                 without --crash-evidence release and --app-clients none"
                     .to_owned(),
             ));
         }
