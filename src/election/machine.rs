@@ -90,6 +90,11 @@ impl Machine {
         core!(&self.0, core => core.epoch)
     }
 
+    /// How long an answer about leadership stands without a turn, as [`Machine::status`] says.
+    pub fn answer_ttl(&self) -> Duration {
+        core!(&self.0, core => core.pause_after())
+    }
+
     /// Whether discovery should look more often.
     pub fn hurries_discovery(&self) -> bool {
         core!(&self.0, core => core.hurries_discovery())

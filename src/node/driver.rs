@@ -99,6 +99,8 @@ pub(super) struct Driver {
     published: Moment,
     failure_timeout: Duration,
     publish_every: Duration,
+    /// How long an answer stands by what was published last.
+    answer_ttl: Duration,
     /// Whether discovery was told to hurry.
     hurried: bool,
     /// How many operations operators have asked for.
@@ -136,6 +138,7 @@ impl Driver {
             published: Moment::default(),
             failure_timeout: settings.failure_timeout,
             publish_every: PUBLISH_EVERY,
+            answer_ttl: settings.failure_timeout,
             hurried: true,
             operations: 0,
             asked: BTreeMap::new(),
@@ -252,9 +255,12 @@ impl Driver {
         let rest: Vec<Action> = actions.collect();
         let told =
             |a: &Action| matches!(a, Action::Notification(_) | Action::Arm { timer: Timer::Lease, .. });
-        let status = (changes || rest.iter().any(told)).then(|| self.machine.status());
+        // No answer stands for longer than the lease that is about to be named.
+        let shortened = self.machine.answer_ttl() < self.answer_ttl;
+        let status = (changes || shortened || rest.iter().any(told)).then(|| self.machine.status());
         if let Some(status) = &status {
             self.published = now.at;
+            self.answer_ttl = status.answer_ttl;
             let lease = status.lease.unwrap_or(self.failure_timeout);
             self.publish_every = PUBLISH_EVERY.min(lease / PUBLICATIONS_A_LEASE);
             self.stop.waits.store(status.role == Role::Resigning, Ordering::Relaxed);

@@ -156,3 +156,27 @@ fn elections_wait_longer_for_answers_than_a_round_trip_takes() {
     alone.feed(Event::Crashed { id: id(3), incarnation: Incarnation(1) });
     assert_eq!(alone.armed(Timer::Announcement), Some(ms(800)));
 }
+
+/// A stall that costs the leadership is learnt too, or each term would end by the next one.
+#[test]
+fn a_stall_that_ends_the_term_is_learnt() {
+    let mut alone = leader();
+    beats(&mut alone, 12, ms(1));
+    alone.now += ms(310);
+    alone.feed(Event::Turn);
+    let status = alone.machine.status();
+    assert_eq!(status.role, Role::Asking);
+    assert!(status.worst_delay >= Some(ms(250)), "{:?}", status.worst_delay);
+}
+
+/// Its followers may have heard the short lease alone.
+#[test]
+fn a_lease_that_has_just_grown_does_not_excuse_a_pause_yet() {
+    let mut alone = leader();
+    beats(&mut alone, 12, ms(1));
+    alone.now += ms(190);
+    assert!(next_beat(&mut alone).1.lease_ms > 450);
+    assert_eq!(alone.machine.answer_ttl(), ADAPTIVE);
+    next_beat(&mut alone);
+    assert!(alone.machine.answer_ttl() > ms(450));
+}

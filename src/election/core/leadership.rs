@@ -130,7 +130,7 @@ impl<P: Protocol> Core<P> {
     /// There is no leader any more, and there has been none since an earlier moment.
     pub(crate) fn lose_leader_since(&mut self, reason: Reason, since: Moment) {
         let Some(former) = self.leader.take() else { return };
-        self.pace = None;
+        (self.pace, self.former_pace) = (None, None);
         self.outbox.peers_changed = true;
         self.loss = reason;
         let me = former.peer.id == self.me.id;

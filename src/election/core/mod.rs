@@ -76,6 +76,8 @@ pub(super) struct Core<P> {
     /// For how long the leader may be silent, by its latest heartbeat. None before the first, and without a
     /// leader.
     pub(super) pace: Option<Duration>,
+    /// The same, by the heartbeat before that, where this process leads.
+    pub(super) former_pace: Option<Duration>,
     /// The latest resignation: its sender and its epoch. That epoch is over.
     pub(super) last_resignation: Option<(ProcessId, Epoch)>,
     pub(super) transfers: Transfers,
@@ -131,6 +133,7 @@ impl<P: Protocol> Core<P> {
             heartbeats: Heartbeats::of(me.incarnation),
             adaptation: Adaptation::default(),
             pace: None,
+            former_pace: None,
             me,
             transfers: Transfers::default(),
             last_resignation: None,

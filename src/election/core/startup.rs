@@ -54,6 +54,7 @@ impl<P: Protocol> Core<P> {
         let gap = now.at.since(std::mem::replace(&mut self.last_turn.at, now.at));
         self.last_turn.slow = now.slow;
         let suspended = std::mem::replace(&mut self.last_turn.suspends, now.suspends) != now.suspends;
+        self.learn_of_lateness(now.at);
         if self.started && (suspended || gap > self.pause_after()) {
             self.resume(gap);
         }
@@ -64,6 +65,8 @@ impl<P: Protocol> Core<P> {
     pub(crate) fn pause_after(&self) -> Duration {
         // The end of a lease says the same by itself.
         let pace = self.pace.filter(|_| self.phase.leading() && P::valid_until(self).is_none());
+        // The followers may not have heard the latest heartbeat yet.
+        let pace = pace.map(|pace| self.former_pace.map_or(pace, |former| former.min(pace)));
         pace.map_or(self.settings.failure_timeout, |pace| pace.min(self.settings.failure_timeout))
     }
 

@@ -27,7 +27,7 @@ impl Core<Majority> {
         milliseconds(self.lease_within(duration(longest_ms))).min(longest_ms)
     }
 
-    /// The lease that its next request for votes asks for, in milliseconds: one that outlasts the request.
+    /// The lease that its next request for votes asks for, in milliseconds: it outlasts an answer timeout.
     pub(super) fn lease_requested_ms(&self) -> u32 {
         let longest_ms =
             self.protocol.config().map_or(0, |config| config.lease_ms).min(self.protocol.asks_ms);

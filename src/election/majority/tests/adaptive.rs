@@ -63,7 +63,9 @@ fn rounds_ask_for_the_longest_lease_where_the_connected_voters_could_elect_no_ot
 fn a_request_for_votes_asks_for_a_lease_that_outlasts_it() {
     let mut voter = leader();
     voter.learns(2100);
-    voter.pass(1500);
+    // Long enough to be no delay, and no pause.
+    voter.now += Duration::from_millis(1400);
+    voter.feed(Event::Turn);
     assert!(!voter.leads());
     voter.ask_for_votes();
     // An answer timeout and two heartbeats, with the margin between clocks.
