@@ -82,13 +82,13 @@ struct Row<'a> {
 /// What must hold of a line's times.
 enum Bound {
     Median(Duration),
-    P99(Duration),
+    MedianAndP99(Duration, Duration),
     Max(Duration),
     None,
 }
 
 fn main() -> ExitCode {
-    let (task, image) = match task(std::env::args().skip(1)) {
+    let asked = match asked(std::env::args().skip(1)) {
         Ok(asked) => asked,
         Err(error) => {
             eprintln!("error: {error}");
@@ -102,7 +102,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match run(&task, image.as_deref(), logs.path()) {
+    match run(&asked, logs.path()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -114,28 +114,38 @@ fn main() -> ExitCode {
 
 /// What is to be measured.
 enum Task {
-    /// All rows, with so many rounds each.
-    All(usize),
+    /// All rows.
+    All,
     /// What a rest before each round and the channel cost.
     Rested,
-    /// How long it takes to notice a leader that hangs, so many rounds each.
-    Detection(usize),
+    /// How long it takes to notice a leader that hangs.
+    Detection,
     /// This version beside another program.
     Beside(PathBuf),
 }
 
+/// What the command line asks for.
+struct Asked {
+    task: Task,
+    /// The rounds of each row, for all rows and for detection.
+    rounds: usize,
+    /// The image's program.
+    image: Option<PathBuf>,
+}
+
 /// Whether everything was within its bound.
-fn run(task: &Task, image: Option<&Path>, logs: &Path) -> Result<bool, String> {
-    let began = Instant::now();
+fn run(asked: &Asked, logs: &Path) -> Result<bool, String> {
+    let Asked { task, rounds, image } = asked;
+    let (began, image) = (Instant::now(), image.as_deref());
     let secret = logs.join("secret");
     std::fs::write(&secret, SECRET).map_err(|error| format!("no file for a secret: {error}"))?;
     let secret = secret.to_str().ok_or("the folder for temporary files has a name that is no text")?;
     let channel = ["--peer-secret-file", secret];
     print_head();
     let fast = match task {
-        Task::Detection(rounds) => return detection::measure(*rounds, logs),
+        Task::Detection => return detection::measure(*rounds, logs),
         Task::Rested => rested::measure(&channel, logs)?,
-        Task::All(rounds) => measure(*rounds, logs)?,
+        Task::All => measure(*rounds, logs)?,
         Task::Beside(other) => {
             let programs = [image.unwrap_or(Path::new(PROGRAM)), other];
             return beside::measure(programs, &channel, logs);
@@ -146,22 +156,22 @@ fn run(task: &Task, image: Option<&Path>, logs: &Path) -> Result<bool, String> {
     Ok(fast && small)
 }
 
-/// What is to be measured, and the image's program. Cargo itself adds `--bench`.
-fn task(mut args: impl Iterator<Item = String>) -> Result<(Task, Option<PathBuf>), String> {
-    let (mut task, mut image, mut rounds, mut detection) = (None, None, ROUNDS, false);
+/// What the command line asks for. Cargo itself adds `--bench`.
+fn asked(mut args: impl Iterator<Item = String>) -> Result<Asked, String> {
+    let mut asked = Asked { task: Task::All, rounds: ROUNDS, image: None };
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--bench" => {}
             "--rounds" => {
                 let number = args.next().and_then(|n| n.parse().ok()).filter(|n| *n > 0);
-                rounds = number.ok_or("--rounds needs a number from 1 on")?;
+                asked.rounds = number.ok_or("--rounds needs a number from 1 on")?;
             }
-            "--detection" => detection = true,
-            "--rested" => task = Some(Task::Rested),
+            "--detection" => asked.task = Task::Detection,
+            "--rested" => asked.task = Task::Rested,
             "--beside" => {
-                task = Some(Task::Beside(args.next().ok_or("--beside needs another program")?.into()));
+                asked.task = Task::Beside(args.next().ok_or("--beside needs another program")?.into());
             }
-            "--image" => image = Some(args.next().ok_or("--image needs the image's program")?.into()),
+            "--image" => asked.image = Some(args.next().ok_or("--image needs the image's program")?.into()),
             _ => {
                 return Err(format!(
                     "{arg} is not known; there are --rounds N, --detection, --rested, --beside OTHER and \
@@ -170,8 +180,7 @@ fn task(mut args: impl Iterator<Item = String>) -> Result<(Task, Option<PathBuf>
             }
         }
     }
-    let all = if detection { Task::Detection(rounds) } else { Task::All(rounds) };
-    Ok((task.unwrap_or(all), image))
+    Ok(asked)
 }
 
 /// The head of a table.
@@ -343,10 +352,9 @@ fn rounds_of(
     for round in 1..=rounds {
         let what = format!("{cause:?} {flags:?}, round {round} of {}", processes.name(now.leader));
         let wrong = |error| format!("{what}: {error}");
-        let (next, took) = rounds::take_down(&mut processes, &now, cause).map_err(wrong)?;
+        let (took, joined) = rounds::round(&mut processes, &mut now, cause).map_err(wrong)?;
         times.push(took);
-        back.push(rounds::bring_back(&mut processes, now.leader, &[], &next).map_err(wrong)?);
-        now = next;
+        back.push(joined);
     }
     Ok((times, back))
 }
@@ -384,7 +392,10 @@ fn print(row: &Row<'_>) -> bool {
     let (median, p99, max) = (percentile(&times, 50), percentile(&times, 99), percentile(&times, 100));
     let (good, bound) = match row.bound {
         Bound::Median(bound) => (median <= bound, format!("median <= {} ms", bound.as_millis())),
-        Bound::P99(bound) => (p99 <= bound, format!("p99 <= {} ms", bound.as_millis())),
+        Bound::MedianAndP99(half, most) => (
+            median <= half && p99 <= most,
+            format!("median <= {} ms, p99 <= {} ms", half.as_millis(), most.as_millis()),
+        ),
         Bound::Max(bound) => (max <= bound, format!("max <= {} ms", bound.as_millis())),
         Bound::None => (true, String::new()),
     };

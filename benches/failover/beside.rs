@@ -3,7 +3,6 @@
 
 use super::rounds::{self, Cause};
 use super::{Bound, MEMORY, Row, SIZES, percentile, print, started_with, usage};
-use bellwether::demo::process_cluster::{Agreement, ProcessCluster};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -129,7 +128,8 @@ fn failovers(
                 if kind.slow {
                     std::thread::sleep(HEARTBEAT.mul_f64(spread(cluster * SLOW_ROUNDS + at)));
                 }
-                times.push(round(processes, now, kind.cause).map_err(|e| format!("{}: {e}", kind.what))?);
+                let round = rounds::round(processes, now, kind.cause);
+                times.push(round.map_err(|e| format!("{}: {e}", kind.what))?.0);
             }
         }
     }
@@ -139,13 +139,6 @@ fn failovers(
 /// The share of an interval at which a round begins: all are spread evenly over it.
 fn spread(at: usize) -> f64 {
     at as f64 / (CLUSTERS * SLOW_ROUNDS) as f64
-}
-
-fn round(processes: &mut ProcessCluster, now: &mut Agreement, cause: Cause) -> Result<Duration, String> {
-    let (next, took) = rounds::take_down(processes, now, cause)?;
-    rounds::bring_back(processes, now.leader, &[], &next)?;
-    *now = next;
-    Ok(took)
 }
 
 /// Prints a row of each program, and how far their medians are apart.

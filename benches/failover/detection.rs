@@ -19,10 +19,11 @@ const ASK_EVERY: Duration = Duration::from_millis(2);
 /// What is promised for a quiet network.
 const MEDIAN: Duration = Duration::from_millis(250);
 const P99: Duration = Duration::from_millis(400);
-/// So many rounds with adaptive leases come to one with fixed ones, which take six times as long.
+/// How many rounds with adaptive leases come to one with fixed ones, which takes six times as long.
 const FIXED_SHARE: usize = 5;
 
-type Round = fn(&mut ProcessCluster, &Agreement) -> Result<(Agreement, Duration), String>;
+/// One round with a cluster that agrees on a leader: how long it took.
+type Round = fn(&mut ProcessCluster, &mut Agreement) -> Result<Duration, String>;
 
 /// Prints the rows, adaptive leases beside fixed ones; says whether the adaptive ones are within their
 /// bounds.
@@ -36,11 +37,11 @@ pub fn measure(rounds: usize, logs: &Path) -> Result<bool, String> {
             ("majority, hang", memory, hang),
             ("majority, crash", memory, crash),
         ] {
-            let times = times(n, rounds, "adaptive", states, round, logs)?;
-            good &= print(&Row { n, what, times: times.clone(), bound: Bound::Median(MEDIAN) });
-            good &= print(&Row { n, what: "  the same", times, bound: Bound::P99(P99) });
-            let times = self::times(n, rounds.div_ceil(FIXED_SHARE), "fixed", states, round, logs)?;
-            print(&Row { n, what: "  with fixed leases", times, bound: Bound::None });
+            let times = |rounds, mode| times(n, rounds, mode, states, round, logs);
+            let adaptive = times(rounds, "adaptive")?;
+            good &= print(&Row { n, what, times: adaptive, bound: Bound::MedianAndP99(MEDIAN, P99) });
+            let fixed = times(rounds.div_ceil(FIXED_SHARE), "fixed")?;
+            print(&Row { n, what: "  with fixed leases", times: fixed, bound: Bound::None });
         }
     }
     Ok(good)
@@ -59,21 +60,18 @@ fn times(
     let mut times = Vec::new();
     for number in 1..=rounds {
         std::thread::sleep(REST);
-        let (next, took) = round(&mut processes, &now)
-            .map_err(|error| format!("round {number} of {}: {error}", processes.name(now.leader)))?;
-        times.push(took);
-        now = next;
+        let wrong = |error| format!("round {number}: {error}");
+        times.push(round(&mut processes, &mut now).map_err(wrong)?);
     }
     Ok(times)
 }
 
-fn hang(processes: &mut ProcessCluster, now: &Agreement) -> Result<(Agreement, Duration), String> {
+fn hang(processes: &mut ProcessCluster, now: &mut Agreement) -> Result<Duration, String> {
     let (next, pause) = rounds::pause(processes, now, STOPPED)?;
-    Ok((next, pause.took))
+    *now = next;
+    Ok(pause.took)
 }
 
-fn crash(processes: &mut ProcessCluster, now: &Agreement) -> Result<(Agreement, Duration), String> {
-    let (next, took) = rounds::take_down(processes, now, Cause::Crash)?;
-    rounds::bring_back(processes, now.leader, &[], &next)?;
-    Ok((next, took))
+fn crash(processes: &mut ProcessCluster, now: &mut Agreement) -> Result<Duration, String> {
+    rounds::round(processes, now, Cause::Crash).map(|(took, _)| took)
 }

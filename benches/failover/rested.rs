@@ -75,10 +75,8 @@ impl Cluster {
         processes.ask_every(Some(ASK_EVERY));
         let asked = || answers(processes).iter().zip(&before).all(|(now, before)| now > before).then_some(());
         within(PATIENCE, asked).ok_or_else(|| wrong("not all processes answer".to_owned()))?;
-        let (next, took) = rounds::take_down(processes, &self.now, cause).map_err(wrong)?;
-        rounds::bring_back(processes, self.now.leader, &[], &next).map_err(wrong)?;
+        let (took, _) = rounds::round(processes, &mut self.now, cause).map_err(wrong)?;
         processes.ask_every(None);
-        self.now = next;
         Ok(took)
     }
 }

@@ -1,7 +1,7 @@
 //! The leader dies or leaves, and the others go on.
 
 use crate::harness::started;
-use crate::rounds::{ANSWER_TIMEOUT, Cause, FAILURE_TIMEOUT, bring_back, take_down};
+use crate::rounds::{self, ANSWER_TIMEOUT, Cause, FAILURE_TIMEOUT};
 use std::time::Duration;
 
 /// As many failovers: how long each took, sorted.
@@ -10,12 +10,8 @@ fn failovers(n: usize, cause: Cause, rounds: usize, flags: &[&str]) -> Vec<Durat
     let mut times = Vec::new();
     for round in 1..=rounds {
         let wrong = |error| panic!("{cause:?}, n = {n}, round {round}: {error}");
-        let (next, took) = take_down(&mut real, &now, cause).unwrap_or_else(wrong);
-        bring_back(&mut real, now.leader, &[], &next).unwrap_or_else(|error| {
-            panic!("{cause:?}, n = {n}, round {round}: {error}");
-        });
+        let (took, _) = rounds::round(&mut real, &mut now, cause).unwrap_or_else(wrong);
         times.push(took);
-        now = next;
     }
     times.sort_unstable();
     println!("{cause:?}, n = {n}, {flags:?}: median {:?}, max {:?}", times[rounds / 2], times[rounds - 1]);

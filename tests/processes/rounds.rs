@@ -120,6 +120,19 @@ pub fn take_down(
     Ok((next, took))
 }
 
+/// Takes the leader down, and starts its process again. Says how long the others took to agree on another,
+/// and how long that process took to join. `now` becomes what all agree on then.
+pub fn round(
+    processes: &mut ProcessCluster,
+    now: &mut Agreement,
+    cause: Cause,
+) -> Result<(Duration, Duration), String> {
+    let (next, took) = take_down(processes, now, cause)?;
+    let joined = bring_back(processes, now.leader, &[], &next)?;
+    *now = next;
+    Ok((took, joined))
+}
+
 /// Starts the process of a place again: it joins the leader without an election, and all come to know it.
 /// Says how long the joining took.
 pub fn bring_back(
