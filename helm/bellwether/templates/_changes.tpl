@@ -7,36 +7,31 @@ nothing. Arguments: the context, and the settings.
 {{- $settings := index . 1 -}}
 {{- $name := include "app.name" $root -}}
 {{- $faults := list -}}
-{{- $other := ternary "Deployment" "StatefulSet" (eq $root.Values.kind "StatefulSet") -}}
+{{- $kind := $root.Values.kind -}}
+{{- $other := ternary "Deployment" "StatefulSet" (eq $kind "StatefulSet") -}}
+{{- $present := lookup "apps/v1" $kind $root.Release.Namespace $name -}}
 {{- if $root.Release.IsUpgrade -}}
-{{- $found := list -}}
-{{- range $kind := list $root.Values.kind $other -}}
-{{- with lookup "apps/v1" $kind $root.Release.Namespace $name -}}
-{{- if include "app.ofRelease" (list $root .) -}}
-{{- $found = append $found . -}}
-{{- if ne $kind $root.Values.kind -}}
-{{- $faults = append $faults (printf "kind: %s, and %s runs as a %s: its pods would all be replaced at once, and a change of safety would begin without records. Add --reuse-values if this upgrade was not meant to change it; else uninstall and install" $root.Values.kind $name $kind) -}}
-{{- else if or .spec.replicas (dig "status" "replicas" 0 .) -}}
-{{- $running := include "app.running" . | fromYaml -}}
-{{- if ne $running.safety $settings.safety -}}
+{{- if include "app.ofRelease" (list $root (lookup "apps/v1" $other $root.Release.Namespace $name)) -}}
+{{- $faults = append $faults (printf "kind: %s, and %s runs as a %s: its pods would all be replaced at once, and a change of safety would begin without records. Add --reuse-values if this upgrade was not meant to change it; else uninstall and install" $kind $name $other) -}}
+{{- else if include "app.ofRelease" (list $root $present) -}}
+{{- $running := include "app.running" $present | fromYaml -}}
+{{- if not (or $present.spec.replicas (dig "status" "replicas" 0 $present)) -}}
+{{- /* No pod runs that could be beside the new ones. */ -}}
+{{- else if ne $running.safety $settings.safety -}}
 {{- $faults = append $faults (printf "safety: %s, and the pods of %s run with %s: the new pods would elect a leader apart from the old ones, or none. Add --reuse-values if this upgrade was not meant to change it; else uninstall and install" $settings.safety $name $running.safety) -}}
 {{- else if and (eq $settings.safety "classic") (ne (int $running.peer) (int $settings.ports.peer)) -}}
 {{- $faults = append $faults (printf "ports.peer: %v, and the pods of %s listen on %v: the new pods would find no old one, and lead beside them. Stop all pods first (kubectl -n %s scale %s %s --replicas=0), wait until they are gone, then upgrade" $settings.ports.peer $name $running.peer $root.Release.Namespace ($kind | lower) $name) -}}
 {{- end -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
+{{- else if not (contains "/charts/" $root.Template.BasePath) -}}
 {{- /* A chart of charts may add this one under a second alias. */ -}}
-{{- if not (or $found (contains "/charts/" $root.Template.BasePath)) -}}
-{{- range (lookup "apps/v1" $root.Values.kind $root.Release.Namespace "").items -}}
+{{- range (lookup "apps/v1" $kind $root.Release.Namespace "").items -}}
 {{- if and (include "app.ofRelease" (list $root .)) (hasPrefix "bellwether-" (dig "metadata" "labels" "helm.sh/chart" "" .)) -}}
-{{- $faults = append $faults (printf "fullnameOverride or nameOverride: the workload would be %s, and this release runs as %s %s, which would be deleted with the names of its voters. Set the same names, or add --reuse-values" $name $root.Values.kind .metadata.name) -}}
+{{- $faults = append $faults (printf "fullnameOverride or nameOverride: the workload would be %s, and this release runs as %s %s, which would be deleted with the names of its voters. Set the same names, or add --reuse-values" $name $kind .metadata.name) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- with eq $root.Values.kind "StatefulSet" | ternary (lookup "apps/v1" "StatefulSet" $root.Release.Namespace $name) dict -}}
+{{- with ternary $present dict (eq $kind "StatefulSet") -}}
 {{- $claims := list -}}
 {{- range .spec.volumeClaimTemplates -}}
 {{- $claims = append $claims .metadata.name -}}
