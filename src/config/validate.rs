@@ -9,8 +9,8 @@ use super::{Config, Probe};
 use crate::base::duration::show;
 use crate::channel::{CertificateFiles, PeerAuth, ProofFiles};
 use crate::election::{
-    ANNOUNCE_MAX, Announce, CLUSTER_BYTES_MAX, MEMBERS_MAX, NAME_BYTES_MAX, Preempt, Priority,
-    REVISION_BYTES_MAX, Settings,
+    ANNOUNCE_MAX, Announce, CLUSTER_BYTES_MAX, LEASE_MIN_SHORTEST, MEMBERS_MAX, NAME_BYTES_MAX, Preempt,
+    Priority, REVISION_BYTES_MAX, Settings,
 };
 use core::net::{IpAddr, SocketAddr};
 use std::collections::HashSet;
@@ -19,8 +19,6 @@ use std::time::Duration;
 
 /// The shortest heartbeat: below it the timers' own jitter would look like silence.
 const HEARTBEAT_SHORTEST: Duration = Duration::from_millis(10);
-/// The shortest adaptive lease: it has room for four heartbeats at the shortest interval.
-const LEASE_MIN_SHORTEST: Duration = Duration::from_millis(200);
 /// The shortest time between two DNS look-ups: name servers are shared.
 const REFRESH_SHORTEST: Duration = Duration::from_millis(100);
 /// How many heartbeats must fit into the failure timeout, so that one or two lost or late ones fail no

@@ -44,9 +44,10 @@ impl Machine {
     }
 
     /// Takes one event and says what to do. `now` never goes back from one event to the next. A gap of more
-    /// than the failure timeout since the last event means that this process was paused. The process then
-    /// asks its peers before it believes anything, itself included, and before it looks at the event. A
-    /// suspend of the host means the same, however short it seems.
+    /// than the failure timeout since the last event means that this process was paused; in `classic` a
+    /// leader's gap of more than its lease does. The process then asks its peers before it believes anything,
+    /// itself included, and before it looks at the event. A suspend of the host means the same, however short
+    /// it seems.
     pub fn handle(&mut self, now: Now, event: Event) -> Vec<Action> {
         core!(&mut self.0, core => core.handle(now, event))
     }

@@ -97,7 +97,6 @@ pub(super) struct Driver {
     /// The longest time between two turns: a fraction of the time for which an answer stands without one.
     turn_every: Duration,
     published: Moment,
-    failure_timeout: Duration,
     publish_every: Duration,
     /// How long an answer stands by what was published last.
     answer_ttl: Duration,
@@ -136,7 +135,6 @@ impl Driver {
             stop,
             turn_every: settings.turn_every(),
             published: Moment::default(),
-            failure_timeout: settings.failure_timeout,
             publish_every: PUBLISH_EVERY,
             answer_ttl: settings.failure_timeout,
             hurried: true,
@@ -261,7 +259,7 @@ impl Driver {
         if let Some(status) = &status {
             self.published = now.at;
             self.answer_ttl = status.answer_ttl;
-            let lease = status.lease.unwrap_or(self.failure_timeout);
+            let lease = status.lease.unwrap_or(status.answer_ttl);
             self.publish_every = PUBLISH_EVERY.min(lease / PUBLICATIONS_A_LEASE);
             self.stop.waits.store(status.role == Role::Resigning, Ordering::Relaxed);
             self.transport.led_by(status.leader.as_ref().map(|leader| leader.peer.id));

@@ -12,7 +12,7 @@ use super::timing::longest_lease;
 use super::trace::Trace;
 use super::world::{REFRESH_LONGEST, World};
 use crate::election::describe::not_ready;
-use crate::election::{Epoch, Machine, Preempt, Role, State};
+use crate::election::{DELAY_MAX, Epoch, Machine, Preempt, Role, State};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// How often agreement is looked at.
@@ -95,9 +95,6 @@ pub(super) fn agree(world: &mut World, bound: Ns) -> Option<Ns> {
     None
 }
 
-/// The longest answer timeout where leases are learnt: twice the longest delay that is.
-const LEARNT_LONGEST: Ns = 1_200 * MS;
-
 /// By when a healed cluster agrees, by the longest lease that any process is ever given. Each part is the
 /// longest wait that the settings allow a process; the waits come one after the other.
 pub(super) fn bound(plan: &Plan) -> Ns {
@@ -105,7 +102,8 @@ pub(super) fn bound(plan: &Plan) -> Ns {
     let settings = plan.places.iter().map(|place| &place.settings);
     settings
         .map(|s| {
-            let learnt = s.lease_min.map_or(0, |_| LEARNT_LONGEST.saturating_sub(ns(s.answer_timeout)));
+            // Where leases adapt, an answer is waited for as long as the longest delay, twice.
+            let learnt = s.lease_min.map_or(0, |_| ns(DELAY_MAX * 2).saturating_sub(ns(s.answer_timeout)));
             let (answer, coordinator) = (ns(s.answer_timeout) + learnt, ns(s.coordinator_timeout) + learnt);
             // Found by name, dialled; the last one to be started starts and asks.
             let connected = REFRESH_LONGEST + REDIAL_LONGEST + 100 * MS * plan.places.len() as Ns;

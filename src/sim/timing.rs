@@ -3,13 +3,11 @@
 use super::clock::{MS, Ns, ns};
 use super::fault::{Fault, Kind};
 use super::plan::Plan;
-use crate::election::{DRIFT, Preempt, Settings};
+use crate::election::{DRIFT, LEASE_MIN_SHORTEST, Preempt, Settings};
 use fastrand::Rng;
 use std::time::Duration;
 
 const SECOND: Ns = 1000 * MS;
-/// The shortest lease that `--lease-min` allows.
-const SHORTEST_MS: u64 = 200;
 /// How much longer than the shortest one a lease is at most.
 const LONGER_MS: u64 = 3_000;
 
@@ -56,7 +54,8 @@ pub(super) fn timeouts(random: &mut Rng, settings: &mut Settings) {
 
 /// Leaders learn how long leases have to be: all of them, or each other one.
 pub(super) fn adapt(random: &mut Rng, plan: &mut Plan) {
-    let (shortest, every) = (random.u64(SHORTEST_MS..=2 * SHORTEST_MS), random.usize(1..=2));
+    let least = LEASE_MIN_SHORTEST.as_millis() as u64;
+    let (shortest, every) = (random.u64(least..=2 * least), random.usize(1..=2));
     for place in plan.places.iter_mut().step_by(every) {
         place.settings.lease_min = Some(Duration::from_millis(shortest));
     }

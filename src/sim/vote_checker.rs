@@ -163,10 +163,9 @@ impl VoteChecker {
     fn promise(&mut self, voter: &Place, to: Instance, epoch: Epoch, named: ConfigVersion, lease: Ns) {
         let start = voter.starts;
         let promises = self.promises.entry(voter.place).or_default();
-        promises.retain(|p| p.start != start || p.to == to);
-        let same = |p: &&Promise| p.start == start && p.named == named;
+        let same = |p: &&Promise| p.start == start && p.to == to && p.named == named;
         let before = promises.iter().find(same).map_or(0, |p| p.until);
-        promises.retain(|p| !same(&p));
+        promises.retain(|p| p.start != start || p.to == to && p.named != named);
         let until = before.max(voter.fed_slow() + lease);
         promises.push(Promise { to, epoch, named, until, start });
     }

@@ -5,26 +5,26 @@
 //! round says what its leader has learnt, so a new leader goes on from there.
 
 use crate::election::types::voters::{duration, milliseconds};
-use crate::election::{Learnt, Moment};
+use crate::election::{DELAY_MAX, Learnt, Moment, Settings};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A lease has room for two heartbeats at the shortest interval, and for so many of the worst delay.
+/// A lease has room for two heartbeats at the shortest interval, and for this number of the worst delay.
 pub(in crate::election) const SHORTEST_INTERVAL: Duration = Duration::from_millis(50);
 const DELAYS: u32 = 2;
-/// A longer delay counts as this one: there is no lease for hangs.
-pub(crate) const DELAY_MAX: Duration = Duration::from_millis(600);
 /// A delay is remembered for five minutes, in parts of which each keeps its worst one.
 const PARTS: u64 = 8;
 const PART: Duration = Duration::from_millis(37_500);
-/// For so long after the first answer a leader without a memory asks for the longest lease.
+/// How long after the first answer a leader without a memory asks for the longest lease.
 const PROBATION: Duration = Duration::from_secs(2);
-/// For so long after an application has asked for a hold, leases are long enough for it.
+/// How long after an application has asked for a hold leases are long enough for it.
 const DEMAND_LASTS: Duration = Duration::from_secs(5);
 
-/// What is known of delays.
+/// What is known of delays: nothing, where leases are fixed.
 #[derive(Clone, Hash, Debug, Default)]
 pub(crate) struct Adaptation {
+    /// The shortest lease; none: all are the longest.
+    shortest: Option<Duration>,
     /// The worst delay of each part, by the number of the part in which it is forgotten. At most one more
     /// than [`PARTS`].
     worst: BTreeMap<u64, Duration>,
@@ -35,8 +35,20 @@ pub(crate) struct Adaptation {
 }
 
 impl Adaptation {
+    pub(crate) fn of(settings: &Settings) -> Adaptation {
+        Adaptation { shortest: settings.lease_min, ..Adaptation::default() }
+    }
+
+    /// Whether leases adapt.
+    pub(crate) fn is_on(&self) -> bool {
+        self.shortest.is_some()
+    }
+
     /// Learns of one delay.
     pub(crate) fn observe(&mut self, now: Moment, delay: Duration) {
+        if !self.is_on() {
+            return;
+        }
         self.forget(now);
         if self.worst.is_empty() {
             self.counts_from = now.plus(PROBATION);
@@ -48,7 +60,7 @@ impl Adaptation {
     /// could have learnt itself.
     pub(crate) fn take_over(&mut self, now: Moment, learnt: Learnt) {
         let Learnt { worst_ms, eighths } = learnt;
-        if worst_ms == 0 {
+        if worst_ms == 0 || !self.is_on() {
             return;
         }
         self.forget(now);
@@ -77,9 +89,9 @@ impl Adaptation {
         (worst_ms > 0).then(|| duration(worst_ms))
     }
 
-    /// The lease to ask for, between the shortest and the longest.
-    pub(crate) fn lease(&self, now: Moment, shortest: Duration, longest: Duration) -> Duration {
-        let Some(worst) = self.worst(now) else { return longest };
+    /// The lease to ask for, this one at most.
+    pub(crate) fn lease(&self, now: Moment, longest: Duration) -> Duration {
+        let (Some(shortest), Some(worst)) = (self.shortest, self.worst(now)) else { return longest };
         let (until, demand) = self.demand;
         let demand = if now < until { demand } else { Duration::ZERO };
         (SHORTEST_INTERVAL * 2 + worst * DELAYS).max(shortest).max(demand).min(longest)
@@ -88,13 +100,18 @@ impl Adaptation {
     /// An application asks for a hold. A hold takes nine tenths of what is left of a lease, and the next
     /// round comes a fifth of the lease later.
     pub(crate) fn demand(&mut self, now: Moment, hold: Duration) {
+        if !self.is_on() {
+            return;
+        }
         let (until, before) = self.demand;
         let lease = hold.saturating_mul(3) / 2;
         self.demand = (now.plus(DEMAND_LASTS), if now < until { lease.max(before) } else { lease });
     }
 
     fn forget(&mut self, now: Moment) {
-        self.worst = self.worst.split_off(&(part(now) + 1));
+        while self.worst.first_key_value().is_some_and(|(until, _)| *until <= part(now)) {
+            self.worst.pop_first();
+        }
     }
 
     fn remember(&mut self, until: u64, delay: Duration) {
@@ -115,6 +132,10 @@ mod tests {
 
     const SHORTEST: Duration = Duration::from_millis(250);
     const LONGEST: Duration = Duration::from_millis(1500);
+
+    fn adaptive() -> Adaptation {
+        Adaptation::of(&Settings { lease_min: Some(SHORTEST), ..Settings::default() })
+    }
 
     fn at(ms: u64) -> Moment {
         Moment(Duration::from_millis(ms))
@@ -142,17 +163,17 @@ mod tests {
             ("and there is something new", &[(1_000, 1), (400_000, 1)], 401_999, 1500),
         ];
         for (what, delays, asked, lease) in table {
-            let mut adaptation = Adaptation::default();
+            let mut adaptation = adaptive();
             for (now, delay) in delays {
                 adaptation.observe(at(*now), ms(*delay));
             }
-            assert_eq!(adaptation.lease(at(asked), SHORTEST, LONGEST), ms(lease), "{what}");
+            assert_eq!(adaptation.lease(at(asked), LONGEST), ms(lease), "{what}");
         }
     }
 
     #[test]
     fn what_is_remembered_is_bounded() {
-        let mut adaptation = Adaptation::default();
+        let mut adaptation = adaptive();
         for second in 0..3_600 {
             adaptation.observe(at(second * 1000), ms(second));
             let learnt = Learnt { worst_ms: 7, eighths: second as u8 };
@@ -163,51 +184,51 @@ mod tests {
 
     #[test]
     fn a_new_leader_goes_on_with_what_its_predecessor_has_learnt() {
-        let mut former = Adaptation::default();
+        let mut former = adaptive();
         for now in [1_000, 4_000] {
             former.observe(at(now), ms(120));
         }
         let learnt = former.learnt(at(4_000));
         assert_eq!(learnt.worst_ms, 120);
         // Processes count their time from different moments.
-        let mut new = Adaptation::default();
+        let mut new = adaptive();
         new.take_over(at(900_000), learnt);
-        assert_eq!(new.lease(at(900_000), SHORTEST, LONGEST), ms(340));
+        assert_eq!(new.lease(at(900_000), LONGEST), ms(340));
         // It forgets that when its predecessor does, but for an eighth of the memory.
         let left = PART * u32::from(learnt.eighths);
         new.observe(at(940_000), ms(1));
-        assert_eq!(new.lease(at(900_000).plus(left), SHORTEST, LONGEST), SHORTEST);
+        assert_eq!(new.lease(at(900_000).plus(left), LONGEST), SHORTEST);
     }
 
     #[test]
     fn a_leader_that_has_learnt_nothing_hands_nothing_on() {
-        let mut former = Adaptation::default();
+        let mut former = adaptive();
         former.observe(at(1_000), ms(3));
         let learnt = former.learnt(at(2_000));
-        let mut new = Adaptation::default();
+        let mut new = adaptive();
         new.take_over(at(50_000), learnt);
-        assert_eq!((learnt, new.lease(at(50_000), SHORTEST, LONGEST)), (Learnt::default(), LONGEST));
+        assert_eq!((learnt, new.lease(at(50_000), LONGEST)), (Learnt::default(), LONGEST));
     }
 
     #[test]
     fn a_word_from_the_wire_counts_for_no_more_than_what_can_be_learnt() {
-        let mut new = Adaptation::default();
+        let mut new = adaptive();
         new.take_over(at(1_000), Learnt { worst_ms: u32::MAX, eighths: u8::MAX });
-        assert_eq!(new.lease(at(1_000), SHORTEST, Duration::from_secs(3600)), ms(1300));
+        assert_eq!(new.lease(at(1_000), Duration::from_secs(3600)), ms(1300));
         new.observe(at(50_000), ms(1));
-        assert_eq!(new.lease(at(301_000), SHORTEST, Duration::from_secs(3600)), ms(250));
+        assert_eq!(new.lease(at(301_000), Duration::from_secs(3600)), ms(250));
     }
 
     #[test]
     fn holds_lengthen_a_lease_for_five_seconds() {
-        let mut adaptation = Adaptation::default();
+        let mut adaptation = adaptive();
         adaptation.observe(at(0), ms(1));
         adaptation.demand(at(3_000), ms(400));
         adaptation.demand(at(4_000), ms(200));
         for (now, lease) in [(4_000, 600), (8_999, 600), (9_000, 250)] {
-            assert_eq!(adaptation.lease(at(now), SHORTEST, LONGEST), ms(lease), "{now}");
+            assert_eq!(adaptation.lease(at(now), LONGEST), ms(lease), "{now}");
         }
         adaptation.demand(at(10_000), ms(1_400));
-        assert_eq!(adaptation.lease(at(10_000), SHORTEST, LONGEST), LONGEST);
+        assert_eq!(adaptation.lease(at(10_000), LONGEST), LONGEST);
     }
 }

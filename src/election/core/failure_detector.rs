@@ -1,10 +1,9 @@
 //! The failure detector's rules: heartbeats, silence, and crash evidence.
 
-use super::adaptation::DELAY_MAX;
 use super::{Core, Heard, Phase, Protocol};
 use crate::election::{
-    Body, CrashEvidence, Entry, Incarnation, Instance, MembershipVersion, Moment, Notification, Now,
-    ProcessId, Reason, State, Timer,
+    Body, CrashEvidence, DELAY_MAX, Entry, Incarnation, Instance, LEASE_MIN_SHORTEST, MembershipVersion,
+    Moment, Notification, Now, ProcessId, Reason, State, Timer,
 };
 use core::net::SocketAddr;
 use std::collections::{BTreeMap, VecDeque};
@@ -13,10 +12,8 @@ use std::time::Duration;
 
 /// How many heartbeats a leader remembers for measuring round trips: 0.6 s of them, 40 ms apart.
 const SENT_MAX: usize = 16;
-/// So much of a lease at most is between two heartbeats, where the lease is not this process's own.
+/// A lease that is not this process's own is this number of heartbeats long, or more.
 const INTERVALS_A_LEASE: u32 = 5;
-/// A leader that names a shorter lease than this may be silent for this long all the same.
-const PACE_MIN: Duration = Duration::from_millis(200);
 
 /// The heartbeats of this incarnation.
 #[derive(Clone, Hash, Debug)]
@@ -115,7 +112,7 @@ impl<P: Protocol> Core<P> {
             self.heartbeats.sent.pop_front();
         }
         let followers = self.members.iter().filter(|m| m.linked && m.state == State::Alive).count();
-        let missing = if self.adapts() { followers.div_ceil(2) } else { 0 };
+        let missing = if self.adaptation.is_on() { followers.div_ceil(2) } else { 0 };
         let sequence = self.heartbeats.sequence;
         self.heartbeats.sent.push_back(Sent { sequence, at: now.at, missing });
         P::send_heartbeats(self, now);
@@ -130,15 +127,9 @@ impl<P: Protocol> Core<P> {
     /// What is much later is that of a process that was stopped, and nothing to learn from. A follower's
     /// first answer begins what a leader learns.
     fn learn_while_leading(&mut self, now: Moment, delay: Option<Duration>) {
-        let delay = delay.filter(|delay| *delay <= DELAY_MAX && self.phase.leading());
-        if self.adaptation.worst(now).is_some() {
-            delay.into_iter().for_each(|delay| self.adaptation.observe(now, delay));
-        }
-    }
-
-    /// Learns of a delay, where leases adapt.
-    pub(crate) fn learn_delay(&mut self, now: Moment, delay: Duration) {
-        if self.adapts() {
+        if let Some(delay) = delay.filter(|delay| *delay <= DELAY_MAX && self.phase.leading())
+            && self.adaptation.worst(now).is_some()
+        {
             self.adaptation.observe(now, delay);
         }
     }
@@ -148,8 +139,8 @@ impl<P: Protocol> Core<P> {
     pub(crate) fn broadcast_heartbeat(&mut self, now: Now, heartbeat: &Body, lease: Duration) {
         self.former_pace = self.pace.replace(lease);
         self.send_each(self.ids(|m| m.linked), heartbeat);
-        let interval = self.heartbeat_interval();
-        self.heartbeats.due = self.adapts().then(|| now.at.plus(interval));
+        let interval = self.heartbeat_interval(lease);
+        self.heartbeats.due = self.adaptation.is_on().then(|| now.at.plus(interval));
         self.arm(Timer::Heartbeat, interval);
         self.watch_for_better(now);
     }
@@ -173,7 +164,7 @@ impl<P: Protocol> Core<P> {
             sent.missing = sent.missing.saturating_sub(1);
             member.round_trip = Some(delay);
             // A member that had failed was stopped or away, which says nothing of the next delay.
-            if member.alive_since <= sent.at && self.settings.lease_min.is_some() {
+            if member.alive_since <= sent.at {
                 self.adaptation.observe(now.at, delay);
             }
         }
@@ -274,9 +265,9 @@ impl<P: Protocol> Core<P> {
         self.broadcast_entry(id);
     }
 
-    /// Between two rounds of heartbeats: what the flags say, or a fifth of a lease that is not theirs.
-    pub(crate) fn heartbeat_interval(&self) -> Duration {
-        let asked = P::lease_asked(self);
+    /// Between two rounds of heartbeats that ask for this lease: what the flags say, or a fifth of a lease
+    /// that is not theirs.
+    pub(crate) fn heartbeat_interval(&self, asked: Duration) -> Duration {
         if asked == self.settings.failure_timeout {
             return self.settings.heartbeat;
         }
@@ -287,23 +278,11 @@ impl<P: Protocol> Core<P> {
     /// the longest lease where that is longer. A leader may space its heartbeats by that lease.
     pub(crate) fn silence_of_leader(&self) -> Duration {
         let longest = P::longest_lease(self).unwrap_or_default().max(self.settings.failure_timeout);
-        self.pace.map_or(longest, |pace| pace.clamp(PACE_MIN.min(longest), longest))
-    }
-
-    /// Whether this process learns how long leases have to be.
-    pub(crate) fn adapts(&self) -> bool {
-        self.settings.lease_min.is_some()
-    }
-
-    /// The lease that this process asks for, this one at most.
-    pub(crate) fn lease_within(&self, longest: Duration) -> Duration {
-        let shortest = self.settings.lease_min.map(|shortest| shortest.min(longest));
-        shortest.map_or(longest, |shortest| self.adaptation.lease(self.last_turn.at, shortest, longest))
+        self.pace.map_or(longest, |pace| pace.clamp(LEASE_MIN_SHORTEST.min(longest), longest))
     }
 
     /// How long an Election waits for an Answer: for longer than a round trip, where leases adapt to that.
     pub(crate) fn answer_timeout(&self) -> Duration {
-        // Without a shortest lease there is nothing that it has learnt.
         let worst = self.adaptation.worst(self.last_turn.at).unwrap_or_default();
         self.settings.answer_timeout.max(worst * 2)
     }

@@ -38,9 +38,7 @@ impl<P: Protocol> Core<P> {
     pub(super) fn on_hold(&mut self, now: Now, request: HoldRequest) {
         let clauses = self.clauses;
         self.holds.out.retain(|_, (_, end)| !clauses.hold_is_over(*end, now.slow, now.at));
-        if let HoldRequest::Take { lasts } | HoldRequest::Extend { lasts, .. } = request
-            && self.adapts()
-        {
+        if let HoldRequest::Take { lasts } | HoldRequest::Extend { lasts, .. } = request {
             self.adaptation.demand(now.at, lasts.min(self.longest_hold()));
         }
         let outcome = match request {

@@ -50,7 +50,7 @@ impl<P: Protocol> Core<P> {
         for member in self.members.iter_mut().filter(|m| m.state == State::Alive) {
             member.last_heard = member.last_heard.max(Some(now.at));
         }
-        self.arm(Timer::Heartbeat, self.heartbeat_interval());
+        self.arm(Timer::Heartbeat, self.heartbeat_interval(P::lease_asked(self)));
         self.watch_for_better(now);
     }
 
@@ -115,9 +115,7 @@ impl<P: Protocol> Core<P> {
         }
         if let Announcement::Heartbeat(Pace { lease_ms, learnt }) = announcement {
             self.pace = (lease_ms > 0).then(|| duration(lease_ms));
-            if self.adapts() {
-                self.adaptation.take_over(now.at, learnt);
-            }
+            self.adaptation.take_over(now.at, learnt);
         }
         self.arm(Timer::Silence, self.silence_of_leader());
     }

@@ -77,7 +77,7 @@ pub(in crate::election) trait Protocol: Sized {
     }
     /// For how long this leader may be silent, by its next round.
     fn lease_asked(core: &Core<Self>) -> Duration {
-        core.lease_within(core.settings.failure_timeout)
+        core.adaptation.lease(core.last_turn.at, core.settings.failure_timeout)
     }
     /// This process leads no longer.
     fn on_term_end(_core: &mut Core<Self>) {}

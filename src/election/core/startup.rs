@@ -70,9 +70,9 @@ impl<P: Protocol> Core<P> {
         pace.map_or(self.settings.failure_timeout, |pace| pace.min(self.settings.failure_timeout))
     }
 
-    /// This process has not turned for longer than the failure timeout, or its host was suspended. Others may
-    /// have elected a leader since, and its own leader may be dead or not. The process believes nothing and
-    /// asks, as at a start.
+    /// This process was paused ([`Core::pause_after`]), or its host was suspended. Others may have elected a
+    /// leader since, and its own leader may be dead or not. The process believes nothing and asks, as at a
+    /// start.
     fn resume(&mut self, gap: Duration) {
         if matches!(self.phase, Phase::Leaving) {
             return;

@@ -203,7 +203,7 @@ impl Core<Majority> {
         let lease_until = from.plus(self.counted(lease_ms));
         if now.at >= lease_until {
             // Votes took longer than the lease that was asked for: the next request asks for more.
-            self.learn_delay(now.at, now.at.since(from));
+            self.adaptation.observe(now.at, now.at.since(from));
             return self.campaign_failed();
         }
         self.protocol.campaign = None;

@@ -19,20 +19,23 @@ impl Core<Majority> {
     /// The lease that its next round asks for, in milliseconds. A short one gains nothing where the voters
     /// that are connected could not elect another leader.
     pub(super) fn lease_asked_ms(&self) -> u32 {
-        let Some(config) = self.protocol.config() else { return 0 };
-        let longest_ms = config.lease_ms.min(self.protocol.asks_ms);
-        if !config.has_majority(self.linked_names()) {
+        let longest_ms = self.longest_asked_ms();
+        if !self.protocol.config().is_some_and(|config| config.has_majority(self.linked_names())) {
             return longest_ms;
         }
-        milliseconds(self.lease_within(duration(longest_ms))).min(longest_ms)
+        milliseconds(self.adaptation.lease(self.last_turn.at, duration(longest_ms)))
+    }
+
+    /// The longest lease that it may ask for, in milliseconds.
+    fn longest_asked_ms(&self) -> u32 {
+        self.protocol.config().map_or(0, |config| config.lease_ms).min(self.protocol.asks_ms)
     }
 
     /// The lease that its next request for votes asks for, in milliseconds: it outlasts an answer timeout.
     pub(super) fn lease_requested_ms(&self) -> u32 {
-        let longest_ms =
-            self.protocol.config().map_or(0, |config| config.lease_ms).min(self.protocol.asks_ms);
         let within = self.answer_timeout() + SHORTEST_INTERVAL * 2;
-        self.lease_asked_ms().max(milliseconds(within + within / (DRIFT - 1))).min(longest_ms)
+        let outlasts_ms = milliseconds(within + within / (DRIFT - 1));
+        self.lease_asked_ms().max(outlasts_ms).min(self.longest_asked_ms())
     }
 
     /// The names of the members that are connected.
@@ -46,7 +49,8 @@ impl Core<Majority> {
     }
 
     /// A leader's heartbeat asks for another lease. Its own promise is the first.
-    pub(super) fn begin_round(&mut self, now: Now) -> Option<Body> {
+    /// Returns it with the lease.
+    pub(super) fn begin_round(&mut self, now: Now) -> Option<(Body, Duration)> {
         let (sequence, lease_ms) = (self.heartbeats.sequence, self.lease_asked_ms());
         let config = self.protocol.config()?;
         let (longest, config) = (self.counted(config.lease_ms), config.version);
@@ -54,7 +58,8 @@ impl Core<Majority> {
         let over = |sent: Moment| clauses.round_is_over(now.at, sent.plus(longest));
         self.protocol.leading.as_mut()?.begin_round(sequence, now.at, lease_ms, over);
         self.promise(now, self.myself(), duration(lease_ms));
-        Some(Body::Renew { sequence, lease_ms, config, learnt: self.adaptation.learnt(now.at) })
+        let learnt = self.adaptation.learnt(now.at);
+        Some((Body::Renew { sequence, lease_ms, config, learnt }, duration(lease_ms)))
     }
 
     /// After a round was sent, this process has acknowledged it already: alone it is a majority.

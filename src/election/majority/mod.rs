@@ -234,8 +234,8 @@ impl Protocol for Majority {
     }
 
     fn send_heartbeats(core: &mut Core<Majority>, now: Now) {
-        if let Some(renew) = core.begin_round(now) {
-            core.broadcast_heartbeat(now, &renew, duration(core.lease_asked_ms()));
+        if let Some((renew, lease)) = core.begin_round(now) {
+            core.broadcast_heartbeat(now, &renew, lease);
             core.round_sent(now);
         }
     }

@@ -78,6 +78,14 @@ pub enum Founding {
     No,
 }
 
+/// The shortest adaptive lease. It has room for four heartbeats, 50 ms apart. A leader that names a shorter
+/// one may be silent for this long all the same.
+pub const LEASE_MIN_SHORTEST: Duration = Duration::from_millis(200);
+
+/// The longest delay that an adaptive lease goes by: a longer one counts as this, since there is no lease for
+/// hangs.
+pub const DELAY_MAX: Duration = Duration::from_millis(600);
+
 /// The rates of any two clocks may differ by this part: one in a hundred.
 pub const DRIFT: u32 = 100;
 

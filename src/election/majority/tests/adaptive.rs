@@ -43,7 +43,8 @@ fn rounds_ask_for_the_longest_lease_until_the_leader_has_learnt_for_two_seconds(
     assert_eq!(voter.round_asks_for(), 1500);
     voter.learns(100);
     assert_eq!(voter.round_asks_for(), 250);
-    assert_eq!(voter.machine.heartbeat_interval(), Duration::from_millis(50));
+    let sent = voter.timer(Timer::Heartbeat);
+    assert_eq!(armed(&sent, Timer::Heartbeat), Some(Duration::from_millis(50)));
 }
 
 /// The other follower alone could elect no leader, so a short lease would gain nothing.
