@@ -135,6 +135,7 @@ impl<N: Fn(ProcessId) -> String> Describer<N> {
                 format!("resigns once {holds} holds are over, within {at_most:?}")
             }
             Notification::StandsAgain => "stands again".to_owned(),
+            Notification::AwaitsApplication { .. } => "waits for its application".to_owned(),
             Notification::Application { complaints } => {
                 format!("its application is healthy: {}", !complaints.any())
             }

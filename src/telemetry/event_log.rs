@@ -132,7 +132,9 @@ impl Limits {
             }
             Notification::SameName { .. } | Notification::TooManyMembers(_) => &mut self.refused,
             Notification::StandsAside { .. } | Notification::StandsAgain => &mut self.operated,
-            Notification::Application { .. } => &mut self.application,
+            Notification::AwaitsApplication { .. } | Notification::Application { .. } => {
+                &mut self.application
+            }
             Notification::LeaseInUse { lease_ms, given_ms, .. } if lease_ms != given_ms => &mut self.differs,
             Notification::VotersChanged { config, given } if config.voters != *given => &mut self.differs,
             Notification::Recovering

@@ -140,7 +140,7 @@ fn the_end_of_the_last_lifeline_is_the_application_s_death() {
 fn a_required_lifeline_is_waited_for() {
     let mut real = voters(3, &["--require-lifeline"]);
     (0..3).for_each(|place| real.start(place, &[]).unwrap());
-    real.logged(1, &["application_unhealthy"]);
+    real.logged(1, &["application_awaited"]);
     let unhealthy =
         || (0..3).all(|place| real.get(place, "/members").is_ok_and(|(_, m)| m.contains("unhealthy")));
     assert!(within(PATIENCE, || unhealthy().then_some(())).is_some());

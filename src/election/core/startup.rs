@@ -43,7 +43,7 @@ impl<P: Protocol> Core<P> {
         self.ask_all(Asking { expect: self.settings.expect, starting: true, ..Asking::default() });
         let complaints = self.standing.candidacy.complaints;
         if complaints.any() {
-            self.note(Notification::Application { complaints });
+            self.note(Notification::AwaitsApplication { complaints });
         }
         P::on_start(self, now);
     }

@@ -294,6 +294,11 @@ pub enum Notification {
     },
     /// This process is a candidate again.
     StandsAgain,
+    /// At its start this process waits for its application to be healthy.
+    AwaitsApplication {
+        /// What has to say so.
+        complaints: Complaints,
+    },
     /// The application of this pod counts as healthy from now on, or does not.
     Application {
         /// Why it does not; none: it does.
