@@ -235,8 +235,7 @@ fn table(record: &Record, list: &Members, not_ready: Option<&str>) -> String {
         text.push('\n');
     }
     if list.members.iter().any(|member| member.priority == 0) {
-        text +=
-            "\npriority 0: cordoned, resigned for a while, unhealthy, or started with it; it does not lead\n";
+        text += "\npriority 0: that member does not lead; its own status says why, or its --priority is 0\n";
     }
     text
 }

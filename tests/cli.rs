@@ -639,8 +639,7 @@ fn status_says_what_keeps_the_process_from_leading() {
                 operator, or by the preStop hook of a pod that drains)\n\
                 resigned: this process does not lead for 9s more\n\n";
     assert!(stdout(&output).starts_with(head), "{}{}", stdout(&output), stderr(&output));
-    let foot =
-        "\npriority 0: cordoned, resigned for a while, unhealthy, or started with it; it does not lead\n";
+    let foot = "\npriority 0: that member does not lead; its own status says why, or its --priority is 0\n";
     assert!(stdout(&output).ends_with(foot), "{}", stdout(&output));
 
     let output = status(replies(), &["-o", "json"]);

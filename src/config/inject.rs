@@ -60,7 +60,8 @@ pub struct InjectArgs {
     /// Only these, given as StatefulSet/NAME or Deployment/NAME; may be given more than once
     ///
     /// All others are written as they are in the input. So a second run with other flags takes the output of
-    /// the first one as its input.
+    /// the first one as its input. From a fresh input the others lose the sidecar that they have in the
+    /// cluster.
     #[arg(long, value_name = "KIND/NAME", value_parser = only)]
     pub only: Vec<Only>,
 

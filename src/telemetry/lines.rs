@@ -50,10 +50,7 @@ pub(super) fn line(note: &Notification, lasted: Option<Duration>) -> (LogEvent, 
         ),
         Notification::StandsAside { aside } => stands_aside(*aside),
         Notification::StandsAgain => (LogEvent::info("candidate_again"), "this process is a candidate again"),
-        Notification::AwaitsApplication { complaints } => (
-            LogEvent::info("application_awaited").with("complaints", complaints.names().join(",")),
-            "this process stands once the application here is healthy",
-        ),
+        Notification::AwaitsApplication { complaints } => awaits_application(*complaints),
         Notification::Application { complaints } => application(*complaints),
         Notification::WaitsForHolds { holds, at_most } => waits_for_holds(*holds, *at_most),
         Notification::Resigning { successor, reason } => resigning(successor.as_ref(), *reason),
@@ -137,6 +134,11 @@ fn resigning(successor: Option<&Peer>, reason: Reason) -> (LogEvent, &'static st
     };
     let event = LogEvent::info("resigning").with("reason", reason.name());
     (successor.map_or_else(|| event.clone(), |successor| member(event.clone(), successor)), text)
+}
+
+fn awaits_application(complaints: Complaints) -> (LogEvent, &'static str) {
+    let event = LogEvent::info("application_awaited").with("complaints", complaints.names().join(","));
+    (event, "this process stands once the application here is healthy")
 }
 
 fn application(complaints: Complaints) -> (LogEvent, &'static str) {

@@ -58,6 +58,10 @@ all of it at once.
 {{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" .name) -}}
 {{- $faults = append $faults (printf "the name %q is no name for a Service: it must begin with a letter and hold a-z, 0-9 and - only: choose another release name, or set fullnameOverride (in a chart of your own: bellwether.name)" .name) -}}
 {{- end -}}
+{{- $context := mergeOverwrite (deepCopy (default dict $s.podSecurityContext)) (deepCopy (default dict $s.securityContext)) -}}
+{{- if and $context.runAsNonRoot (eq (toString $context.runAsUser) "0") -}}
+{{- $faults = append $faults "runAsUser: 0 beside runAsNonRoot: true, which Kubernetes refuses: leave runAsUser out, or set another user; the sidecar needs no root" -}}
+{{- end -}}
 {{- if lt $replicas 1 -}}
 {{- $faults = append $faults "nothing says how many replicas there are: set replicaCount, or bellwether.replicas" -}}
 {{- end -}}
@@ -66,7 +70,7 @@ all of it at once.
 {{- $faults = append $faults (printf "safety: majority needs kind: StatefulSet, since voters are known by their pods' names, which a %s does not keep: set kind: StatefulSet, or safety: classic" $s.kind) -}}
 {{- end -}}
 {{- if and (eq $replicas 1) (not $s.allowSingleVoter) -}}
-{{- $faults = append $faults "a single voter survives nothing: set replicas: 3 (or 5), or allowSingleVoter: true where that is what you want" -}}
+{{- $faults = append $faults "a single voter survives nothing: set replicas: 3 or 5 (in a chart of your own: replicaCount), or allowSingleVoter: true where that is what you want" -}}
 {{- else if and (gt $replicas 0) (eq (mod $replicas 2) 0) -}}
 {{- $faults = append $faults (printf "%d voters survive no more losses than %d, and need more of them up: set an odd number of replicas" $replicas (sub $replicas 1)) -}}
 {{- end -}}
