@@ -1,0 +1,219 @@
+//! Whether adaptive leases flap where sidecars get little of the processor, beside a fixed lease of 250 ms:
+//! `cargo bench --bench flapping [-- --minutes 30] [--under weight|quota]`. It needs root, for control
+//! groups.
+//!
+//! - `weight`: each sidecar has a control group of CPU weight 2, as a container without requests has.
+//!   stress-ng keeps all cores busy in a group of normal weight.
+//! - `quota`: each sidecar has a group with a quota of 10 % of a core, and shares it with a busy neighbour.
+//!
+//! All clusters of three run at once. The disturbance begins once each has a leader. The first minute after
+//! that does not count. Fails when a cluster with adaptive leases has more than one change of its leader, or
+//! had none for longer than two of its longest leases.
+
+#[path = "flapping/group.rs"]
+mod group;
+
+use bellwether::demo::process_cluster::{ClusterPlan, ProcessCluster};
+use group::{Group, Limit};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant, SystemTime};
+
+const N: usize = 3;
+const MINUTES: u64 = 30;
+/// How long a leader may learn before changes count.
+const UNCOUNTED: Duration = Duration::from_secs(60);
+/// How long all wait for their first leader.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Processes are not asked while they run: questions would be a load, and logs tell more.
+const ASK_EVERY: Duration = Duration::from_secs(1);
+/// Two of the longest leases.
+const LEADERLESS_MAX: Duration = Duration::from_secs(3);
+/// Leader changes that are allowed.
+const CHANGES_MAX: usize = 1;
+/// Keeps all cores busy. Fewer workers delay turns less.
+const STRESS: &str = "exec stress-ng --cpu 8 --quiet";
+/// A neighbour that wants all it can get.
+const BUSY: &str = "while :; do :; done";
+const ADAPTIVE: &[&str] = &["--lease-mode", "adaptive"];
+/// The fixed lease of 250 ms. Shorter timeouts make it possible.
+const FIXED: &[&str] = &[
+    "--lease-mode",
+    "fixed",
+    "--lease",
+    "250ms",
+    "--heartbeat",
+    "50ms",
+    "--answer-timeout",
+    "100ms",
+    "--dial-timeout",
+    "100ms",
+];
+
+/// What disturbs the sidecars.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Under {
+    Weight,
+    Quota,
+}
+
+/// A cluster, what it is called in the table, and the groups of its processes.
+struct Tried {
+    what: String,
+    adaptive: bool,
+    processes: ProcessCluster,
+    groups: Vec<Group>,
+}
+
+/// What the logs of a cluster say of the counted time.
+struct Seen {
+    changes: usize,
+    leaderless: Duration,
+}
+
+fn main() -> ExitCode {
+    let asked = asked(std::env::args().skip(1));
+    match asked.and_then(|(under, minutes)| run(under, Duration::from_secs(minutes * 60))) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// What the command line asks for. Cargo itself adds `--bench`.
+fn asked(mut args: impl Iterator<Item = String>) -> Result<(Under, u64), String> {
+    let (mut under, mut minutes) = (Under::Weight, MINUTES);
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--bench" => {}
+            "--minutes" => {
+                let number = args.next().and_then(|n| n.parse().ok()).filter(|n| (2..=600).contains(n));
+                minutes = number.ok_or("--minutes needs a number from 2 to 600")?;
+            }
+            "--under" => {
+                under = match args.next().as_deref() {
+                    Some("weight") => Under::Weight,
+                    Some("quota") => Under::Quota,
+                    _ => return Err("--under needs weight or quota".to_owned()),
+                }
+            }
+            _ => return Err(format!("{arg} is not known; there are --minutes N and --under weight|quota")),
+        }
+    }
+    Ok((under, minutes))
+}
+
+/// Whether adaptive leases keep to their bounds.
+fn run(under: Under, lasts: Duration) -> Result<bool, String> {
+    let folder = tempfile::tempdir().map_err(|error| format!("no folder for logs and records: {error}"))?;
+    let mut tried = Vec::new();
+    for majority in [false, true] {
+        for adaptive in [true, false] {
+            tried.push(Tried::start(under, majority, adaptive, folder.path())?);
+        }
+    }
+    let at_most = lasts + PATIENCE;
+    let mut stress = Group::new("stress", Limit::Normal)?;
+    let loaded: Vec<(&mut Group, &str)> = match under {
+        Under::Weight => vec![(&mut stress, STRESS)],
+        Under::Quota => tried.iter_mut().flat_map(|it| &mut it.groups).map(|group| (group, BUSY)).collect(),
+    };
+    for (group, command) in loaded {
+        group.load(command, at_most)?;
+    }
+    std::thread::sleep(UNCOUNTED);
+    let (from, at) = (SystemTime::now(), Instant::now());
+    std::thread::sleep(lasts.saturating_sub(UNCOUNTED));
+    let until = SystemTime::now();
+    if under == Under::Weight && !stress.is_loaded() {
+        return Err("stress-ng has ended early, or is not there (Debian's package is stress-ng)".to_owned());
+    }
+    println!(
+        "{:.0} minutes, after the first; {}:",
+        at.elapsed().as_secs_f64() / 60.0,
+        match under {
+            Under::Weight => "stress-ng on all cores, sidecars of CPU weight 2",
+            Under::Quota => "a quota of 10 % of a core, shared with a busy neighbour",
+        }
+    );
+    println!("{:<22} {:>7} {:>17}", "3 processes", "changes", "leaderless, at most");
+    let mut good = true;
+    for cluster in &tried {
+        let seen = cluster.seen(from, until)?;
+        println!("{:<22} {:>7} {:>15} ms", cluster.what, seen.changes, seen.leaderless.as_millis());
+        good &= !cluster.adaptive || (seen.changes <= CHANGES_MAX && seen.leaderless <= LEADERLESS_MAX);
+    }
+    if !good {
+        println!("adaptive leases are over their bounds; logs: {}", folder.keep().display());
+    }
+    Ok(good)
+}
+
+impl Tried {
+    fn start(under: Under, majority: bool, adaptive: bool, folder: &Path) -> Result<Tried, String> {
+        let level = if majority { "majority" } else { "classic" };
+        let what = format!("{level}, {}", if adaptive { "adaptive" } else { "fixed 250 ms" });
+        let own: PathBuf = folder.join(what.replace([',', ' '], ""));
+        std::fs::create_dir(&own).map_err(|error| error.to_string())?;
+        let flags = if adaptive { ADAPTIVE } else { FIXED };
+        let plan = ClusterPlan {
+            binary: env!("CARGO_BIN_EXE_bellwether").into(),
+            n: N,
+            base_port: None,
+            flags: flags.iter().chain(&["--log-format", "json"]).map(|flag| (*flag).to_owned()).collect(),
+            majority: majority.then(|| own.clone()),
+            logs: Some(own),
+        };
+        let mut processes = ProcessCluster::new(plan).map_err(|error| error.to_string())?;
+        processes.start_all().map_err(|error| error.to_string())?;
+        processes.agree(0, PATIENCE).map_err(|error| error.to_string())?;
+        processes.ask_every(Some(ASK_EVERY));
+        let limit = if under == Under::Weight { Limit::Weight2 } else { Limit::Quota10 };
+        let groups = (0..N)
+            .map(|place| {
+                let group = Group::new(&format!("{}{place}", what.replace([',', ' '], "")), limit)?;
+                group.add(processes.pid(place).ok_or("a process has ended")?)?;
+                Ok(group)
+            })
+            .collect::<Result<_, String>>()?;
+        Ok(Tried { what, adaptive, processes, groups })
+    }
+
+    /// What happened between these two instants.
+    fn seen(&self, from: SystemTime, until: SystemTime) -> Result<Seen, String> {
+        let mut terms: Vec<(SystemTime, bool, Duration)> = Vec::new();
+        for place in 0..N {
+            for line in self.processes.log(place).lines() {
+                let Ok(line) = serde_json::from_str::<Value>(line) else { continue };
+                let begins = line["event"] == "leader_elected";
+                if line["me"] != true || !(begins || line["event"] == "leader_lost") {
+                    continue;
+                }
+                let at = line["ts"].as_str().and_then(|at| humantime::parse_rfc3339(at).ok());
+                let gap = Duration::try_from_secs_f64(line["gap_ms"].as_f64().unwrap_or(0.0) / 1000.0);
+                terms.push((at.ok_or("a log line without a time")?, begins, gap.unwrap_or_default()));
+            }
+        }
+        if terms.is_empty() {
+            return Err(format!("{}: the logs name no leader at all", self.what));
+        }
+        terms.sort_unstable();
+        let elected = terms.iter().filter(|(at, begins, _)| *begins && *at >= from && *at <= until);
+        let (changes, mut leaderless) = (elected.clone().count(), Duration::ZERO);
+        for (_, _, gap) in elected {
+            leaderless = leaderless.max(*gap);
+        }
+        // No member leads at the end, perhaps since long.
+        let begun = terms.iter().filter(|(_, begins, _)| *begins).count();
+        if begun * 2 <= terms.len()
+            && let Some((lost, _, _)) = terms.last()
+        {
+            leaderless = leaderless.max(until.duration_since((*lost).max(from)).unwrap_or_default());
+        }
+        Ok(Seen { changes, leaderless })
+    }
+}
