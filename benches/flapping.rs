@@ -2,7 +2,7 @@
 //! `cargo bench --bench flapping [-- --minutes 30] [--under weight|quota]`. It needs root, for control
 //! groups.
 //!
-//! - `weight`: each sidecar has a control group of CPU weight 2, as a container without requests has.
+//! - `weight`: each sidecar has a control group of the least CPU weight, as a container without requests has.
 //!   stress-ng keeps all cores busy in a group of normal weight.
 //! - `quota`: each sidecar has a group with a quota of 10 % of a core, and shares it with a busy neighbour.
 //!
@@ -136,7 +136,7 @@ fn run(under: Under, lasts: Duration) -> Result<bool, String> {
         "{:.0} minutes, after the first; {}:",
         at.elapsed().as_secs_f64() / 60.0,
         match under {
-            Under::Weight => "stress-ng on all cores, sidecars of CPU weight 2",
+            Under::Weight => "stress-ng on all cores, sidecars of the least CPU weight",
             Under::Quota => "a quota of 10 % of a core, shared with a busy neighbour",
         }
     );
@@ -172,7 +172,7 @@ impl Tried {
         processes.start_all().map_err(|error| error.to_string())?;
         processes.agree(0, PATIENCE).map_err(|error| error.to_string())?;
         processes.ask_every(Some(ASK_EVERY));
-        let limit = if under == Under::Weight { Limit::Weight2 } else { Limit::Quota10 };
+        let limit = if under == Under::Weight { Limit::Least } else { Limit::Quota10 };
         let groups = (0..N)
             .map(|place| {
                 let group = Group::new(&format!("{}{place}", what.replace([',', ' '], "")), limit)?;

@@ -14,8 +14,9 @@ const CPU: &str = "/sys/fs/cgroup/cpu";
 pub enum Limit {
     /// A group's own weight, 100.
     Normal,
-    /// A weight of 2.
-    Weight2,
+    /// What a container without requests gets: 2 shares, of which other groups have 1,024. Version 2 has no
+    /// less than a weight of 1.
+    Least,
     /// 10 ms in each 100 ms.
     Quota10,
 }
@@ -40,9 +41,8 @@ impl Group {
         let group = Group { folder: folder.clone(), load: None };
         let settings: &[(&str, &str)] = match (limit, unified) {
             (Limit::Normal, _) => &[],
-            (Limit::Weight2, true) => &[("cpu.weight", "2")],
-            // A weight of 100 is 1,024 shares.
-            (Limit::Weight2, false) => &[("cpu.shares", "20")],
+            (Limit::Least, true) => &[("cpu.weight", "1")],
+            (Limit::Least, false) => &[("cpu.shares", "2")],
             (Limit::Quota10, true) => &[("cpu.max", "10000 100000")],
             (Limit::Quota10, false) => &[("cpu.cfs_period_us", "100000"), ("cpu.cfs_quota_us", "10000")],
         };
