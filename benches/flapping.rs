@@ -16,9 +16,9 @@ mod group;
 use bellwether::demo::process_cluster::{ClusterPlan, ProcessCluster};
 use group::{Group, Limit};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 const N: usize = 3;
 const MINUTES: u64 = 30;
@@ -36,20 +36,11 @@ const CHANGES_MAX: usize = 1;
 const STRESS: &str = "exec stress-ng --cpu 8 --quiet";
 /// A neighbour that wants all it can get.
 const BUSY: &str = "while :; do :; done";
-const ADAPTIVE: &[&str] = &["--lease-mode", "adaptive"];
+const ADAPTIVE: &str = "--lease-mode adaptive";
 /// The fixed lease of 250 ms. Shorter timeouts make it possible.
-const FIXED: &[&str] = &[
-    "--lease-mode",
-    "fixed",
-    "--lease",
-    "250ms",
-    "--heartbeat",
-    "50ms",
-    "--answer-timeout",
-    "100ms",
-    "--dial-timeout",
-    "100ms",
-];
+const FIXED: &str =
+    "--lease-mode fixed --lease 250ms --heartbeat 50ms --answer-timeout 100ms --dial-timeout 100ms";
+const LOGS: &str = "--log-format json";
 
 /// What disturbs the sidecars.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -126,15 +117,15 @@ fn run(under: Under, lasts: Duration) -> Result<bool, String> {
         group.load(command, at_most)?;
     }
     std::thread::sleep(UNCOUNTED);
-    let (from, at) = (SystemTime::now(), Instant::now());
-    std::thread::sleep(lasts.saturating_sub(UNCOUNTED));
+    let (from, counted) = (SystemTime::now(), lasts.saturating_sub(UNCOUNTED));
+    std::thread::sleep(counted);
     let until = SystemTime::now();
     if under == Under::Weight && !stress.is_loaded() {
         return Err("stress-ng has ended early, or is not there (Debian's package is stress-ng)".to_owned());
     }
     println!(
         "{:.0} minutes, after the first; {}:",
-        at.elapsed().as_secs_f64() / 60.0,
+        counted.as_secs_f64() / 60.0,
         match under {
             Under::Weight => "stress-ng on all cores, sidecars of the least CPU weight",
             Under::Quota => "a quota of 10 % of a core, shared with a busy neighbour",
@@ -157,14 +148,15 @@ impl Tried {
     fn start(under: Under, majority: bool, adaptive: bool, folder: &Path) -> Result<Tried, String> {
         let level = if majority { "majority" } else { "classic" };
         let what = format!("{level}, {}", if adaptive { "adaptive" } else { "fixed 250 ms" });
-        let own: PathBuf = folder.join(what.replace([',', ' '], ""));
+        let short = what.replace([',', ' '], "");
+        let own = folder.join(&short);
         std::fs::create_dir(&own).map_err(|error| error.to_string())?;
-        let flags = if adaptive { ADAPTIVE } else { FIXED };
+        let flags = [if adaptive { ADAPTIVE } else { FIXED }, LOGS];
         let plan = ClusterPlan {
             binary: env!("CARGO_BIN_EXE_bellwether").into(),
             n: N,
             base_port: None,
-            flags: flags.iter().chain(&["--log-format", "json"]).map(|flag| (*flag).to_owned()).collect(),
+            flags: flags.iter().flat_map(|flags| flags.split(' ')).map(str::to_owned).collect(),
             majority: majority.then(|| own.clone()),
             logs: Some(own),
         };
@@ -175,7 +167,7 @@ impl Tried {
         let limit = if under == Under::Weight { Limit::Least } else { Limit::Quota10 };
         let groups = (0..N)
             .map(|place| {
-                let group = Group::new(&format!("{}{place}", what.replace([',', ' '], "")), limit)?;
+                let group = Group::new(&format!("{short}{place}"), limit)?;
                 group.add(processes.pid(place).ok_or("a process has ended")?)?;
                 Ok(group)
             })
@@ -202,11 +194,9 @@ impl Tried {
             return Err(format!("{}: the logs name no leader at all", self.what));
         }
         terms.sort_unstable();
-        let elected = terms.iter().filter(|(at, begins, _)| *begins && *at >= from && *at <= until);
-        let (changes, mut leaderless) = (elected.clone().count(), Duration::ZERO);
-        for (_, _, gap) in elected {
-            leaderless = leaderless.max(*gap);
-        }
+        let counted = terms.iter().filter(|(at, begins, _)| *begins && *at >= from && *at <= until);
+        let gaps: Vec<Duration> = counted.map(|(_, _, gap)| *gap).collect();
+        let mut leaderless = gaps.iter().copied().max().unwrap_or_default();
         // No member leads at the end, perhaps since long.
         let begun = terms.iter().filter(|(_, begins, _)| *begins).count();
         if begun * 2 <= terms.len()
@@ -214,6 +204,6 @@ impl Tried {
         {
             leaderless = leaderless.max(until.duration_since((*lost).max(from)).unwrap_or_default());
         }
-        Ok(Seen { changes, leaderless })
+        Ok(Seen { changes: gaps.len(), leaderless })
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 /// Where control groups are: version 2, and the controller of version 1.
 const UNIFIED: &str = "/sys/fs/cgroup";
 const CPU: &str = "/sys/fs/cgroup/cpu";
+
 /// What a group gets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Limit {

@@ -37,7 +37,7 @@ all of it at once.
 {{- $native := semverCompare ">=1.29.0-0" .Capabilities.KubeVersion.Version -}}
 {{- $_ := set $settings "sidecar" (ternary "native" "ordinary" $native) -}}
 {{- end -}}
-{{- $faults := include "bellwether.faults" (dict "settings" $settings "name" $name "version" .Capabilities.KubeVersion.Version) | fromJsonArray -}}
+{{- $faults := include "bellwether.faults" (dict "settings" $settings "name" $name "securityContext" (include "bellwether.securityContext" . | fromYaml) "version" .Capabilities.KubeVersion.Version) | fromJsonArray -}}
 {{- if $faults -}}
 {{- fail (printf "\n\nbellwether: these values cannot work:\n- %s\n" (join "\n- " $faults)) -}}
 {{- end -}}
@@ -58,8 +58,7 @@ all of it at once.
 {{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" .name) -}}
 {{- $faults = append $faults (printf "the name %q is no name for a Service: it must begin with a letter and hold a-z, 0-9 and - only: choose another release name, or set fullnameOverride (in a chart of your own: bellwether.name)" .name) -}}
 {{- end -}}
-{{- $context := mergeOverwrite (deepCopy (default dict $s.podSecurityContext)) (deepCopy (default dict $s.securityContext)) -}}
-{{- if and $context.runAsNonRoot (eq (toString $context.runAsUser) "0") -}}
+{{- if and .securityContext.runAsNonRoot (eq (toString .securityContext.runAsUser) "0") -}}
 {{- $faults = append $faults "runAsUser: 0 beside runAsNonRoot: true, which Kubernetes refuses: leave runAsUser out, or set another user; the sidecar needs no root" -}}
 {{- end -}}
 {{- if lt $replicas 1 -}}
