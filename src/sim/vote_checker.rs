@@ -57,6 +57,15 @@ fn myself(place: &Place) -> Instance {
     Instance { id: place.id(), incarnation: place.instance().incarnation() }
 }
 
+/// Whether a promise in an epoch, for a vote or for a round that names a configuration, still counts. Its
+/// leader counts on rounds that name its last configuration, or the one before (clause 19). It leads no more
+/// once a leader of a later epoch has written a configuration. A voter that was held up may promise more.
+fn counts(configs: &BTreeMap<ConfigVersion, VoterConfig>, epoch: Epoch, named: ConfigVersion) -> bool {
+    let Some((&last, _)) = configs.last_key_value() else { return true };
+    let before = last.version.checked_sub(1).map(|version| ConfigVersion { version, ..last });
+    epoch > last.epoch || epoch == last.epoch && before.is_none_or(|before| named >= before)
+}
+
 impl VoteChecker {
     pub(super) fn new(freed_by_evidence: bool) -> VoteChecker {
         VoteChecker { freed_by_evidence, ..VoteChecker::default() }
@@ -161,13 +170,15 @@ impl VoteChecker {
     /// takes the place of this incarnation's promise to another process: that one's lease is over, or its
     /// epoch is.
     fn promise(&mut self, voter: &Place, to: Instance, epoch: Epoch, named: ConfigVersion, lease: Ns) {
-        let start = voter.starts;
+        let (start, counts) = (voter.starts, counts(&self.configs, epoch, named));
         let promises = self.promises.entry(voter.place).or_default();
         let same = |p: &&Promise| p.start == start && p.to == to && p.named == named;
         let before = promises.iter().find(same).map_or(0, |p| p.until);
         promises.retain(|p| p.start != start || p.to == to && p.named != named);
-        let until = before.max(voter.fed_slow() + lease);
-        promises.push(Promise { to, epoch, named, until, start });
+        if counts {
+            let until = before.max(voter.fed_slow() + lease);
+            promises.push(Promise { to, epoch, named, until, start });
+        }
     }
 
     fn free(&mut self, voter: usize, which: impl Fn(&Promise) -> bool) {
@@ -210,10 +221,8 @@ impl VoteChecker {
         }
         self.configs.insert(version, config.clone());
         let before = ConfigVersion { version: version.version.checked_sub(1)?, ..version };
-        // From now on the leader counts on promises by rounds of the one before, and on no earlier one
-        // (clause 19).
         for promises in self.promises.values_mut() {
-            promises.retain(|promise| promise.epoch != version.epoch || promise.named >= before);
+            promises.retain(|promise| counts(&self.configs, promise.epoch, promise.named));
         }
         let Some(former) = self.configs.get(&before) else {
             return broken("and no leader of that epoch has committed the one before");
