@@ -73,6 +73,7 @@ struct Standing {
     is_leader: IntGauge,
     has_leader: IntGauge,
     candidate: IntGauge,
+    unhealthy: IntGauge,
     leader_since: Gauge,
     master_status: IntGauge,
     epoch: IntGauge,
@@ -121,6 +122,10 @@ impl Standing {
             "Whether this process may lead: its priority is not 0, no operator has cordoned it, and it does \
              not stand aside after a resignation.",
         )?;
+        let unhealthy = IntGauge::new(
+            "bellwether_application_unhealthy",
+            "Whether the application beside this process is not healthy.",
+        )?;
         let leader_since = Gauge::new(
             "bellwether_leader_since_timestamp_seconds",
             "When the leader that this process knows was elected, by the leader's own clock, since the Unix \
@@ -148,6 +153,7 @@ impl Standing {
         registry.register(Box::new(is_leader.clone()))?;
         registry.register(Box::new(has_leader.clone()))?;
         registry.register(Box::new(candidate.clone()))?;
+        registry.register(Box::new(unhealthy.clone()))?;
         registry.register(Box::new(leader_since.clone()))?;
         registry.register(Box::new(master.clone()))?;
         registry.register(Box::new(epoch.clone()))?;
@@ -158,6 +164,7 @@ impl Standing {
             is_leader,
             has_leader,
             candidate,
+            unhealthy,
             leader_since,
             master_status,
             epoch,
@@ -437,6 +444,7 @@ impl Metrics {
         let elected_at_ms = status.leader(now, turned).map_or(0, |leader| leader.elected_at_ms);
         standing.leader_since.set(elected_at_ms as f64 / 1000.0);
         standing.candidate.set(i64::from(status.me.rank().eligible()));
+        standing.unhealthy.set(i64::from(status.candidacy.complaints.any()));
         standing.master_status.set(leads);
         standing.lease.set(status.lease.unwrap_or_default().as_secs_f64());
         standing.worst_delay.set(status.worst_delay.unwrap_or_default().as_secs_f64());

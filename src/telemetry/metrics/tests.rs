@@ -231,6 +231,16 @@ fn a_process_of_priority_0_is_no_candidate() {
 }
 
 #[test]
+fn an_application_with_a_complaint_is_unhealthy() {
+    for (lifeline, unhealthy) in [(true, "1"), (false, "0")] {
+        let mut status = status(Role::Following);
+        status.candidacy.complaints.lifeline = lifeline;
+        let text = Metrics::new("web").encode(&status, at(0), at(0));
+        assert_eq!(sample(&text, "bellwether_application_unhealthy"), unhealthy);
+    }
+}
+
+#[test]
 fn the_time_without_a_leader_grows_while_there_is_none() {
     let metrics = Metrics::new("web");
     let seconds = |now| {
