@@ -50,6 +50,7 @@ fn row(what: &str, majority: bool) -> Result<bool, Box<dyn Error>> {
         flags: vec!["--preempt".to_owned(), "never".to_owned()],
         majority: majority.then(|| states.path().to_owned()),
         logs: Some(states.path().to_owned()),
+        relay: None,
     })?;
     cluster.start_all()?;
     let mut now = cluster.agree(0, PATIENCE)?;

@@ -304,6 +304,7 @@ fn processes(
         flags: flags.iter().map(|f| (*f).to_owned()).collect(),
         majority: states.map(Path::to_owned),
         logs: Some(tempfile::tempdir_in(logs).map_err(|e| e.to_string())?.keep()),
+        relay: None,
     };
     ProcessCluster::new(plan).map_err(|e| e.to_string())
 }

@@ -1,10 +1,11 @@
-//! Whether adaptive leases flap where sidecars get little of the processor, beside a fixed lease of 250 ms:
-//! `cargo bench --bench flapping [-- --minutes 30] [--under weight|quota]`. It needs root, for control
-//! groups.
+//! Whether adaptive leases flap where sidecars get little of the processor, or delays jump, beside a fixed
+//! lease of 250 ms: `cargo bench --bench flapping [-- --minutes 30] [--under weight|quota|jumps]`. It needs
+//! root, for control groups.
 //!
-//! - `weight`: each sidecar has a control group of the least CPU weight, as a container without requests has.
-//!   stress-ng keeps all cores busy in a group of normal weight.
+//! - `weight`: the sidecars of a cluster have one control group of the least CPU weight. That is how the pods
+//!   of a node share, if none has CPU requests. stress-ng keeps all cores busy in a group of normal weight.
 //! - `quota`: each sidecar has a group with a quota of 10 % of a core, and shares it with a busy neighbour.
+//! - `jumps`: what one sidecar sends to another takes from 1 to 150 ms, and that jumps twice a second.
 //!
 //! All clusters of three run at once. The disturbance begins once each has a leader. The first minute after
 //! that does not count. Fails when a cluster with adaptive leases has more than one change of its leader, or
@@ -12,6 +13,8 @@
 
 #[path = "flapping/group.rs"]
 mod group;
+#[path = "flapping/relay.rs"]
+mod relay;
 
 use bellwether::demo::process_cluster::{ClusterPlan, ProcessCluster};
 use group::{Group, Limit};
@@ -47,6 +50,7 @@ const LOGS: &str = "--log-format json";
 enum Under {
     Weight,
     Quota,
+    Jumps,
 }
 
 /// A cluster, what it is called in the table, and the groups of its processes.
@@ -89,10 +93,15 @@ fn asked(mut args: impl Iterator<Item = String>) -> Result<(Under, u64), String>
                 under = match args.next().as_deref() {
                     Some("weight") => Under::Weight,
                     Some("quota") => Under::Quota,
-                    _ => return Err("--under needs weight or quota".to_owned()),
+                    Some("jumps") => Under::Jumps,
+                    _ => return Err("--under needs weight, quota or jumps".to_owned()),
                 }
             }
-            _ => return Err(format!("{arg} is not known; there are --minutes N and --under weight|quota")),
+            _ => {
+                return Err(format!(
+                    "{arg} is not known; there are --minutes N and --under weight|quota|jumps"
+                ));
+            }
         }
     }
     Ok((under, minutes))
@@ -112,6 +121,10 @@ fn run(under: Under, lasts: Duration) -> Result<bool, String> {
     let loaded: Vec<(&mut Group, &str)> = match under {
         Under::Weight => vec![(&mut stress, STRESS)],
         Under::Quota => tried.iter_mut().flat_map(|it| &mut it.groups).map(|group| (group, BUSY)).collect(),
+        Under::Jumps => {
+            relay::begin_to_delay();
+            Vec::new()
+        }
     };
     for (group, command) in loaded {
         group.load(command, at_most)?;
@@ -127,8 +140,10 @@ fn run(under: Under, lasts: Duration) -> Result<bool, String> {
         "{:.0} minutes, after the first; {}:",
         counted.as_secs_f64() / 60.0,
         match under {
-            Under::Weight => "stress-ng on all cores, sidecars of the least CPU weight",
+            Under::Weight =>
+                "stress-ng on all cores, a cluster's sidecars in a group of the least CPU weight",
             Under::Quota => "a quota of 10 % of a core, shared with a busy neighbour",
+            Under::Jumps => "delays of 1 to 150 ms each way, which jump",
         }
     );
     println!("{:<22} {:>7} {:>17}", "3 processes", "changes", "leaderless, at most");
@@ -159,19 +174,22 @@ impl Tried {
             flags: flags.iter().flat_map(|flags| flags.split(' ')).map(str::to_owned).collect(),
             majority: majority.then(|| own.clone()),
             logs: Some(own),
+            relay: (under == Under::Jumps).then_some(relay::start),
         };
         let mut processes = ProcessCluster::new(plan).map_err(|error| error.to_string())?;
         processes.start_all().map_err(|error| error.to_string())?;
         processes.agree(0, PATIENCE).map_err(|error| error.to_string())?;
         processes.ask_every(Some(ASK_EVERY));
-        let limit = if under == Under::Weight { Limit::Least } else { Limit::Quota10 };
-        let groups = (0..N)
-            .map(|place| {
-                let group = Group::new(&format!("{short}{place}"), limit)?;
-                group.add(processes.pid(place).ok_or("a process has ended")?)?;
-                Ok(group)
-            })
-            .collect::<Result<_, String>>()?;
+        let (limit, count) = match under {
+            Under::Weight => (Limit::Least, 1),
+            Under::Quota => (Limit::Quota10, N),
+            Under::Jumps => (Limit::Normal, 1),
+        };
+        let groups: Vec<Group> =
+            (0..count).map(|at| Group::new(&format!("{short}{at}"), limit)).collect::<Result<_, String>>()?;
+        for place in 0..N {
+            groups[place % count].add(processes.pid(place).ok_or("a process has ended")?)?;
+        }
         Ok(Tried { what, adaptive, processes, groups })
     }
 

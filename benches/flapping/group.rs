@@ -15,8 +15,8 @@ const CPU: &str = "/sys/fs/cgroup/cpu";
 pub enum Limit {
     /// A group's own weight, 100.
     Normal,
-    /// What a container without requests gets: 2 shares, of which other groups have 1,024. Version 2 has no
-    /// less than a weight of 1.
+    /// What all containers of a node without CPU requests get together: 2 shares, of which other groups have
+    /// 1,024. Version 2 has no less than a weight of 1.
     Least,
     /// 10 ms in each 100 ms.
     Quota10,

@@ -41,6 +41,9 @@ pub struct ClusterPlan {
     pub majority: Option<PathBuf>,
     /// A folder for their logs, `p1.log` and so on; none: errors go where this process's errors go.
     pub logs: Option<PathBuf>,
+    /// Starts a relay to a peer port, and returns the relay's: there the others dial that process. None: they
+    /// dial its peer port.
+    pub relay: Option<fn(u16) -> io::Result<u16>>,
 }
 
 /// How many clusters this process has had.
@@ -83,6 +86,8 @@ pub enum ClusterError {
 #[derive(Debug)]
 struct Slot {
     ports: Ports,
+    /// Where the others dial it: its peer port, or a relay's.
+    dialled: u16,
     child: Option<Child>,
 }
 
@@ -126,7 +131,11 @@ impl ProcessCluster {
                 .spawn(move || watch(&shared, place, port))
                 .map_err(start("a thread"))?;
         }
-        let slots = reserved.ports.iter().map(|ports| Slot { ports: *ports, child: None }).collect();
+        let slot = |ports: &Ports| {
+            let dialled = plan.relay.map_or(Ok(ports.peer), |relay| relay(ports.peer));
+            Ok(Slot { ports: *ports, dialled: dialled.map_err(start("a relay"))?, child: None })
+        };
+        let slots = reserved.ports.iter().map(slot).collect::<Result<_, _>>()?;
         // Letters, digits and hyphens: a name of these can stand in a certificate.
         let cluster = match CLUSTERS.fetch_add(1, Ordering::Relaxed) {
             0 => format!("demo-{}", std::process::id()),
@@ -171,8 +180,8 @@ impl ProcessCluster {
     /// # Errors
     /// [`ClusterError::Start`].
     pub fn start(&mut self, place: usize, flags: &[&str]) -> Result<(), ClusterError> {
-        let peers: Vec<String> = self.slots.iter().map(|s| format!("127.0.0.1:{}", s.ports.peer)).collect();
-        let Ports { peer, http } = self.slots[place].ports;
+        let peers: Vec<String> = self.slots.iter().map(|s| format!("127.0.0.1:{}", s.dialled)).collect();
+        let Slot { ports: Ports { peer, http }, dialled, .. } = self.slots[place];
         let name = self.name(place);
         let mut command = Command::new(&self.plan.binary);
         // In the container of a sidecar: its settings are not these processes'.
@@ -188,6 +197,7 @@ impl ProcessCluster {
         command
             .args(["--peers", &peers.join(",")])
             .args(["--listen", &format!("127.0.0.1:{peer}"), "--http", &format!("127.0.0.1:{http}")])
+            .args(["--advertise", &format!("127.0.0.1:{dialled}")])
             .args(&self.plan.flags)
             .args(flags)
             .stdin(Stdio::null())

@@ -97,6 +97,7 @@ impl Demo {
             flags: vec!["--log".to_owned(), "error".to_owned()],
             majority: states.as_ref().map(|states| states.0.clone()),
             logs: None,
+            relay: None,
         };
         let mut processes = ProcessCluster::new(plan)?;
         say(format_args!(

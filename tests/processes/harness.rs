@@ -44,6 +44,7 @@ fn planned(n: usize, flags: &[&str], majority: bool) -> Real {
         flags: flags.iter().map(|f| (*f).to_owned()).collect(),
         majority: majority.then(|| folder.path().join("states")),
         logs: Some(folder.path().to_owned()),
+        relay: None,
     };
     let processes = ProcessCluster::new(plan).unwrap();
     processes.ask_every(Some(ASK_EVERY));
