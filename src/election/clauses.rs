@@ -78,6 +78,11 @@ pub(super) trait Clauses: Copy {
         named == own
     }
 
+    /// Clause 8: for how long a restarted voter votes for no process. Rounds ask for `_shortest` at least.
+    fn grace_lasts(self, bound: Duration, _shortest: Option<Duration>) -> Duration {
+        bound
+    }
+
     /// Clause 8: whether the restart grace keeps this process from voting for a candidate, itself included.
     fn grace_binds(self, _candidate: Instance, _myself: Instance) -> bool {
         true
@@ -152,6 +157,12 @@ pub(super) trait Clauses: Copy {
     /// Clause 15: whether a vote for another ends the voter's own candidacy.
     fn vote_ends_candidacy(self) -> bool {
         true
+    }
+
+    /// Clause 16: the lease by which a round extends the leader's, of the one that it asks for and the
+    /// configuration's.
+    fn round_lease(self, asked_ms: u32, _configured_ms: u32) -> u32 {
+        asked_ms
     }
 
     /// Clause 16: from when the lease of an acknowledged round counts.
@@ -346,5 +357,10 @@ pub(super) trait Clauses: Copy {
     /// Rule 4 of `classic`: whether a process of the epoch `own` takes part in this round already.
     fn is_known_round(self, epoch: Epoch, own: Epoch) -> bool {
         epoch <= own
+    }
+
+    /// Adaptive leases: how long a follower lets its leader be silent that has named this lease.
+    fn silence_lasts(self, named: Duration) -> Duration {
+        named
     }
 }

@@ -100,6 +100,25 @@ fn unanswered_rounds_lengthen_the_lease_before_their_answers_come() {
     assert!(leases.is_sorted() && leases[3] > 350, "{leases:?}");
 }
 
+/// Only an answer that comes is remembered: p1 may be gone.
+#[test]
+fn silence_lengthens_the_lease_for_as_long_as_it_lasts() {
+    let mut alone = leader();
+    beats(&mut alone, 11, ms(1));
+    let longest = [0; 12].map(|_| next_beat(&mut alone).1.lease_ms).into_iter().max();
+    assert_eq!(longest, Some(1300));
+    alone.feed(Event::LinkDown { id: id(1), incarnation: Incarnation(1) });
+    alone.feed(Event::Crashed { id: id(1), incarnation: Incarnation(1) });
+    alone.feed(Event::LinkUp(peer(2)));
+    let mut latest = next_beat(&mut alone);
+    for _ in 0..16 {
+        let (sequence, membership) = (latest.0, MembershipVersion::default());
+        alone.hear(2, 1, Body::HeartbeatAck { sequence, membership });
+        latest = next_beat(&mut alone);
+    }
+    assert_eq!(latest.1.lease_ms, 250);
+}
+
 #[test]
 fn a_member_that_had_failed_teaches_nothing() {
     let mut alone = leader();

@@ -30,6 +30,9 @@ pub(crate) struct Adaptation {
     worst: BTreeMap<u64, Duration>,
     /// From when on that counts.
     counts_from: Moment,
+    /// For how long the latest rounds have had too few answers. It counts while that lasts. An answer is
+    /// remembered, and silence is not: its members may be gone.
+    unanswered: Duration,
     /// The lease that holds need, and until when they count.
     demand: (Moment, Duration),
 }
@@ -54,6 +57,11 @@ impl Adaptation {
             self.counts_from = now.plus(PROBATION);
         }
         self.remember(part(now) + PARTS, delay);
+    }
+
+    /// Answers to the latest rounds have been missing for so long.
+    pub(crate) fn await_answers(&mut self, unanswered: Duration) {
+        self.unanswered = unanswered.min(DELAY_MAX);
     }
 
     /// Takes over what the leader has learnt. A word from the wire counts for no more than what this process
@@ -94,7 +102,7 @@ impl Adaptation {
         let (Some(shortest), Some(worst)) = (self.shortest, self.worst(now)) else { return longest };
         let (until, demand) = self.demand;
         let demand = if now < until { demand } else { Duration::ZERO };
-        (SHORTEST_INTERVAL * 2 + worst * DELAYS).max(shortest).max(demand).min(longest)
+        (SHORTEST_INTERVAL * 2 + worst.max(self.unanswered) * DELAYS).max(shortest).max(demand).min(longest)
     }
 
     /// An application asks for a hold. A hold takes nine tenths of what is left of a lease, and the next

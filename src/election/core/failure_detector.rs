@@ -1,6 +1,7 @@
 //! The failure detector's rules: heartbeats, silence, and crash evidence.
 
 use super::{Core, Heard, Phase, Protocol};
+use crate::election::clauses::Clauses;
 use crate::election::{
     Body, CrashEvidence, DELAY_MAX, Entry, Incarnation, Instance, LEASE_MIN_SHORTEST, MembershipVersion,
     Moment, Notification, Now, ProcessId, Reason, State, Timer,
@@ -105,8 +106,7 @@ impl<P: Protocol> Core<P> {
             return;
         }
         self.tell_priorities();
-        let unacknowledged = self.heartbeats.unacknowledged_since().map(|since| now.at.since(since));
-        self.learn_while_leading(now.at, unacknowledged);
+        self.adaptation.await_answers(self.unacknowledged_for(now.at));
         self.heartbeats.sequence = self.heartbeats.sequence.wrapping_add(1);
         if self.heartbeats.sent.len() == SENT_MAX {
             self.heartbeats.sent.pop_front();
@@ -116,6 +116,16 @@ impl<P: Protocol> Core<P> {
         let sequence = self.heartbeats.sequence;
         self.heartbeats.sent.push_back(Sent { sequence, at: now.at, missing });
         P::send_heartbeats(self, now);
+    }
+
+    /// For how long the latest rounds have had too few answers.
+    fn unacknowledged_for(&self, now: Moment) -> Duration {
+        self.heartbeats.unacknowledged_since().map_or(Duration::ZERO, |since| now.since(since))
+    }
+
+    /// Rounds without answers have cost this leader its lease. The next term is not to end by the same delay.
+    pub(crate) fn learn_of_lapse(&mut self, now: Moment) {
+        self.learn_while_leading(now, Some(self.unacknowledged_for(now).min(DELAY_MAX)));
     }
 
     /// A leader's turn begins: how late its next round is. This comes before the end of a term that the
@@ -278,7 +288,8 @@ impl<P: Protocol> Core<P> {
     /// the longest lease where that is longer. A leader may space its heartbeats by that lease.
     pub(crate) fn silence_of_leader(&self) -> Duration {
         let longest = P::longest_lease(self).unwrap_or_default().max(self.settings.failure_timeout);
-        self.pace.map_or(longest, |pace| pace.clamp(LEASE_MIN_SHORTEST.min(longest), longest))
+        let told = self.pace.map(|pace| self.clauses.silence_lasts(pace));
+        told.map_or(longest, |told| told.clamp(LEASE_MIN_SHORTEST.min(longest), longest))
     }
 
     /// How long an Election waits for an Answer: for longer than a round trip, where leases adapt to that.

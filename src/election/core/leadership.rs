@@ -5,6 +5,7 @@ use crate::election::types::voters::duration;
 use crate::election::{
     Action, Body, Epoch, Incumbent, Moment, Notification, Now, Pace, ProcessId, Reason, State, Timer,
 };
+use std::time::Duration;
 
 impl<P: Protocol> Core<P> {
     /// Leads from now on, in `epoch`, and tells every other process (rules 1 and 2).
@@ -33,6 +34,7 @@ impl<P: Protocol> Core<P> {
         self.dial_targets.remembered.clear();
         self.members.version = crate::election::MembershipVersion { epoch, version: 1 };
         self.heartbeats.begin_term();
+        self.adaptation.await_answers(Duration::ZERO);
         self.note(Notification::Leader { peer: self.me.clone(), epoch, reason, me: true });
         let others = self.dial_targets.discovered.difference(&self.dial_targets.own).count();
         // The process that has just resigned is still named, and not missed.

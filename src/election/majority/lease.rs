@@ -97,7 +97,8 @@ impl Core<Majority> {
         let firm = clauses.counts_as_firm(firm);
         let Some(round) = leading.acknowledge(sequence, acknowledged_by, firm) else { return };
         round.sent = clauses.round_lease_begins(round.sent, now.at);
-        let (majority, sent, lease_ms) = (round.has_majority(config), round.sent, round.lease_ms);
+        let lease_ms = clauses.round_lease(round.lease_ms, config.lease_ms);
+        let (majority, sent) = (round.has_majority(config), round.sent);
         let firm = round.has_firm_majority(config);
         let until = sent.plus(self.counted(lease_ms));
         let Some(leading) = &mut self.protocol.leading else { return };
@@ -125,6 +126,7 @@ impl Core<Majority> {
     }
 
     pub(super) fn lapse(&mut self, now: Now) {
+        self.learn_of_lapse(now.at);
         self.lose_leader(Reason::Lapse);
         self.start_campaign(now);
     }

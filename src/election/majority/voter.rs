@@ -216,6 +216,7 @@ impl Core<Majority> {
     /// This incarnation votes for no process for one bound: a former incarnation may have promised that long.
     /// The record says whether firmly. Each start writes it, before the first promise.
     pub(super) fn begin_grace(&mut self, now: Now, bound: Duration) {
+        let bound = self.clauses.grace_lasts(bound, self.settings.lease_min);
         let until = now.slow.plus(bound);
         self.protocol.grace_until = Some(until);
         self.protocol.firm_until = self.protocol.was_firm.then_some(until);

@@ -48,6 +48,8 @@ mutations! {
     OlderConfigAcknowledged,
     /// Clause 8: a restarted voter votes at once.
     NoGrace,
+    /// Clause 8: a restarted voter waits for the shortest lease of a round, and not for the bound.
+    GraceOfRound,
     /// Clause 8: a restarted voter votes for itself at once.
     OwnVoteInGrace,
     /// Clause 8: a round ends the restart grace and forgets the rest of it.
@@ -82,6 +84,8 @@ mutations! {
     CandidacySurvivesVote,
     /// Clause 16: a round counts from its acknowledgement.
     LeaseFromAcknowledgement,
+    /// Clause 16: a round extends by the lease of the configuration, and not by the one that it asks for.
+    RoundCountsLonger,
     /// Clause 16: any acknowledgement extends the lease.
     RenewedByOne,
     /// Clause 16: a round commits, and extends, after its own lease is over.
@@ -156,6 +160,8 @@ mutations! {
     OwnPromiseFreedUnderHold,
     /// The guard beside the clauses: the configuration changes without a majority's agreement.
     NoAgreement,
+    /// Adaptive leases: a follower lets its leader be silent for half the lease that it was told.
+    SilenceShort,
     /// Spec, rule 4: an election that this process takes part in already begins another of its own.
     NoDedupe,
 }
@@ -221,6 +227,10 @@ impl Clauses for LeftOut {
         self.has(OlderConfigAcknowledged) || Stated.may_acknowledge(named, own)
     }
 
+    fn grace_lasts(self, bound: Duration, shortest: Option<Duration>) -> Duration {
+        shortest.filter(|_| self.has(GraceOfRound)).unwrap_or_else(|| Stated.grace_lasts(bound, shortest))
+    }
+
     fn grace_binds(self, candidate: Instance, myself: Instance) -> bool {
         let exempt = self.has(OwnVoteInGrace) && candidate == myself;
         !exempt && !self.has(NoGrace) && Stated.grace_binds(candidate, myself)
@@ -284,6 +294,10 @@ impl Clauses for LeftOut {
 
     fn vote_ends_candidacy(self) -> bool {
         !self.has(CandidacySurvivesVote) && Stated.vote_ends_candidacy()
+    }
+
+    fn round_lease(self, asked_ms: u32, configured_ms: u32) -> u32 {
+        if self.has(RoundCountsLonger) { configured_ms } else { Stated.round_lease(asked_ms, configured_ms) }
     }
 
     fn round_lease_begins(self, sent: Moment, now: Moment) -> Moment {
@@ -462,5 +476,9 @@ impl Clauses for LeftOut {
 
     fn is_known_round(self, epoch: Epoch, own: Epoch) -> bool {
         !self.has(NoDedupe) && Stated.is_known_round(epoch, own)
+    }
+
+    fn silence_lasts(self, named: Duration) -> Duration {
+        if self.has(SilenceShort) { named / 2 } else { Stated.silence_lasts(named) }
     }
 }

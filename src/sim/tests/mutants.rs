@@ -22,6 +22,7 @@ enum By {
 }
 
 const RULES: &str = concat!(
+    include_str!("../../election/majority/tests/adaptive.rs"),
     include_str!("../../election/majority/tests/candidate.rs"),
     include_str!("../../election/majority/tests/configuration.rs"),
     include_str!("../../election/majority/tests/contest.rs"),
@@ -81,6 +82,9 @@ fn caught_by(clause: Mutation) -> By {
         | StrangersCount
         | ConfigOfAny
         | PriorityIgnored
+        | GraceOfRound
+        | RoundCountsLonger
+        | SilenceShort
         | NoAgreement => By::RuleTest(RULES),
         CordonIgnored | AsideIgnored | HealthIgnored => seeds(3, 60),
         GraceFreedByEvidence | ChangesUnderHold => By::RuleTest(RULES),

@@ -60,6 +60,20 @@ fn rounds_ask_for_the_longest_lease_where_the_connected_voters_could_elect_no_ot
     assert_eq!(voter.round_asks_for(), 250);
 }
 
+/// Otherwise the next term would end by the same delay.
+#[test]
+fn a_delay_that_costs_the_lease_is_learnt() {
+    let mut voter = leader();
+    voter.learns(2100);
+    while voter.leads() {
+        voter.timer(Timer::Heartbeat);
+        voter.pass(50);
+        voter.feed(Event::Turn);
+    }
+    let worst = voter.machine.status().worst_delay;
+    assert!(worst >= Some(Duration::from_millis(200)), "{worst:?}");
+}
+
 #[test]
 fn a_request_for_votes_asks_for_a_lease_that_outlasts_it() {
     let mut voter = leader();
@@ -89,10 +103,12 @@ fn a_hold_that_is_asked_for_lengthens_the_lease() {
 /// Answers of a follower stand as long as its leader may be silent.
 #[test]
 fn a_followers_answer_stands_for_the_lease_of_the_latest_round() {
-    let mut voter = Voter::settled(None);
-    for (lease_ms, stands) in [(1500, 1500), (250, 250), (1, 200)] {
-        voter.acknowledges(2, 4, lease_ms, version(4, 0));
-        let until = voter.machine.status().valid_until.unwrap();
-        assert_eq!(until.since(Moment(voter.now)), Duration::from_millis(stands));
+    for (leaves_out, longest, short) in [(None, 1500, 450), (Some(Mutation::SilenceShort), 750, 225)] {
+        let mut voter = Voter::settled(leaves_out);
+        for (lease_ms, stands) in [(1500, longest), (450, short), (1, 200)] {
+            voter.acknowledges(2, 4, lease_ms, version(4, 0));
+            let until = voter.machine.status().valid_until.unwrap();
+            assert_eq!(until.since(Moment(voter.now)), Duration::from_millis(stands), "{leaves_out:?}");
+        }
     }
 }

@@ -191,6 +191,19 @@ fn a_restarted_voter_votes_for_no_process_for_one_bound() {
     assert_eq!(voter.vote_for(3, 5), Some(GRANTED));
 }
 
+/// A former incarnation may have promised for as long as the bound, whatever rounds ask for now.
+#[test]
+fn a_restarted_voter_with_adaptive_leases_waits_for_one_bound_too() {
+    let grace = denied(Denial::Grace { for_ms: 1250 });
+    for (leaves_out, vote) in [(None, grace), (Some(Mutation::GraceOfRound), GRANTED)] {
+        let settings = Settings { lease_min: Some(Duration::from_millis(250)), ..given(&[1, 2, 3], 1500) };
+        let record = record(1, config(4, &[1, 2, 3]));
+        let mut voter = Voter::start(peer(1), settings, Some(&record), &[2, 3], leaves_out);
+        voter.pass(250);
+        assert_eq!(voter.vote_for(3, 5), Some(vote), "{leaves_out:?}");
+    }
+}
+
 #[test]
 fn the_bound_and_not_the_lease_is_waited_for() {
     let lowered = VoterConfig { lease_ms: 500, bound_ms: 4000, ..config(4, &[1, 2, 3]) };
