@@ -65,6 +65,11 @@ pub enum WorkloadError {
          the container's command"
     )]
     NoCommand(String),
+    #[error(
+        "--exec runs all of its containers on the leader alone. None would answer --app-health elsewhere, so \
+         no pod could lead. Leave --app-health out: exec tells of the command's end"
+    )]
+    HealthOfCommand,
     #[error("it has a volume that is called {0} and was not put there by inject; rename it")]
     Volume(&'static str),
     #[error(
@@ -211,11 +216,20 @@ fn pod(object: &Node) -> Result<(), WorkloadError> {
     VOLUMES_OWN.into_iter().find(|name| has(name)).map_or(Ok(()), |name| Err(WorkloadError::Volume(name)))
 }
 
+const APP_HEALTH: &str = "--app-health";
+const APP_HEALTH_IS: &str = "--app-health=";
+
 /// Whether all containers that `--exec` names can be run so.
 fn commands(workload: &Node, args: &InjectArgs) -> Result<(), WorkloadError> {
+    let containers = workload.items(&CONTAINERS);
+    let probes = args.run_flags.iter().any(|flag| flag == APP_HEALTH || flag.starts_with(APP_HEALTH_IS));
+    let on_leader =
+        |container: &Node| args.exec.iter().any(|name| container.text_at(&["name"]) == Some(name));
+    if probes && !args.exec.is_empty() && containers.iter().all(on_leader) {
+        return Err(WorkloadError::HealthOfCommand);
+    }
     for name in &args.exec {
         let container = || name.clone();
-        let containers = workload.items(&CONTAINERS);
         let named = containers.iter().find(|container| container.text_at(&["name"]) == Some(name));
         let named = named.ok_or_else(|| WorkloadError::NoContainer(container()))?;
         if named.items(&["command"]).is_empty() {

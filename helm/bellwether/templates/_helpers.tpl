@@ -116,6 +116,9 @@ app.kubernetes.io/name={{ default .Chart.Name .Values.nameOverride }},app.kubern
 {{- if and .Values.app .Values.app.exec (not .Values.app.command) -}}
 {{- $faults = append $faults "app.exec has no command to run: set app.command, since no chart sees the image's own" -}}
 {{- end -}}
+{{- if and .Values.app .Values.app.exec (index (default dict .Values.config) "app-health") (not .Values.extraContainers) -}}
+{{- $faults = append $faults "config.app-health with app.exec: the command runs on the leader alone, so no other pod would be healthy and none could lead: leave app-health out, since exec tells of the command's end" -}}
+{{- end -}}
 {{- if and (not .Values.app) (eq .Values.sidecar "native") -}}
 {{- $faults = append $faults "sidecar: native needs an application beside which it runs: set app.image, or sidecar: auto" -}}
 {{- end -}}

@@ -88,6 +88,14 @@ fn strings(node: &Node) -> Vec<String> {
 fn what_cannot_be_run_so_is_refused() {
     refused(&worker(), &exec(&["app", "other"]), "no container that is called \"other\"");
     refused(WEB, &exec(&["app"]), "\"app\" has no command for --exec to run");
+    for flags in [vec!["--app-health", "tcp://127.0.0.1:80"], vec!["--app-health=tcp://127.0.0.1:80"]] {
+        let run_flags = flags.into_iter().map(str::to_owned).collect();
+        let probed = InjectArgs { run_flags, ..exec(&["app"]) };
+        refused(&worker(), &probed, "no pod could lead");
+        let beside =
+            worker().replace("      containers:\n", "      containers:\n      - {name: web, image: web}\n");
+        done(&beside, &probed);
+    }
     let taken = worker().replace(
         "      containers:\n",
         "      initContainers: [{name: bellwether-install}]\n      containers:\n",
