@@ -394,6 +394,19 @@ fn an_operator_is_answered_what_came_of_its_operation() {
     }
 }
 
+#[test]
+fn operators_that_ask_at_once_are_all_answered() {
+    let (mut driver, ..) = driver(Settings::default(), None);
+    driver.turn(Event::Start).unwrap();
+    let (answers, answered): (Vec<_>, Vec<_>) = (0..2).map(|_| sync_channel(1)).unzip();
+    let ask = |answer| Input::Operation { operation: Operation::Cordon, within: PATIENCE, answer };
+    let events: Vec<Event> = answers.into_iter().map(|answer| driver.event(ask(answer)).unwrap()).collect();
+    for event in events {
+        driver.turn(event).unwrap();
+    }
+    assert!(answered.iter().all(|answered| answered.try_recv().is_ok()));
+}
+
 /// The holder counts from what the clocks showed when the turn began, which `lasts` counts from too.
 #[test]
 fn an_application_is_answered_as_of_the_turn_that_grants() {
