@@ -111,6 +111,9 @@ all of it at once.
 {{- if lt (include "bellwether.milliseconds" $lease | int64) (mul 4 (include "bellwether.milliseconds" $heartbeat | int64)) -}}
 {{- $faults = append $faults (printf "config.lease: %s is shorter than 4 heartbeats of %s, and the program would refuse it: set a longer lease, or a shorter config.heartbeat" $lease $heartbeat) -}}
 {{- end -}}
+{{- if and (hasKey $config "priority") (eq (toString $config.priority) "0") -}}
+{{- $faults = append $faults "config.priority: 0 for all members: none of them could lead: set 1 or more" -}}
+{{- end -}}
 {{- /* But for BELLWETHER_PEER_PORT: Kubernetes sets that one where a Service is named `bellwether-peer`, and this is the mend. */ -}}
 {{- range $s.extraEnv -}}
 {{- if has .name (list "POD_NAME" "POD_IP" "BELLWETHER_SERVICE" "BELLWETHER_PEERS" "BELLWETHER_LISTEN" "BELLWETHER_ADVERTISE" "BELLWETHER_HTTP" "BELLWETHER_NAME" "BELLWETHER_ELECTION" "BELLWETHER_STATE_DIR" "BELLWETHER_REVISION" "BELLWETHER_SAFETY" "BELLWETHER_VOTERS" "BELLWETHER_FOUND" "BELLWETHER_PEER_SECRET_FILE" "BELLWETHER_PEER_CERT" "BELLWETHER_PEER_KEY" "BELLWETHER_PEER_CA" "BELLWETHER_PEER_SAN" "BELLWETHER_PEER_AUTH") -}}
