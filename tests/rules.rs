@@ -6,6 +6,8 @@
 mod adaptive;
 #[path = "rules/lists.rs"]
 mod lists;
+#[path = "rules/start.rs"]
+mod start;
 mod support;
 
 use bellwether::election::{

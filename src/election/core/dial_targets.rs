@@ -62,9 +62,14 @@ impl DialTargets {
         self.own.iter().any(|own| self.discovered.contains(own))
     }
 
+    /// The addresses of other processes that discovery names.
+    pub(crate) fn others(&self) -> impl Iterator<Item = &SocketAddr> {
+        self.discovered.difference(&self.own)
+    }
+
     /// Whether discovery names an address of another process, and that process may run.
     pub(super) fn name_others(&self) -> bool {
-        self.discovered.iter().any(|a| !self.own.contains(a) && !self.silent.contains(a))
+        self.others().any(|a| !self.silent.contains(a))
     }
 }
 

@@ -36,7 +36,7 @@ impl<P: Protocol> Core<P> {
         self.heartbeats.begin_term();
         self.adaptation.await_answers(Duration::ZERO);
         self.note(Notification::Leader { peer: self.me.clone(), epoch, reason, me: true });
-        let others = self.dial_targets.discovered.difference(&self.dial_targets.own).count();
+        let others = self.dial_targets.others().count();
         // The process that has just resigned is still named, and not missed.
         let others = others.saturating_sub(usize::from(reason == Reason::Resign));
         if self.alone() && others > 0 {
