@@ -19,9 +19,12 @@ mod relay;
 use bellwether::demo::process_cluster::{ClusterPlan, ProcessCluster};
 use group::{Group, Limit};
 use serde_json::Value;
+use signal_hook::consts::{SIGINT, SIGTERM};
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
 
 const N: usize = 3;
 const MINUTES: u64 = 30;
@@ -31,6 +34,8 @@ const UNCOUNTED: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Processes are not asked while they run: questions would be a load, and logs tell more.
 const ASK_EVERY: Duration = Duration::from_secs(1);
+/// Between two looks for an interrupt.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Two of the longest leases.
 const LEADERLESS_MAX: Duration = Duration::from_secs(3);
 /// Leader changes that are allowed.
@@ -109,6 +114,10 @@ fn asked(mut args: impl Iterator<Item = String>) -> Result<(Under, u64), String>
 
 /// Whether adaptive leases keep to their bounds.
 fn run(under: Under, lasts: Duration) -> Result<bool, String> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&interrupted)).map_err(|error| error.to_string())?;
+    }
     let folder = tempfile::tempdir().map_err(|error| format!("no folder for logs and records: {error}"))?;
     let mut tried = Vec::new();
     for majority in [false, true] {
@@ -129,9 +138,9 @@ fn run(under: Under, lasts: Duration) -> Result<bool, String> {
     for (group, command) in loaded {
         group.load(command, at_most)?;
     }
-    std::thread::sleep(UNCOUNTED);
+    pass(UNCOUNTED, &interrupted)?;
     let (from, counted) = (SystemTime::now(), lasts.saturating_sub(UNCOUNTED));
-    std::thread::sleep(counted);
+    pass(counted, &interrupted)?;
     let until = SystemTime::now();
     if under == Under::Weight && !stress.is_loaded() {
         return Err("stress-ng has ended early, or is not there (Debian's package is stress-ng)".to_owned());
@@ -157,6 +166,18 @@ fn run(under: Under, lasts: Duration) -> Result<bool, String> {
         println!("adaptive leases are over their bounds; logs: {}", folder.keep().display());
     }
     Ok(good)
+}
+
+/// Lets time pass. An interrupt ends the run in order: no group and no load stays behind.
+fn pass(time: Duration, interrupted: &AtomicBool) -> Result<(), String> {
+    let end = Instant::now() + time;
+    while Instant::now() < end {
+        if interrupted.load(Ordering::Relaxed) {
+            return Err("interrupted".to_owned());
+        }
+        std::thread::sleep(LOOK_EVERY.min(end.saturating_duration_since(Instant::now())));
+    }
+    Ok(())
 }
 
 impl Tried {

@@ -149,7 +149,8 @@ fn a_signal_reaches_the_command_and_its_end_is_waited_for() {
     let (real, now) = started(2, &NEVER);
     let folder = tempfile::tempdir().unwrap();
     let seen = folder.path().join("seen");
-    let script = r#"trap 'sleep 0.3; echo ended >> "$0"; exit 0' TERM; echo begun >> "$0"; sleep 600 & wait"#;
+    let script = r#"trap 'kill $!; sleep 0.3; echo ended >> "$0"; exit 0' TERM; echo begun >> "$0"
+        sleep 600 & wait"#;
     let arguments = ["--exec", "--", "sh", "-c", script, seen.to_str().unwrap()];
     let mut watching = Watching::begin(&url(&real, now.leader), &arguments);
     let lines = || std::fs::read_to_string(&seen).unwrap_or_default();
