@@ -6,8 +6,6 @@
 mod adaptive;
 #[path = "rules/lists.rs"]
 mod lists;
-#[path = "rules/start.rs"]
-mod start;
 mod support;
 
 use bellwether::election::{

@@ -573,8 +573,7 @@ pub struct RunArgs {
 
     /// At a start: how long the set of peers must not have changed before the first election
     ///
-    /// The best of --voters does not wait for it once it has met all the others. Nor does the best of --peers
-    /// in classic, where there is no --service.
+    /// The best of --voters does not wait for it once it has met all the others.
     #[arg(
         long, env = "BELLWETHER_STABLE_MARGIN", value_name = "DURATION", help_heading = TIMING,
         default_value = "1s", value_parser = parse

@@ -170,7 +170,6 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Config
     }
     let (safety, probe) = (safety(&args, &name)?, probe(&args));
     let (peer_auth, peer_proof) = peer_proof(&args, &name)?;
-    let peers_are_listed = args.service.is_none();
 
     Ok(Config {
         peers: merged(args.peers)?,
@@ -201,7 +200,6 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Config
             stable_margin: args.stable_margin,
             start_timeout: args.start_timeout,
             expect: args.expect,
-            peers_are_listed,
             forget_after: args.forget_after,
             app_is_probed: args.app_health.is_some(),
             lifeline_required: args.require_lifeline,

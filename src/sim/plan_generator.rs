@@ -121,7 +121,6 @@ fn settings(random: &mut Rng, args: &SimArgs) -> Settings {
         start_timeout: Duration::from_secs(3),
         expect: if random.bool() { args.n } else { 0 },
         forget_after: Duration::from_secs(random.u64(2..=60)),
-        peers_are_listed: !args.majority && random.bool(),
         ..Settings::default()
     }
 }

@@ -72,7 +72,6 @@ fn settings(safety: Safety) -> Settings {
         stable_margin: ticks(2),
         start_timeout: ticks(6),
         expect: 0,
-        peers_are_listed: false,
         forget_after: ticks(1000),
         hold_max: ticks(1),
         stop_wait: ticks(1),

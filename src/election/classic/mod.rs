@@ -8,8 +8,7 @@ mod election;
 use super::core::{Announcement, Core, Heard, Phase, Protocol, Resignation};
 use super::message::Protocols;
 use super::types::voters::milliseconds;
-use super::{Body, Incumbent, Member, Moment, Now, Pace, ProcessId, Rank, Record, Settings, Timer};
-use core::net::SocketAddr;
+use super::{Body, Incumbent, Moment, Now, Pace, ProcessId, Rank, Record, Settings, Timer};
 
 /// What `classic` keeps beside what every process keeps.
 #[derive(Clone, Hash, Debug, Default)]
@@ -67,15 +66,6 @@ impl Protocol for Classic {
 
     fn on_higher_epoch(core: &mut Core<Classic>, now: Now, leader: Option<Incumbent>) {
         core.on_higher_epoch(now, leader);
-    }
-
-    /// Once all that are listed have met, the best of them leads. The others leave it the margin.
-    fn needs_no_margin(core: &Core<Classic>) -> bool {
-        let best = |member: &Member| member.linked && core.rank().outranks(member.rank());
-        let met = |address: &SocketAddr| core.members.iter().any(|m| m.peer.address == *address && best(m));
-        let targets = &core.dial_targets;
-        let known = core.settings.peers_are_listed && targets.discovery_complete;
-        known && targets.others().next().is_some() && targets.others().all(met)
     }
 
     fn bullies(core: &Core<Classic>, leader: Rank) -> bool {

@@ -129,8 +129,6 @@ pub struct Settings {
     pub start_timeout: Duration,
     /// Members to wait for at a start, this process included; 0 or 1: none.
     pub expect: usize,
-    /// Whether discovery names all members: they are listed, and not looked up as one Service.
-    pub peers_are_listed: bool,
     /// How long a failed member may be missing from discovery before it is forgotten.
     pub forget_after: Duration,
     /// The longest hold that a leader promises an application (`--hold-max`).
@@ -191,7 +189,6 @@ impl Default for Settings {
             stable_margin: Duration::from_secs(1),
             start_timeout: Duration::from_secs(10),
             expect: 0,
-            peers_are_listed: false,
             forget_after: Duration::from_secs(60),
             hold_max: Duration::from_secs(1),
             stop_wait: Duration::from_secs(10),
