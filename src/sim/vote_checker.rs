@@ -146,6 +146,9 @@ impl VoteChecker {
 
     /// A voter promises a leader the lease that the leader has last asked for.
     fn renews_promise(&mut self, from: &Place, to: ProcessId, epoch: Epoch, named: ConfigVersion) {
+        if !counts(&self.configs, epoch, named) {
+            return;
+        }
         let heard = self.hears.get(&from.place).copied().filter(|(by, _)| by.id == to);
         let Some((leader, lease)) = heard else { return };
         // What former incarnations have promised becomes part of the promise to this leader (clause 8).
@@ -174,8 +177,8 @@ impl VoteChecker {
         let promises = self.promises.entry(voter.place).or_default();
         let same = |p: &&Promise| p.start == start && p.to == to && p.named == named;
         let before = promises.iter().find(same).map_or(0, |p| p.until);
-        promises.retain(|p| p.start != start || p.to == to && p.named != named);
         if counts {
+            promises.retain(|p| p.start != start || p.to == to && p.named != named);
             let until = before.max(voter.fed_slow() + lease);
             promises.push(Promise { to, epoch, named, until, start });
         }
@@ -220,10 +223,10 @@ impl VoteChecker {
             return if known == config || first_start { None } else { broken("which is another's") };
         }
         self.configs.insert(version, config.clone());
-        let before = ConfigVersion { version: version.version.checked_sub(1)?, ..version };
         for promises in self.promises.values_mut() {
             promises.retain(|promise| counts(&self.configs, promise.epoch, promise.named));
         }
+        let before = ConfigVersion { version: version.version.checked_sub(1)?, ..version };
         let Some(former) = self.configs.get(&before) else {
             return broken("and no leader of that epoch has committed the one before");
         };

@@ -119,6 +119,19 @@ fn silence_lengthens_the_lease_for_as_long_as_it_lasts() {
     assert_eq!(latest.1.lease_ms, 250);
 }
 
+/// The rounds and their answers stall, so p1 elects itself. No answer to them comes any more.
+#[test]
+fn a_silence_that_ends_the_term_is_learnt() {
+    let mut alone = leader();
+    beats(&mut alone, 11, ms(1));
+    for _ in 0..4 {
+        next_beat(&mut alone);
+    }
+    alone.hear(1, 2, Body::Coordinator { elected_at_ms: 0 });
+    let worst = alone.machine.status().worst_delay;
+    assert!(worst >= Some(ms(100)), "{worst:?}");
+}
+
 #[test]
 fn a_member_that_had_failed_teaches_nothing() {
     let mut alone = leader();

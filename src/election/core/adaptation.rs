@@ -31,7 +31,7 @@ pub(crate) struct Adaptation {
     /// From when on that counts.
     counts_from: Moment,
     /// For how long the latest rounds have had too few answers. It counts while that lasts. An answer is
-    /// remembered, and silence is not: its members may be gone.
+    /// remembered, and silence is not: those members may be gone.
     unanswered: Duration,
     /// The lease that holds need, and until when they count.
     demand: (Moment, Duration),
@@ -62,6 +62,15 @@ impl Adaptation {
     /// Answers to the latest rounds have been missing for so long.
     pub(crate) fn await_answers(&mut self, unanswered: Duration) {
         self.unanswered = unanswered.min(DELAY_MAX);
+    }
+
+    /// A term ends. Missing answers may have ended it, and then never come. So they are remembered after all,
+    /// or the next term would end by the same delay.
+    pub(crate) fn end_term(&mut self, now: Moment) {
+        let unanswered = std::mem::take(&mut self.unanswered);
+        if !unanswered.is_zero() && self.worst(now).is_some() {
+            self.observe(now, unanswered);
+        }
     }
 
     /// Takes over what the leader has learnt. A word from the wire counts for no more than what this process

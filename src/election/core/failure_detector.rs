@@ -35,7 +35,7 @@ pub(crate) struct Heartbeats {
 pub(crate) struct Sent {
     sequence: u32,
     at: Moment,
-    /// How many acknowledgements would be those of a majority, with this process, and have not come.
+    /// How many acknowledgements it needs that have not come.
     missing: usize,
 }
 
@@ -106,26 +106,17 @@ impl<P: Protocol> Core<P> {
             return;
         }
         self.tell_priorities();
-        self.adaptation.await_answers(self.unacknowledged_for(now.at));
+        let unacknowledged = self.heartbeats.unacknowledged_since();
+        self.adaptation.await_answers(unacknowledged.map_or(Duration::ZERO, |since| now.at.since(since)));
         self.heartbeats.sequence = self.heartbeats.sequence.wrapping_add(1);
         if self.heartbeats.sent.len() == SENT_MAX {
             self.heartbeats.sent.pop_front();
         }
         let followers = self.members.iter().filter(|m| m.linked && m.state == State::Alive).count();
-        let missing = if self.adaptation.is_on() { followers.div_ceil(2) } else { 0 };
+        let missing = if self.adaptation.is_on() { P::answers_needed(self, followers) } else { 0 };
         let sequence = self.heartbeats.sequence;
         self.heartbeats.sent.push_back(Sent { sequence, at: now.at, missing });
         P::send_heartbeats(self, now);
-    }
-
-    /// For how long the latest rounds have had too few answers.
-    fn unacknowledged_for(&self, now: Moment) -> Duration {
-        self.heartbeats.unacknowledged_since().map_or(Duration::ZERO, |since| now.since(since))
-    }
-
-    /// Rounds without answers have cost this leader its lease. The next term is not to end by the same delay.
-    pub(crate) fn learn_of_lapse(&mut self, now: Moment) {
-        self.learn_while_leading(now, Some(self.unacknowledged_for(now).min(DELAY_MAX)));
     }
 
     /// A leader's turn begins: how late its next round is. This comes before the end of a term that the

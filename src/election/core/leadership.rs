@@ -5,7 +5,6 @@ use crate::election::types::voters::duration;
 use crate::election::{
     Action, Body, Epoch, Incumbent, Moment, Notification, Now, Pace, ProcessId, Reason, State, Timer,
 };
-use std::time::Duration;
 
 impl<P: Protocol> Core<P> {
     /// Leads from now on, in `epoch`, and tells every other process (rules 1 and 2).
@@ -20,6 +19,7 @@ impl<P: Protocol> Core<P> {
         let reason = if self.leader.is_some() { Reason::Superseded } else { self.loss };
         if self.phase.leading() {
             // This process is elected again: its old term ends here.
+            self.adaptation.end_term(now.at);
             self.leader = None;
             self.pace = None;
         } else if !self.phase.in_election() {
@@ -34,7 +34,6 @@ impl<P: Protocol> Core<P> {
         self.dial_targets.remembered.clear();
         self.members.version = crate::election::MembershipVersion { epoch, version: 1 };
         self.heartbeats.begin_term();
-        self.adaptation.await_answers(Duration::ZERO);
         self.note(Notification::Leader { peer: self.me.clone(), epoch, reason, me: true });
         let others = self.dial_targets.others().count();
         // The process that has just resigned is still named, and not missed.
@@ -138,6 +137,7 @@ impl<P: Protocol> Core<P> {
             self.disarm(Timer::Heartbeat);
             self.disarm(Timer::Preempt);
             self.disarm(Timer::Lease);
+            self.adaptation.end_term(self.last_turn.at);
             P::on_term_end(self);
             // A leader keeps its rank to the end of its term.
             self.count_for();

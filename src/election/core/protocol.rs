@@ -104,6 +104,10 @@ pub(in crate::election) trait Protocol: Sized {
     fn firm_until(_core: &Core<Self>) -> Option<Moment> {
         None
     }
+    /// How many acknowledgements a round of heartbeats needs, of this number of live followers.
+    fn answers_needed(_core: &Core<Self>, followers: usize) -> usize {
+        followers.div_ceil(2)
+    }
     /// What it shows of its vote.
     fn voting(_core: &Core<Self>) -> Option<Voting> {
         None

@@ -126,7 +126,6 @@ impl Core<Majority> {
     }
 
     pub(super) fn lapse(&mut self, now: Now) {
-        self.learn_of_lapse(now.at);
         self.lose_leader(Reason::Lapse);
         self.start_campaign(now);
     }

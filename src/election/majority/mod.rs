@@ -282,6 +282,11 @@ impl Protocol for Majority {
         core.valid_until()
     }
 
+    /// Those of a majority of the voters, with this process.
+    fn answers_needed(core: &Core<Majority>, _followers: usize) -> usize {
+        core.protocol.config().map_or(0, |config| config.majority() - 1)
+    }
+
     fn firm_until(core: &Core<Majority>) -> Option<Moment> {
         core.protocol.leading.as_ref().map(LeaderState::firm_until)
     }

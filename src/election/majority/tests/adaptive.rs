@@ -74,6 +74,32 @@ fn a_delay_that_costs_the_lease_is_learnt() {
     assert!(worst >= Some(Duration::from_millis(200)), "{worst:?}");
 }
 
+/// Of two that answer, p4 having failed, one does. The lease needs both.
+#[test]
+fn answers_of_fewer_than_a_majority_do_not_count_as_answered() {
+    let settings = Settings { lease_min: Some(Duration::from_millis(250)), ..given(&[1, 2, 3, 4, 5], 1500) };
+    let record = record(1, config(4, &[1, 2, 3, 4, 5]));
+    let mut voter = Voter::start(peer(1), settings, Some(&record), &[2, 3, 4], None);
+    voter.wait_for_grace();
+    voter.start_campaign();
+    for from in [2, 3, 2, 3] {
+        voter.answered(from, GRANTED);
+    }
+    assert!(voter.leads());
+    let same = flags(&[1, 2, 3, 4, 5], 1500);
+    let rounds = |voter: &mut Voter, count, of: &[u8]| {
+        let mut lease_ms = 0;
+        for _ in 0..count {
+            voter.pass(50);
+            lease_ms = voter.round_asks_for();
+            of.iter().for_each(|from| drop(voter.acknowledged(*from, voter.round, version(5, 0), same)));
+        }
+        lease_ms
+    };
+    assert_eq!(rounds(&mut voter, 42, &[2, 3]), 250);
+    assert!(rounds(&mut voter, 4, &[2]) > 300);
+}
+
 #[test]
 fn a_request_for_votes_asks_for_a_lease_that_outlasts_it() {
     let mut voter = leader();
