@@ -8,10 +8,10 @@ mod golden;
 mod strategies;
 
 use bellwether::election::{
-    ANNOUNCE_MAX, Announce, Ballot, Body, CLUSTER_BYTES_MAX, ConfigVersion, Denial, Entry, Epoch, Flags,
-    Incarnation, Incumbent, Instance, LEASE_MS_MAX, Learnt, LimitError, MEMBERS_MAX, MembershipVersion,
-    Message, Moment, NAME_BYTES_MAX, Pace, Peer, Priority, ProcessId, RecoveredState, Stage, State,
-    VOTERS_MAX, VoteOutcome, VoteRequest, VoterConfig,
+    ANNOUNCE_MAX, AnnouncedValues, Ballot, Body, CLUSTER_BYTES_MAX, ConfigVersion, Denial, Entry, Epoch,
+    Flags, Incarnation, Incumbent, Instance, LEASE_MS_MAX, Learnt, LimitError, MEMBERS_MAX,
+    MembershipVersion, Message, Moment, NAME_BYTES_MAX, Pace, Peer, Priority, ProcessId, RecoveredState,
+    Stage, State, VOTERS_MAX, VoteOutcome, VoteRequest, VoterConfig,
 };
 use bellwether::wire::{
     Confirm, Confirmed, DecodeError, FRAME_BYTES_MAX, Frame, HELLO_BYTES_MAX, Hello, REFUSE_TEXT_BYTES_MAX,
@@ -35,7 +35,7 @@ fn hello() -> impl Strategy<Value = Hello> {
     let versions = (any::<u16>(), any::<u16>());
     (versions, strategies::cluster(), strategies::peer(), any::<u8>(), any::<u64>(), announce).prop_map(
         |((version_min, version_max), cluster, peer, safety, token, announce)| {
-            let (safety, announce) = (SafetyCode::from(safety), Announce(announce));
+            let (safety, announce) = (SafetyCode::from(safety), AnnouncedValues(announce));
             Hello { version_min, version_max, cluster, peer, safety, token, announce }
         },
     )
@@ -421,7 +421,7 @@ fn a_handshake_beyond_a_limit_neither_leaves_nor_enters() {
             peer,
             safety,
             token: 0,
-            announce: Announce::default(),
+            announce: AnnouncedValues::default(),
         };
         assert_eq!(encode_hello(&hello), Err(error.clone()));
         let bytes = framed(1, &postcard::to_stdvec(&hello).unwrap());
@@ -772,7 +772,7 @@ fn our_own_versions_agree() {
         peer: small_peer(),
         safety: SafetyCode::Classic,
         token: 0,
-        announce: Announce::default(),
+        announce: AnnouncedValues::default(),
     };
     assert_eq!(hello.negotiate((VERSION_MIN, VERSION)), Some(VERSION));
 }

@@ -1,13 +1,13 @@
 //! What every part may use: the clocks, durations as text, URLs, connections, a budget of bytes, a checksum,
 //! log lines, and a limit on how often one is written.
 
+pub mod blocking_tcp;
 mod budget;
 mod checksum;
 mod clock;
 pub mod duration;
 mod log_event;
 mod rate_limit;
-pub mod tcp;
 pub mod url;
 mod wall_clock;
 

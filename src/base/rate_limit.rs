@@ -1,4 +1,4 @@
-//! Bounds how often one kind of line is logged, whatever causes it.
+//! Bounds how often one kind of thing happens or is logged, whatever causes it.
 
 use crate::election::Moment;
 use std::time::Duration;

@@ -2,7 +2,7 @@
 //!
 //! Each answer comes from a network, so it is bounded in time and size.
 
-use crate::base::tcp;
+use crate::base::blocking_tcp;
 use crate::base::url::addresses;
 use crate::telemetry::escape::shortened;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -109,7 +109,7 @@ impl Api {
     pub(super) fn connect(&self, within: Duration) -> io::Result<TcpStream> {
         let uri: Option<Uri> = self.base.parse().ok();
         let addresses = uri.as_ref().and_then(addresses).unwrap_or_default();
-        tcp::connect(&addresses, Instant::now() + within)
+        blocking_tcp::connect(&addresses, Instant::now() + within)
     }
 
     /// The body of a reply with one of these statuses, in this time, the look-up of the host's name included.

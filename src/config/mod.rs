@@ -38,7 +38,7 @@ pub use sim::{SimArgs, SimTask};
 pub use values::{AppClients, AppHealth, Output};
 
 use crate::channel::{PeerAuth, ProofFiles};
-use crate::election::{Announce, Priority, Safety, Settings};
+use crate::election::{AnnouncedValues, Priority, Safety, Settings};
 use clap::{Args, CommandFactory, FromArgMatches};
 use core::net::SocketAddr;
 use flags::{ABOUT, Cli, LONG_ABOUT, RunArgs};
@@ -115,7 +115,7 @@ pub struct Config {
     /// How its application is probed; none: it is not.
     pub probe: Option<Probe>,
     /// What it announces to applications.
-    pub announce: Announce,
+    pub announce: AnnouncedValues,
     /// Whether applications of this host may ask for what changes something (`--app-clients`).
     pub app_clients: AppClients,
     /// How long opening a connection to a peer may take.

@@ -86,7 +86,7 @@ fn every_setting_arrives_where_it_belongs() {
     assert_eq!(peers, ["a:1", "b:2", "[::1]:3", "c:3"]);
     assert_eq!(config.peer_port, 5000);
     let announced = [("url", "http://a:1/b"), ("zone", "x=y")].map(|(k, v)| (k.to_owned(), v.to_owned()));
-    assert_eq!(config.announce, crate::election::Announce(announced.into()));
+    assert_eq!(config.announce, crate::election::AnnouncedValues(announced.into()));
     assert_eq!(config.advertise, Some("10.0.0.1:5001".parse().unwrap()));
     assert_eq!((config.listen.port(), config.http.port()), (5002, 5003));
     assert_eq!((config.name.as_str(), config.cluster.as_str(), config.revision.as_str()), ("n", "c", "r"));

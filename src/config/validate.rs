@@ -9,8 +9,8 @@ use super::{Config, Probe};
 use crate::base::duration::show;
 use crate::channel::{CertificateFiles, PeerAuth, ProofFiles};
 use crate::election::{
-    ANNOUNCE_MAX, Announce, CLUSTER_BYTES_MAX, LEASE_MIN_SHORTEST, MEMBERS_MAX, NAME_BYTES_MAX, Preempt,
-    Priority, REVISION_BYTES_MAX, Settings,
+    ANNOUNCE_MAX, AnnouncedValues, CLUSTER_BYTES_MAX, LEASE_MIN_SHORTEST, MEMBERS_MAX, NAME_BYTES_MAX,
+    Preempt, Priority, REVISION_BYTES_MAX, Settings,
 };
 use core::net::{IpAddr, SocketAddr};
 use std::collections::HashSet;
@@ -243,11 +243,11 @@ fn probe(args: &RunArgs) -> Option<Probe> {
 }
 
 /// The announced values, each key once.
-fn announce(pairs: Vec<(String, String)>) -> Result<Announce, ConfigError> {
+fn announce(pairs: Vec<(String, String)>) -> Result<AnnouncedValues, ConfigError> {
     if pairs.len() > ANNOUNCE_MAX {
         return Err(ConfigError::TooManyAnnounced(pairs.len()));
     }
-    let mut announce = Announce::default();
+    let mut announce = AnnouncedValues::default();
     for (key, value) in pairs {
         if announce.0.contains_key(&key) {
             return Err(ConfigError::AnnouncedTwice(key));

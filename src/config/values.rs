@@ -3,7 +3,7 @@
 use crate::base::duration::parse_positive;
 use crate::base::url::{addresses, is_application_url, is_host_and_port};
 use crate::channel::PeerAuth;
-use crate::election::{ANNOUNCED_URL, Announce, CrashEvidence, Founding, Preempt, WhenAllSick};
+use crate::election::{ANNOUNCED_URL, AnnouncedValues, CrashEvidence, Founding, Preempt, WhenAllSick};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use core::net::SocketAddr;
 use std::{fmt, ops::RangeInclusive};
@@ -108,7 +108,7 @@ pub(super) fn when_all_sick() -> impl TypedValueParser<Value = WhenAllSick> {
 /// Reads `--announce`.
 pub(super) fn announced(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("write KEY=VALUE, such as url=http://10.0.0.1:8080")?;
-    let pair = Announce([(key.to_owned(), value.to_owned())].into());
+    let pair = AnnouncedValues([(key.to_owned(), value.to_owned())].into());
     pair.check().map_err(|error| error.to_string())?;
     if key == ANNOUNCED_URL && !is_application_url(value) {
         return Err(

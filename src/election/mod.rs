@@ -23,8 +23,8 @@ pub use message::{Body, Incumbent, Message, VoteRequest};
 #[doc(hidden)]
 pub use mutations::Mutation;
 pub use types::action::{Action, ElectionOutcome, KnownPeers, Notification, Reason, Record};
-pub use types::announce::{
-    ANNOUNCE_KEY_BYTES_MAX, ANNOUNCE_MAX, ANNOUNCE_VALUE_BYTES_MAX, ANNOUNCED_URL, Announce,
+pub use types::announced_values::{
+    ANNOUNCE_KEY_BYTES_MAX, ANNOUNCE_MAX, ANNOUNCE_VALUE_BYTES_MAX, ANNOUNCED_URL, AnnouncedValues,
 };
 pub use types::application::{Complaints, Sign};
 pub use types::epoch::Epoch;

@@ -5,7 +5,7 @@
 
 use super::Snapshot;
 use crate::base::wall_ms;
-use crate::election::{Announce, Epoch, Incarnation, Incumbent};
+use crate::election::{AnnouncedValues, Epoch, Incarnation, Incumbent};
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,7 +23,7 @@ pub(super) struct State {
     pub(super) resigning: bool,
     pub(super) epoch: Epoch,
     /// What the leader announces.
-    pub(super) announce: Option<Announce>,
+    pub(super) announce: Option<AnnouncedValues>,
 }
 
 impl State {

@@ -3,7 +3,7 @@
 use super::feed::{Change, Observed};
 use super::{PeerKeys, Snapshot};
 use crate::base::Reading;
-use crate::election::{Announce, Candidacy, MemberStatus, Peer, ProcessId, State, VoterConfig};
+use crate::election::{AnnouncedValues, Candidacy, MemberStatus, Peer, ProcessId, State, VoterConfig};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::time::{Duration, UNIX_EPOCH};
@@ -87,11 +87,11 @@ struct ProcessJson<'a> {
     priority: u16,
     /// Left out where it announces nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
-    announce: Option<&'a Announce>,
+    announce: Option<&'a AnnouncedValues>,
 }
 
 impl<'a> ProcessJson<'a> {
-    fn new(peer: &'a Peer, announce: Option<&'a Announce>) -> ProcessJson<'a> {
+    fn new(peer: &'a Peer, announce: Option<&'a AnnouncedValues>) -> ProcessJson<'a> {
         ProcessJson {
             announce,
             id: peer.id.to_string(),

@@ -27,7 +27,7 @@ mod watch;
 mod watchers;
 
 use crate::base::{Budget, Holder, LogEvent, RateLimit, Reading, boottime};
-use crate::election::{Announce, HoldRequest, Incumbent, Moment, ProcessId, Role, Sign, Status};
+use crate::election::{AnnouncedValues, HoldRequest, Incumbent, Moment, ProcessId, Role, Sign, Status};
 use crate::net::{Detached, Limits, Listener, Service, Step};
 use app_clients::{Asked, Look as Looked};
 use applications::Applications;
@@ -141,7 +141,7 @@ pub struct Snapshot {
     /// Whether it has taken part in the election since it started, for `/readyz`.
     pub took_part: bool,
     /// What processes announce, as far as they have been connected. A process without values is not in it.
-    pub announced: Arc<BTreeMap<ProcessId, Announce>>,
+    pub announced: Arc<BTreeMap<ProcessId, AnnouncedValues>>,
 }
 
 impl Snapshot {
@@ -151,7 +151,7 @@ impl Snapshot {
     }
 
     /// What the leader announces at the moment of asking; none: nothing, or there is no leader.
-    fn leader_announces(&self) -> Option<&Announce> {
+    fn leader_announces(&self) -> Option<&AnnouncedValues> {
         self.announced.get(&self.leader()?.peer.id)
     }
 

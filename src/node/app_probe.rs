@@ -2,8 +2,8 @@
 
 use super::driver::Input;
 use crate::base::LogEvent;
+use crate::base::blocking_tcp::{connect, left};
 use crate::base::duration::show;
-use crate::base::tcp::{connect, left};
 use crate::config::{AppHealth, Probe};
 use crate::election::Sign;
 use std::io::{self, ErrorKind, Read, Write};

@@ -2,8 +2,8 @@
 //!
 //! Notes follow from what peers do, so every kind of line has a limit of its own: no peer can flood the log.
 
-use super::lines;
 use super::metrics::Metrics;
+use super::notification_text;
 use crate::base::{LogEvent, RateLimit};
 use crate::election::{Moment, Notification};
 use std::time::Duration;
@@ -72,7 +72,7 @@ impl EventLog {
             self.limits.ended.reset();
             self.limits.no_candidate.reset();
         }
-        let (event, text) = lines::line(note, lasted);
+        let (event, text) = notification_text::line(note, lasted);
         Some((event.not_shown(held_back), text))
     }
 

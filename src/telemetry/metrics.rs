@@ -4,11 +4,11 @@
 //! the moment of asking (the leader, its time in office, the time without one) is computed when a scrape
 //! asks, like every other answer. What only `--safety majority` has is left out without it.
 
-mod channel;
+mod peer_security;
 mod requests;
 
 use crate::election::{ElectionOutcome, Moment, Reason, State, Status};
-use channel::Channel;
+use peer_security::PeerSecurity;
 use prometheus::process_collector::ProcessCollector;
 use prometheus::{
     Counter, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
@@ -62,7 +62,7 @@ struct Inner {
     standing: Standing,
     elections: Elections,
     traffic: Traffic,
-    channel: Channel,
+    peer_security: PeerSecurity,
     requests: Requests,
 }
 
@@ -287,7 +287,7 @@ impl Metrics {
         let standing = Standing::registered(&registry, cluster)?;
         let elections = Elections::registered(&registry)?;
         let traffic = Traffic::registered(&registry)?;
-        let channel = Channel::registered(&registry)?;
+        let peer_security = PeerSecurity::registered(&registry)?;
         let requests = Requests::registered(&registry)?;
         let build_info = GaugeVec::new(
             Opts::new("bellwether_build_info", "The version that runs; the value is always 1."),
@@ -317,7 +317,7 @@ impl Metrics {
             standing,
             elections,
             traffic,
-            channel,
+            peer_security,
             requests,
         })))
     }
@@ -350,7 +350,7 @@ impl Metrics {
 
     /// Counts a connection whose peer did not prove itself, or to whose peer this process did not.
     pub fn unauthenticated(&self) {
-        self.0.channel.unauthenticated();
+        self.0.peer_security.unauthenticated();
     }
 
     /// Begins the series of the messages that this process may see.
@@ -383,17 +383,17 @@ impl Metrics {
     /// Shows the credentials that count now, by their fingerprints; the first is sent. `expires`: when the
     /// certificate ends, since the Unix epoch.
     pub fn peer_keys(&self, fingerprints: &[String], expires: Option<Duration>) {
-        self.0.channel.credentials(fingerprints, expires);
+        self.0.peer_security.credentials(fingerprints, expires);
     }
 
     /// Shows that the files of the credentials are of no use.
     pub fn peer_keys_unusable(&self) {
-        self.0.channel.unusable();
+        self.0.peer_security.unusable();
     }
 
     /// Shows how many links there are, by their channel, and how many have former credentials.
     pub fn links(&self, clear: usize, sealed: usize, former: usize) {
-        self.0.channel.links(clear, sealed, former);
+        self.0.peer_security.links(clear, sealed, former);
     }
 
     /// Counts an election that ended after this long for this process.

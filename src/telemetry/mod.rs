@@ -3,12 +3,12 @@
 
 pub mod escape;
 pub mod event_log;
-mod lines;
 pub mod log;
 mod log_writer;
 pub mod metrics;
-mod no_vote;
+mod not_ready;
+mod notification_text;
 
 pub use event_log::EventLog;
 pub use metrics::{Direction, Metrics};
-pub use no_vote::{founding_refused, no_vote_yet};
+pub use not_ready::{founding_refused, no_vote_yet};

@@ -1,8 +1,8 @@
 //! The peer port's side of the handshake: first the channel's, if there is one, then the Hello.
 
-use super::admission::{Admission, Slot};
-use super::handshake::{Introduction, Verdict, judge};
-use super::identity::{self, Doubt, Way, settle};
+use super::handshake_limits::{Admission, Slot};
+use super::hello::{Introduction, Verdict, judge};
+use super::identity_check::{self, Doubt, Way, settle};
 use super::{Inner, refused, session};
 use crate::base::LogEvent;
 use crate::channel::{self, Channel, Handshake, PeerAuth};
@@ -214,7 +214,7 @@ impl Acceptor {
         let hello = match frame {
             Frame::Hello(hello) => hello,
             Frame::Confirm(question) => {
-                return First::Answer(wire::encode_confirmed(identity::answer(&self.inner, &question)));
+                return First::Answer(wire::encode_confirmed(identity_check::answer(&self.inner, &question)));
             }
             _ => {
                 self.inner.counts.refused();

@@ -1,6 +1,6 @@
 //! One dial: a connection and the handshake over it.
 
-use super::handshake::{Answered, Introduction, judge_answer};
+use super::hello::{Answered, Introduction, judge_answer};
 use super::{Inner, Report};
 use crate::channel::{self, Channel, Got, PeerAuth};
 use crate::wire::{self, Frame};

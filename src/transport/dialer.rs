@@ -1,7 +1,7 @@
 //! Links that are sought, and links that a message waits for.
 
 use super::dial::{DialOutcome, dial};
-use super::identity::{Doubt, Way, say_bye, settle};
+use super::identity_check::{Doubt, Way, say_bye, settle};
 use super::link_table::Dialled;
 use super::session::hand_over;
 use super::{Inner, Report, refused};

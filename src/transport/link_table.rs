@@ -1,8 +1,8 @@
 //! Which links there are, which are wanted, and what waits for one.
 
-use super::announcements::Announcements;
+use super::announced_values::Announcements;
+use super::credential_change::{Former, Renewal};
 use super::link::Link;
-use super::renewal::{Former, Renewal};
 use crate::base::{Budget, Holder, Share};
 use crate::election::{Incarnation, MEMBERS_MAX, Moment, Peer, ProcessId};
 use crate::wire::FRAME_BYTES_MAX;
@@ -392,7 +392,7 @@ mod tests {
     }
 
     fn table() -> LinkTable {
-        let announcements = Announcements::new(id(0), crate::election::Announce::default());
+        let announcements = Announcements::new(id(0), crate::election::AnnouncedValues::default());
         LinkTable::new(address(1), Budget::new(usize::MAX / 8), announcements)
     }
 

@@ -12,37 +12,37 @@
 //! links of a peer into the events that the election machine knows.
 
 mod acceptor;
-mod admission;
-mod announcements;
+mod announced_values;
 #[cfg(test)]
 #[path = "../../tests/support/authority.rs"]
 mod authority;
 mod connections;
+mod credential_change;
 mod dial;
 mod dialer;
-mod handshake;
-mod identity;
+mod handshake_limits;
+mod hello;
+mod identity_check;
 mod link;
+mod link_limits;
 mod link_table;
-mod places;
-mod renewal;
 mod session;
 #[cfg(test)]
 mod tests;
 
-pub use announcements::Announced;
+pub use announced_values::Announced;
 pub use connections::Connections;
 
 use crate::base::{Budget, Holder, LogEvent, RateLimit, Share};
 use crate::channel::{Credentials, Keys};
-use crate::election::{Announce, Incarnation, Message, Peer, ProcessId};
+use crate::election::{AnnouncedValues, Incarnation, Message, Peer, ProcessId};
 use crate::net::{Limits, Listener, Pool};
 use crate::wire;
-use admission::Admission;
-use announcements::Announcements;
+use announced_values::Announcements;
+use handshake_limits::Admission;
 use link::Link;
+use link_limits::{Place, Places};
 use link_table::LinkTable;
-use places::{Place, Places};
 use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -85,7 +85,7 @@ pub struct TransportSettings {
     /// This process. Its address may be unspecified: it is then found out from the route to the first peer.
     pub me: Peer,
     /// What it announces to the applications of all members.
-    pub announce: Announce,
+    pub announce: AnnouncedValues,
     /// With what this process proves itself to peers, and what it asks of them.
     pub credentials: Arc<Credentials>,
     /// What the buffers of all links share with others.

@@ -1,8 +1,8 @@
 //! A link from the handshake to its end, and what its end says about the peer.
 
 use super::dial::{DialOutcome, dial_through};
-use super::handshake::Introduction;
-use super::identity::{Claim, Way, say_bye, settle};
+use super::hello::Introduction;
+use super::identity_check::{Claim, Way, say_bye, settle};
 use super::link::{End, LOOK_EVERY, Link, RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES, read};
 use super::link_table::Dialled;
 use super::{Inner, Report, of_peer};

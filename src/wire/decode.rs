@@ -5,7 +5,7 @@ use super::{
     Frame, HEADER_BYTES, Hello, LENGTH_BYTES, REFUSE_TEXT_BYTES_MAX, Refusal, SafetyCode, checksum, messages,
     tag,
 };
-use crate::election::{Announce, check_cluster, check_text};
+use crate::election::{AnnouncedValues, check_cluster, check_text};
 
 /// The first frame in `bytes`, and how many bytes it takes; None: it is not all there yet.
 ///
@@ -51,7 +51,7 @@ fn hello(mut fields: Reader<'_>) -> Result<Frame, DecodeError> {
     let (version_min, version_max, cluster, peer) = fields.take()?;
     let safety = if fields.is_empty() { SafetyCode::Classic } else { fields.take()? };
     let token = if fields.is_empty() { 0 } else { fields.take()? };
-    let announce = if fields.is_empty() { Announce::default() } else { fields.take()? };
+    let announce = if fields.is_empty() { AnnouncedValues::default() } else { fields.take()? };
     let hello = Hello { version_min, version_max, cluster, peer, safety, token, announce };
     fields.allow(check_cluster(&hello.cluster))?;
     fields.allow(hello.announce.check())?;

@@ -1,6 +1,6 @@
 //! The first frame on a connection: the sender's identity and versions, or why it refuses the other.
 
-use crate::election::{Announce, Instance, Peer};
+use crate::election::{AnnouncedValues, Instance, Peer};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::SocketAddr;
@@ -64,7 +64,7 @@ pub struct Hello {
     /// a [`Confirm`].
     pub token: u64,
     /// What the sender announces to applications.
-    pub announce: Announce,
+    pub announce: AnnouncedValues,
 }
 
 /// The other first frame of a connection: asks the process at an address whether a Hello that names it is

@@ -3,9 +3,10 @@
 
 use crate::tls::{HelloParts, MEMBER, client_hello, message, record, retry, server_hello};
 use bellwether::election::{
-    Announce, Ballot, Body, ConfigVersion, Denial, Entry, Epoch, Flags, Incarnation, Incumbent, Instance,
-    KnownPeers, Learnt, MembershipVersion, Message, Moment, NAME_BYTES_MAX, Peer, Priority, ProcessId,
-    Record, RecoveredState, Stage, State, VOTERS_MAX, VoteOutcome, VoteRecord, VoteRequest, VoterConfig,
+    AnnouncedValues, Ballot, Body, ConfigVersion, Denial, Entry, Epoch, Flags, Incarnation, Incumbent,
+    Instance, KnownPeers, Learnt, MembershipVersion, Message, Moment, NAME_BYTES_MAX, Peer, Priority,
+    ProcessId, Record, RecoveredState, Stage, State, VOTERS_MAX, VoteOutcome, VoteRecord, VoteRequest,
+    VoterConfig,
 };
 use bellwether::store::format::to_bytes;
 use bellwether::wire::{
@@ -171,8 +172,8 @@ fn hostile_frames() -> Seeds {
 }
 
 pub fn handshakes() -> Seeds {
-    let url = Announce([("url".to_owned(), "http://198.18.0.1:8080".to_owned())].into());
-    let hello_with = |name: &str, versions: (u16, u16), address: &str, announce: Announce| {
+    let url = AnnouncedValues([("url".to_owned(), "http://198.18.0.1:8080".to_owned())].into());
+    let hello_with = |name: &str, versions: (u16, u16), address: &str, announce: AnnouncedValues| {
         let peer = Peer { name: name.to_owned(), address: address.parse().unwrap(), ..peer() };
         let hello = Hello {
             version_min: versions.0,
@@ -186,7 +187,7 @@ pub fn handshakes() -> Seeds {
         encode_hello(&hello).unwrap()
     };
     let hello =
-        |name: &str, versions, address: &str| hello_with(name, versions, address, Announce::default());
+        |name: &str, versions, address: &str| hello_with(name, versions, address, AnnouncedValues::default());
     let usual = hello("web-0", (1, 1), "198.18.0.1:4041");
     let at = "198.18.0.2:4041".parse().unwrap();
     let instance = Instance { id: peer().id, incarnation: peer().incarnation };

@@ -2,7 +2,7 @@
 
 use crate::harness::{processes, started};
 use crate::rounds::PATIENCE;
-use bellwether::election::{Announce, Incarnation, Peer, Priority, ProcessId};
+use bellwether::election::{AnnouncedValues, Incarnation, Peer, Priority, ProcessId};
 use bellwether::wire::{self, Frame, Hello, Refusal};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -59,7 +59,7 @@ fn hello(version_min: u16, version_max: u16, cluster: &str) -> Vec<u8> {
         peer,
         safety,
         token: 0,
-        announce: Announce::default(),
+        announce: AnnouncedValues::default(),
     })
     .unwrap()
 }

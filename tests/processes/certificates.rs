@@ -5,7 +5,7 @@ use crate::harness::{Real, voters};
 use crate::rounds::{self, Cause, PATIENCE};
 use crate::wait::within;
 use bellwether::channel::{CertificateFiles, Got, Keys, SanPattern, open};
-use bellwether::election::{Announce, Incarnation, Peer, Priority, ProcessId};
+use bellwether::election::{AnnouncedValues, Incarnation, Peer, Priority, ProcessId};
 use bellwether::wire::{self, Frame, Hello, Refusal, SafetyCode};
 use rustls::pki_types::UnixTime;
 use std::net::{SocketAddr, TcpStream};
@@ -127,7 +127,7 @@ fn no_process_votes_in_a_name_that_its_certificate_does_not_have() {
                 priority: Priority::MAX,
                 revision: String::new(),
             },
-            announce: Announce::default(),
+            announce: AnnouncedValues::default(),
             safety: SafetyCode::Majority,
             token: 1,
         };

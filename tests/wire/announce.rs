@@ -2,19 +2,21 @@
 
 use super::{framed, small_peer};
 use bellwether::election::{
-    ANNOUNCE_KEY_BYTES_MAX, ANNOUNCE_MAX, ANNOUNCE_VALUE_BYTES_MAX, Announce, LimitError,
+    ANNOUNCE_KEY_BYTES_MAX, ANNOUNCE_MAX, ANNOUNCE_VALUE_BYTES_MAX, AnnouncedValues, LimitError,
 };
 use bellwether::wire::{DecodeError, HELLO_BYTES_MAX, Hello, SafetyCode, decode, encode_hello};
 
 /// As many values as there may be, each with the longest key and value.
-pub fn largest() -> Announce {
+pub fn largest() -> AnnouncedValues {
     let key = |number| format!("{number:0>ANNOUNCE_KEY_BYTES_MAX$}");
-    Announce((0..ANNOUNCE_MAX).map(|number| (key(number), "v".repeat(ANNOUNCE_VALUE_BYTES_MAX))).collect())
+    AnnouncedValues(
+        (0..ANNOUNCE_MAX).map(|number| (key(number), "v".repeat(ANNOUNCE_VALUE_BYTES_MAX))).collect(),
+    )
 }
 
 #[test]
 fn an_announcement_beyond_a_limit_neither_leaves_nor_enters() {
-    let pair = |key: &str, value: &str| Announce([(key.to_owned(), value.to_owned())].into());
+    let pair = |key: &str, value: &str| AnnouncedValues([(key.to_owned(), value.to_owned())].into());
     let mut many = largest();
     many.0.insert("one".to_owned(), String::new());
     let key = |bytes| LimitError::AnnouncedKey { bytes };

@@ -2,9 +2,9 @@
 
 use super::{ASKED_AT, small_peer, small_stamp};
 use bellwether::election::{
-    Announce, Ballot, Body, ConfigVersion, Denial, Entry, Epoch, Flags, Incarnation, Incumbent, Instance,
-    Learnt, MembershipVersion, Message, Pace, Peer, Priority, ProcessId, RecoveredState, Stage, State,
-    VoteOutcome, VoteRequest, VoterConfig,
+    AnnouncedValues, Ballot, Body, ConfigVersion, Denial, Entry, Epoch, Flags, Incarnation, Incumbent,
+    Instance, Learnt, MembershipVersion, Message, Pace, Peer, Priority, ProcessId, RecoveredState, Stage,
+    State, VoteOutcome, VoteRequest, VoterConfig,
 };
 use bellwether::wire::{
     Confirm, Confirmed, Hello, Refusal, SafetyCode, encode_bye, encode_confirm, encode_confirmed,
@@ -22,10 +22,10 @@ const OTHER: ProcessId = ProcessId(Uuid::from_u128(0xffee_ddcc_bbaa_4988_8766_55
 fn corpus() -> Vec<(&'static str, Vec<u8>)> {
     let safety = SafetyCode::Majority;
     let (cluster, token) = ("web".to_owned(), 300);
-    let announce = Announce::default();
+    let announce = AnnouncedValues::default();
     let hello =
         Hello { version_min: 1, version_max: 2, cluster, peer: small_peer(), safety, token, announce };
-    let announce = Announce([("url".to_owned(), "http://198.18.0.1:8080".to_owned())].into());
+    let announce = AnnouncedValues([("url".to_owned(), "http://198.18.0.1:8080".to_owned())].into());
     let announcing = Hello { announce, ..hello.clone() };
     let instance = Instance { id: OTHER, incarnation: Incarnation(7) };
     let (one, other) = (([198, 18, 0, 1], 4041).into(), ([198, 18, 0, 2], 4041).into());

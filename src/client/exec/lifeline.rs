@@ -1,7 +1,7 @@
 //! The lifeline of exec: a connection to the sidecar whose end is the application's death. It has a thread of
 //! its own, which opens it anew when the sidecar has ended it.
 
-use crate::base::tcp::await_end;
+use crate::base::blocking_tcp::await_end;
 use crate::client::api::Api;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};

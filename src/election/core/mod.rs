@@ -7,8 +7,8 @@
 
 mod adaptation;
 mod application;
-mod candidacy;
 mod dial_targets;
+mod eligibility;
 mod failure_detector;
 mod holds;
 mod leadership;
@@ -18,9 +18,9 @@ mod operations;
 mod outbox;
 mod phase;
 mod protocol;
+mod resignation;
 mod startup;
 mod status;
-mod transfer;
 
 use super::clauses::Rules;
 use super::{
@@ -30,8 +30,8 @@ use super::{
 use adaptation::Adaptation;
 pub(super) use adaptation::SHORTEST_INTERVAL;
 use application::Application;
-use candidacy::Standing;
 use dial_targets::DialTargets;
+use eligibility::Standing;
 use failure_detector::Heartbeats;
 use holds::Holds;
 use members::Members;
@@ -39,11 +39,11 @@ use operations::Pending;
 use outbox::Outbox;
 pub(super) use phase::Phase;
 pub(super) use protocol::{Announcement, Protocol};
+pub(super) use resignation::Resignation;
+use resignation::Transfers;
 pub(super) use startup::Asking;
 use startup::LastTurn;
 use std::time::Duration;
-pub(super) use transfer::Resignation;
-use transfer::Transfers;
 
 /// One process of the algorithm under one protocol: events in, actions out.
 #[derive(Clone, Hash, Debug)]

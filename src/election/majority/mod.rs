@@ -9,19 +9,19 @@
 //! | 13 to 15, 24, 25, 27 | the candidate: pre-vote, vote, the candidacy rule | `candidate` |
 //! | 1, 16 | the leader: its lease and its rounds | `lease` |
 //! | 17 | no leadership outlives a resignation or a process | this file |
-//! | 18 to 21, 26 | the configuration | `reconfiguration`, `next_config`, `types/voters.rs` |
+//! | 18 to 21, 26 | the configuration | `reconfiguration`, `config_step`, `types/voters.rs` |
 //! | 28 | leadership transfer | `transfer` |
 //! | 29 | whose words count | this file, `reconfiguration`, `recovery_answers` |
-//! | 30 | which processes stand, by an operator's word | `core/candidacy.rs` |
+//! | 30 | which processes stand, by an operator's word | `core/eligibility.rs` |
 //!
 //! A process leads by `Core::win` in `candidate` alone.
 
 mod campaign;
 mod candidate;
+mod config_step;
 mod contenders;
 mod leader_state;
 mod lease;
-mod next_config;
 mod reconfiguration;
 mod recovery;
 mod recovery_answers;

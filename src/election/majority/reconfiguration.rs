@@ -2,7 +2,7 @@
 //! it in steps.
 
 use super::Majority;
-use super::next_config::StepInputs;
+use super::config_step::StepInputs;
 use crate::election::clauses::Clauses;
 use crate::election::core::{Core, Heard, Phase};
 use crate::election::{

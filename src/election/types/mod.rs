@@ -1,7 +1,7 @@
 //! What the election is about, as data: identities, epochs, settings, events in and actions out.
 
 pub(super) mod action;
-pub(super) mod announce;
+pub(super) mod announced_values;
 pub(super) mod application;
 pub(super) mod epoch;
 pub(super) mod event;

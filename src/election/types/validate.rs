@@ -1,10 +1,10 @@
 //! What may enter a process: the same limits for messages of peers and for the record on disk.
 
 use crate::election::{
-    ANNOUNCE_KEY_BYTES_MAX, ANNOUNCE_MAX, ANNOUNCE_VALUE_BYTES_MAX, Announce, Ballot, CLUSTER_BYTES_MAX,
-    ConfigVersion, Denial, Entry, Epoch, Flags, Incarnation, Incumbent, LEASE_MS_MAX, Learnt, MEMBERS_MAX,
-    MembershipVersion, Message, NAME_BYTES_MAX, Pace, Peer, Priority, ProcessId, REVISION_BYTES_MAX,
-    RecoveredState, VOTERS_MAX, VoteOutcome, VoteRequest, VoterConfig,
+    ANNOUNCE_KEY_BYTES_MAX, ANNOUNCE_MAX, ANNOUNCE_VALUE_BYTES_MAX, AnnouncedValues, Ballot,
+    CLUSTER_BYTES_MAX, ConfigVersion, Denial, Entry, Epoch, Flags, Incarnation, Incumbent, LEASE_MS_MAX,
+    Learnt, MEMBERS_MAX, MembershipVersion, Message, NAME_BYTES_MAX, Pace, Peer, Priority, ProcessId,
+    REVISION_BYTES_MAX, RecoveredState, VOTERS_MAX, VoteOutcome, VoteRequest, VoterConfig,
 };
 use std::collections::BTreeSet;
 use std::fmt;
@@ -187,7 +187,7 @@ impl Peer {
     }
 }
 
-impl Announce {
+impl AnnouncedValues {
     /// Whether the number of its values, and each key and value, are within their limits.
     pub fn check(&self) -> Result<(), LimitError> {
         if self.0.len() > ANNOUNCE_MAX {

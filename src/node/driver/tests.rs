@@ -3,7 +3,7 @@
 use super::*;
 use crate::base::boottime;
 use crate::election::{
-    Announce, Epoch, HoldOutcome, Incarnation, KnownPeers, MembershipVersion, Pace, Peer, Priority,
+    AnnouncedValues, Epoch, HoldOutcome, Incarnation, KnownPeers, MembershipVersion, Pace, Peer, Priority,
     ProcessId, Safety, Settings,
 };
 use crate::http::Source;
@@ -64,7 +64,7 @@ fn driver(settings: Settings, state: Option<State>) -> (Driver, Arc<Stop>, Sent)
         cluster: "c".to_owned(),
         safety: crate::wire::SafetyCode::Classic,
         me,
-        announce: Announce::default(),
+        announce: AnnouncedValues::default(),
         credentials: Arc::new(crate::channel::Credentials::none()),
         budget: crate::base::Budget::new(8 << 20),
         dial_timeout: second,

@@ -127,7 +127,7 @@ fn a_broken_link_whose_end_is_not_known_yet_holds_up_no_thread() {
         cluster: "c".to_owned(),
         safety: SafetyCode::Classic,
         me: peer(1, 1, address),
-        announce: Announce::default(),
+        announce: AnnouncedValues::default(),
         credentials: Arc::new(Credentials::none()),
         budget: Budget::new(8 << 20),
         dial_timeout: Duration::from_millis(500),

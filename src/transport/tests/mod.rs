@@ -7,7 +7,7 @@ mod identity;
 mod link_close;
 
 use super::*;
-use crate::election::{Announce, Body, Epoch, Priority};
+use crate::election::{AnnouncedValues, Body, Epoch, Priority};
 use crate::wire::{Confirmed, Frame, Hello, Refusal, SafetyCode};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{Read, Write};
@@ -113,7 +113,7 @@ fn side_on(
         cluster: cluster.to_owned(),
         safety,
         me: peer(number, 1, SocketAddr::from((ip, address.port()))),
-        announce: Announce::default(),
+        announce: AnnouncedValues::default(),
         credentials: Arc::new(credentials),
         budget,
         dial_timeout: Duration::from_millis(500),
@@ -176,7 +176,7 @@ fn hello(cluster: &str, from: Peer) -> Hello {
         peer: from,
         safety: SafetyCode::Classic,
         token: 0,
-        announce: Announce::default(),
+        announce: AnnouncedValues::default(),
     }
 }
 

@@ -1,14 +1,14 @@
 //! What members announce: shown beside their addresses, and where `/redirect` sends clients.
 
 use super::*;
-use crate::election::Announce;
+use crate::election::AnnouncedValues;
 
 /// web-2 leads and announces this, and so it does where it leads no more. web-1 announces another value.
 fn announces(role: Role, pairs: &[(&str, &str)]) -> Fixed {
     let mut source = source(role);
     let pairs = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
-    let own = Announce([("zone".to_owned(), "b".to_owned())].into());
-    let announced = [(peer(2, "web-2").id, Announce(pairs.collect())), (peer(1, "web-1").id, own)];
+    let own = AnnouncedValues([("zone".to_owned(), "b".to_owned())].into());
+    let announced = [(peer(2, "web-2").id, AnnouncedValues(pairs.collect())), (peer(1, "web-1").id, own)];
     source.0.announced = Arc::new(announced.into());
     source
 }
@@ -96,7 +96,7 @@ fn clients_are_sent_to_the_leader_s_application() {
         assert!(body.contains(&words.replace('"', "\\\"")), "{body}");
     }
     let own = announces(Role::Leading, &[]);
-    let url = Announce([("url".to_owned(), "https://own".to_owned())].into());
+    let url = AnnouncedValues([("url".to_owned(), "https://own".to_owned())].into());
     let own = Fixed(Snapshot { announced: Arc::new([(peer(1, "web-1").id, url)].into()), ..own.0 }, own.1);
     assert_eq!(sent(Method::Get, "/redirect/a", &own).1.as_deref(), Some("https://own/a"));
     assert_eq!(sent(Method::Get, "/redirect?@a", &own).1.as_deref(), Some("https://own/?@a"));

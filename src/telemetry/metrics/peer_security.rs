@@ -7,7 +7,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 /// The series of the channel.
-pub(super) struct Channel {
+pub(super) struct PeerSecurity {
     registry: Registry,
     unauthenticated: IntCounter,
     keys: IntGaugeVec,
@@ -18,8 +18,8 @@ pub(super) struct Channel {
     expires: Mutex<Option<IntGauge>>,
 }
 
-impl Channel {
-    pub(super) fn registered(registry: &Registry) -> prometheus::Result<Channel> {
+impl PeerSecurity {
+    pub(super) fn registered(registry: &Registry) -> prometheus::Result<PeerSecurity> {
         let unauthenticated = IntCounter::new(
             "bellwether_authentications_failed_total",
             "Connections with a peer that did not prove itself, or to which this process could not prove \
@@ -54,7 +54,15 @@ impl Channel {
         registry.register(Box::new(links.clone()))?;
         registry.register(Box::new(former.clone()))?;
         let expires = Mutex::default();
-        Ok(Channel { registry: registry.clone(), unauthenticated, keys, unusable, links, former, expires })
+        Ok(PeerSecurity {
+            registry: registry.clone(),
+            unauthenticated,
+            keys,
+            unusable,
+            links,
+            former,
+            expires,
+        })
     }
 
     pub(super) fn unauthenticated(&self) {

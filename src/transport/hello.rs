@@ -2,7 +2,7 @@
 
 use super::Inner;
 use crate::channel::{Channel, WrongName};
-use crate::election::{Announce, Peer};
+use crate::election::{AnnouncedValues, Peer};
 use crate::wire::{self, Frame, Hello, Refusal, SafetyCode};
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 pub(super) struct Introduction {
     pub(super) peer: Peer,
     /// What it announces to applications.
-    pub(super) announce: Announce,
+    pub(super) announce: AnnouncedValues,
 }
 
 /// What a Hello is answered with.

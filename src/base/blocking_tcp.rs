@@ -1,4 +1,4 @@
-//! Connections that are watched themselves, with blocking calls.
+//! Blocking connections with a deadline, and the end of one.
 
 use core::net::SocketAddr;
 use std::io::{self, ErrorKind, Read};

@@ -15,9 +15,9 @@ pub const ANNOUNCED_URL: &str = "url";
 
 /// The values that a process was given as `--announce`, by their keys.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
-pub struct Announce(pub BTreeMap<String, String>);
+pub struct AnnouncedValues(pub BTreeMap<String, String>);
 
-impl Announce {
+impl AnnouncedValues {
     /// Whether there is nothing to announce.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

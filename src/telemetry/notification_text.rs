@@ -1,6 +1,6 @@
 //! What the log says of each note: the event, its keys and its text (docs/logs.md).
 
-use super::no_vote::{founding_refused, no_vote_yet};
+use super::not_ready::{founding_refused, no_vote_yet};
 use crate::base::LogEvent;
 use crate::election::{
     Complaints, Denial, ElectionOutcome, Epoch, Founding, MEMBERS_MAX, Moment, NotReady, Notification, Peer,

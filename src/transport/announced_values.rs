@@ -1,12 +1,12 @@
 //! What the processes of this election announce to applications: this one, and those that have been
 //! connected.
 
-use crate::election::{Announce, ProcessId};
+use crate::election::{AnnouncedValues, ProcessId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What each process announces. A process that announces nothing is not in it.
-pub type Announced = BTreeMap<ProcessId, Announce>;
+pub type Announced = BTreeMap<ProcessId, AnnouncedValues>;
 
 /// Keeps what a process has said in its latest Hello, for as long as it is linked or counts as a live member.
 /// So there is an entry for each member, link and this process at most.
@@ -16,14 +16,14 @@ pub(super) struct Announcements {
 }
 
 impl Announcements {
-    pub(super) fn new(own: ProcessId, announce: Announce) -> Announcements {
+    pub(super) fn new(own: ProcessId, announce: AnnouncedValues) -> Announcements {
         let mut announcements = Announcements { own, all: Arc::default() };
         announcements.said(own, announce);
         announcements
     }
 
     /// A process has said what it announces.
-    pub(super) fn said(&mut self, id: ProcessId, announce: Announce) {
+    pub(super) fn said(&mut self, id: ProcessId, announce: AnnouncedValues) {
         if announce.is_empty() {
             self.keep(|known| *known != id);
         } else if self.all.get(&id) != Some(&announce) {
@@ -50,8 +50,8 @@ mod tests {
     use super::*;
     use uuid::Uuid;
 
-    fn url(text: &str) -> Announce {
-        Announce([("url".to_owned(), text.to_owned())].into())
+    fn url(text: &str) -> AnnouncedValues {
+        AnnouncedValues([("url".to_owned(), text.to_owned())].into())
     }
 
     #[test]
@@ -68,10 +68,10 @@ mod tests {
         let before = announcements.all();
         announcements.said(b, url("http://b"));
         assert!(Arc::ptr_eq(&before, &announcements.all()), "nothing is new");
-        announcements.said(b, Announce::default());
+        announcements.said(b, AnnouncedValues::default());
         assert_eq!(*announcements.all(), Announced::from([(me, url("http://me")), (a, url("http://new"))]));
         announcements.keep(|id| *id == b);
         assert_eq!(*announcements.all(), Announced::from([(me, url("http://me"))]), "its own stays");
-        assert!(Announcements::new(me, Announce::default()).all().is_empty());
+        assert!(Announcements::new(me, AnnouncedValues::default()).all().is_empty());
     }
 }
