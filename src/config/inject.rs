@@ -234,14 +234,13 @@ pub enum InjectRefusal {
 }
 
 impl InjectArgs {
-    /// What `--control-socket` among the sidecar's flags says; none: it is not among them.
-    pub fn control_socket(&self) -> Option<&str> {
-        const FLAG: &str = "--control-socket";
-        let after = |(at, flag): (usize, &String)| match flag.strip_prefix(FLAG)? {
+    /// What a flag among the sidecar's says, such as `--control-socket`; none: it is not among them.
+    pub fn run_flag(&self, name: &str) -> Option<&str> {
+        let after = |(at, flag): (usize, &String)| match flag.strip_prefix(name)? {
             "" => self.run_flags.get(at + 1).map(String::as_str),
             _ => None,
         };
-        let joined = self.run_flags.iter().find_map(|flag| flag.strip_prefix(FLAG)?.strip_prefix('='));
+        let joined = self.run_flags.iter().find_map(|flag| flag.strip_prefix(name)?.strip_prefix('='));
         joined.or_else(|| self.run_flags.iter().enumerate().find_map(after))
     }
 

@@ -14,6 +14,11 @@ const FOLDER: &str = "/opt/bellwether";
 /// What stands before a container's command.
 const PREFIX: [&str; 3] = ["/opt/bellwether/bellwether", "exec", "--"];
 
+/// Whether `--exec` names this container.
+pub fn runs(args: &InjectArgs, container: &Node) -> bool {
+    args.exec.iter().any(|name| container.text_at(&["name"]) == Some(name))
+}
+
 /// Puts `exec` before the commands, and what it needs into the pod.
 pub fn put_in(workload: &mut Node, args: &InjectArgs) {
     if args.exec.is_empty() {
@@ -35,7 +40,7 @@ pub fn put_in(workload: &mut Node, args: &InjectArgs) {
     ]);
     workload.insert(&VOLUMES, volume, false);
     each(workload, |container| {
-        if !args.exec.iter().any(|name| container.text_at(&["name"]) == Some(name)) {
+        if !runs(args, container) {
             return;
         }
         let command =

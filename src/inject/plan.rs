@@ -245,7 +245,7 @@ impl Planner<'_> {
     /// What else there is to know about what is put into this workload.
     fn notes(&mut self, workload: &Node, facts: &Facts) {
         let owner = facts.owner();
-        let permissive = self.args.run_flags.iter().any(|flag| flag.ends_with("permissive"));
+        let permissive = self.args.run_flag("--peer-auth") == Some("permissive");
         if self.args.peer_secret.is_some() && !permissive && sidecar::has_no_secret(workload) {
             self.plan.remarks.push(Remark::Note(format!(
                 "{owner}: pods without a secret refuse those that require one. Unless all are stopped, apply \

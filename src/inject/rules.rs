@@ -216,16 +216,11 @@ fn pod(object: &Node) -> Result<(), WorkloadError> {
     VOLUMES_OWN.into_iter().find(|name| has(name)).map_or(Ok(()), |name| Err(WorkloadError::Volume(name)))
 }
 
-const APP_HEALTH: &str = "--app-health";
-const APP_HEALTH_IS: &str = "--app-health=";
-
 /// Whether all containers that `--exec` names can be run so.
 fn commands(workload: &Node, args: &InjectArgs) -> Result<(), WorkloadError> {
     let containers = workload.items(&CONTAINERS);
-    let probes = args.run_flags.iter().any(|flag| flag == APP_HEALTH || flag.starts_with(APP_HEALTH_IS));
-    let on_leader =
-        |container: &Node| args.exec.iter().any(|name| container.text_at(&["name"]) == Some(name));
-    if probes && !args.exec.is_empty() && containers.iter().all(on_leader) {
+    let probes = args.run_flag("--app-health").is_some();
+    if probes && !args.exec.is_empty() && containers.iter().all(|container| exec::runs(args, container)) {
         return Err(WorkloadError::HealthOfCommand);
     }
     for name in &args.exec {

@@ -227,7 +227,7 @@ fn arguments(facts: &Facts, args: &InjectArgs) -> Node {
 /// The command that hands leadership over when the pod is to end. An ordinary container is stopped at once,
 /// and hands it over by itself.
 fn pre_stop(args: &InjectArgs) -> Option<Node> {
-    let socket = args.control_socket();
+    let socket = args.run_flag("--control-socket");
     if args.drain == Drain::Late || args.ordinary_container || socket == Some("none") {
         return None;
     }
