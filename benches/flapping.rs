@@ -1,6 +1,6 @@
 //! Whether adaptive leases flap where sidecars get little of the processor, or delays jump, beside a fixed
-//! lease of 250 ms: `cargo bench --bench flapping [-- --minutes 30] [--under weight|quota|jumps]`. It needs
-//! root, for control groups.
+//! lease of 250 ms: `cargo bench --bench flapping [-- --minutes 30] [--under weight|quota|jumps]`. But
+//! for `jumps` it needs root, for control groups.
 //!
 //! - `weight`: the sidecars of a cluster have one control group of the least CPU weight. That is how the pods
 //!   of a node share, if none has CPU requests. stress-ng keeps all cores busy in a group of normal weight.
@@ -126,9 +126,10 @@ fn run(under: Under, lasts: Duration) -> Result<bool, String> {
         }
     }
     let at_most = lasts + PATIENCE;
-    let mut stress = Group::new("stress", Limit::Normal)?;
+    let stress = (under == Under::Weight).then(|| Group::new("stress", Limit::Normal));
+    let mut stress = stress.transpose()?;
     let loaded: Vec<(&mut Group, &str)> = match under {
-        Under::Weight => vec![(&mut stress, STRESS)],
+        Under::Weight => stress.iter_mut().map(|group| (group, STRESS)).collect(),
         Under::Quota => tried.iter_mut().flat_map(|it| &mut it.groups).map(|group| (group, BUSY)).collect(),
         Under::Jumps => {
             relay::begin_to_delay();
@@ -142,7 +143,7 @@ fn run(under: Under, lasts: Duration) -> Result<bool, String> {
     let (from, counted) = (SystemTime::now(), lasts.saturating_sub(UNCOUNTED));
     pass(counted, &interrupted)?;
     let until = SystemTime::now();
-    if under == Under::Weight && !stress.is_loaded() {
+    if stress.as_mut().is_some_and(|stress| !stress.is_loaded()) {
         return Err("stress-ng has ended early, or is not there (Debian's package is stress-ng)".to_owned());
     }
     println!(
@@ -204,12 +205,12 @@ impl Tried {
         let (limit, count) = match under {
             Under::Weight => (Limit::Least, 1),
             Under::Quota => (Limit::Quota10, N),
-            Under::Jumps => (Limit::Normal, 1),
+            Under::Jumps => (Limit::Normal, 0),
         };
         let groups: Vec<Group> =
             (0..count).map(|at| Group::new(&format!("{short}{at}"), limit)).collect::<Result<_, String>>()?;
-        for place in 0..N {
-            groups[place % count].add(processes.pid(place).ok_or("a process has ended")?)?;
+        for (place, group) in (0..N).zip(groups.iter().cycle()) {
+            group.add(processes.pid(place).ok_or("a process has ended")?)?;
         }
         Ok(Tried { what, adaptive, processes, groups })
     }
