@@ -80,7 +80,7 @@ all of it at once.
 {{- $faults = append $faults "safety: majority needs a place for its record: set state.type: persistentVolumeClaim, or emptyDir" -}}
 {{- end -}}
 {{- end -}}
-{{- if and (eq $s.state.type "persistentVolumeClaim") (ne $s.kind "StatefulSet") -}}
+{{- if and (eq $s.state.type "persistentVolumeClaim") (ne $s.kind "StatefulSet") (ne $s.safety "majority") -}}
 {{- $faults = append $faults (printf "state.type: persistentVolumeClaim needs kind: StatefulSet, since all pods of a %s would share one volume: set state.type: emptyDir" $s.kind) -}}
 {{- end -}}
 {{- if and (eq $s.readiness "leader") (eq $replicas 1) -}}
