@@ -109,7 +109,8 @@ impl Why {
     /// What is said of it, if anything is.
     fn words(self) -> Option<String> {
         let why = match self {
-            Why::Itself | Why::Asked => return None,
+            Why::Itself => return None,
+            Why::Asked => "exec is told to stop",
             Why::Unrenewed => "its hold is not renewed",
             Why::Lost => "this process leads no more",
             Why::Epoch(epoch) => return Some(format!("the command is to end: epoch {epoch} has begun")),
@@ -296,13 +297,14 @@ impl Plan {
             self.asked = Some(number);
         }
         match &mut self.running {
-            Some(running) => {
-                if ends {
-                    // What it gets is the signal itself.
-                    let _ = running.begin_stop(Why::Asked, Some(now.plus(self.stop_wait)));
-                }
-                vec![Do::Signal(number)]
+            Some(running) if ends => {
+                let mut todo = running.begin_stop(Why::Asked, Some(now.plus(self.stop_wait)));
+                // What it gets is the signal itself.
+                todo.retain(|what| matches!(what, Do::Note(_)));
+                todo.push(Do::Signal(number));
+                todo
             }
+            Some(_) => vec![Do::Signal(number)],
             None if ends => vec![Do::Release, Do::Exit(signal_code(number))],
             None => Vec::new(),
         }
@@ -366,8 +368,10 @@ impl Plan {
             todo.extend(running.begin_stop(Why::Unrenewed, Some(now.plus(grace))));
         }
         if now >= running.kill_at(margin) {
-            if !std::mem::replace(&mut running.killed, true) && running.code.is_none() {
-                todo.push(Do::Note("the command is killed, since it has not ended".to_owned()));
+            if !std::mem::replace(&mut running.killed, true) {
+                let what =
+                    if running.code.is_none() { "the command" } else { "what the command has started" };
+                todo.push(Do::Note(format!("{what} is killed, since it has not ended")));
             }
             todo.push(Do::Kill);
         }
@@ -511,15 +515,16 @@ mod tests {
     }
 
     #[test]
-    fn it_says_once_that_a_command_is_killed_and_not_of_what_one_has_left() {
-        let notes = |todo: Vec<Do>| todo.iter().filter(|what| matches!(what, Do::Note(_))).count();
-        for (ended, said) in [(false, 1), (true, 0)] {
+    fn it_says_once_that_a_command_is_killed_or_what_it_has_started() {
+        let notes = |todo: Vec<Do>| todo.into_iter().filter(|what| *what != Do::Kill).collect::<Vec<_>>();
+        for (ended, what) in [(false, "the command"), (true, "what the command has started")] {
+            let said = Do::Note(format!("{what} is killed, since it has not ended"));
             let mut plan = started(OnExit::Resign, false);
             plan.turn(at(600));
             if ended {
                 plan.ended(0, at(700));
             }
-            assert_eq!((notes(plan.turn(at(900))), notes(plan.turn(at(910)))), (said, 0), "{ended}");
+            assert_eq!((notes(plan.turn(at(900))), notes(plan.turn(at(910)))), (vec![said], vec![]));
         }
     }
 
@@ -620,7 +625,9 @@ mod tests {
     fn what_it_leaves_behind_ends_within_the_grace() {
         let mut plan = started(OnExit::Exit, false);
         assert_eq!(plan.ended(3, at(100)), [TERM]);
-        assert_eq!((done(plan.turn(at(399))), done(plan.turn(at(400)))), (vec![], vec![Do::Kill]));
+        let said = Do::Note("what the command has started is killed, since it has not ended".to_owned());
+        assert_eq!((plan.turn(at(399)), plan.turn(at(400))), (vec![], vec![said, Do::Kill]));
+        assert_eq!(plan.turn(at(405)), [Do::Kill]);
         assert_eq!(plan.gone(at(410)), [Do::Release, Do::Exit(3)]);
     }
 
@@ -636,7 +643,9 @@ mod tests {
         for once in [true, false] {
             let mut plan = started(OnExit::Resign, once);
             assert_eq!(plan.signalled(1, false, at(10)), [Do::Signal(1)]);
-            assert_eq!(plan.signalled(15, true, at(10)), [TERM]);
+            let said = Do::Note("the command is to end: exec is told to stop".to_owned());
+            assert_eq!(plan.signalled(15, true, at(10)), [said, TERM]);
+            assert_eq!(plan.signalled(15, true, at(11)), [TERM]);
             plan.answered(&held(1, 9_000), at(20));
             assert_eq!((done(plan.turn(at(5_009))), done(plan.turn(at(5_010)))), (vec![], vec![Do::Kill]));
             plan.ended(7, at(5_020));
