@@ -27,6 +27,8 @@ pub(crate) struct DialTargets {
     silent: BTreeSet<SocketAddr>,
     /// What the driver was last told to seek.
     sought: BTreeSet<SocketAddr>,
+    /// Whether only another leader or other members can change that.
+    settled: bool,
 }
 
 impl DialTargets {
@@ -40,6 +42,7 @@ impl DialTargets {
             own: BTreeSet::from([own]),
             silent: BTreeSet::new(),
             sought: BTreeSet::new(),
+            settled: false,
         }
     }
 
@@ -48,6 +51,13 @@ impl DialTargets {
         self.own.retain(|a| *a == advertised || addresses.contains(a));
         self.silent.retain(|a| addresses.contains(a));
         self.discovered = addresses;
+        self.settled = false;
+    }
+
+    /// This process listens at an address.
+    pub(super) fn is_own(&mut self, address: SocketAddr) {
+        self.own.insert(address);
+        self.settled = false;
     }
 
     /// No process listens at an address.
@@ -87,8 +97,20 @@ fn may_be_a_peers(address: SocketAddr, own: IpAddr) -> bool {
 }
 
 impl<P: Protocol> Core<P> {
-    /// Tells the driver to which addresses it wants links, when they have changed.
+    /// Tells the driver to which addresses it wants links, when they have changed. A leader's and a
+    /// follower's change with the leader, the members, and what discovery says. To look in every turn would
+    /// make a round of heartbeats cost the square of the members.
     pub(super) fn seek(&mut self) {
+        let settled = matches!(self.phase, Phase::Leading(_) | Phase::Following)
+            && self.dial_targets.lists_from.is_none();
+        let was_settled = std::mem::replace(&mut self.dial_targets.settled, settled);
+        if settled && was_settled && !self.outbox.peers_changed {
+            debug_assert!(
+                self.wanted().iter().eq(&self.dial_targets.sought),
+                "something else has changed it"
+            );
+            return;
+        }
         let seek = self.wanted();
         if !seek.iter().eq(&self.dial_targets.sought) {
             self.dial_targets.sought = seek.into_iter().collect();
@@ -134,8 +156,7 @@ impl<P: Protocol> Core<P> {
         self.leader.iter().map(|l| l.peer.address).chain(standing).collect()
     }
 
-    /// Where it wants links: a star round the leader, plus what an election needs. In order, each once: it is
-    /// compared in every turn and changes in few.
+    /// Where it wants links: a star round the leader, plus what an election needs. In order, each once.
     fn wanted(&self) -> Vec<SocketAddr> {
         let address = |id: ProcessId| self.members.get(id).map(|m| m.peer.address);
         let mut wanted: Vec<SocketAddr> = match &self.phase {

@@ -133,11 +133,11 @@ impl<P: Protocol> Core<P> {
     fn upsert_entry(&mut self, now: Now, entry: Entry) {
         let Entry { peer, state } = entry;
         let was_alive = self.members.get(peer.id).is_some_and(|m| m.state == State::Alive);
-        match self.members.upsert(peer.clone(), state, now.at) {
-            Upsert::Changed => self.outbox.peers_changed = true,
-            Upsert::Known => {}
-            Upsert::Full => return,
+        let upsert = self.members.upsert(peer.clone(), state, now.at);
+        if upsert == Upsert::Full {
+            return;
         }
+        self.outbox.peers_changed |= upsert == Upsert::Changed || was_alive != (state == State::Alive);
         match state {
             State::Alive if !was_alive => self.note(Notification::MemberUp(peer)),
             State::Failed if was_alive => self.note(Notification::MemberFailed { peer, reason: None }),
