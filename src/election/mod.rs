@@ -30,12 +30,13 @@ pub use types::application::{Complaints, Sign};
 pub use types::epoch::Epoch;
 pub use types::event::Event;
 pub use types::hold::{HOLDS_MAX, HoldAnswer, HoldOutcome, HoldRequest};
-pub use types::identity::{Incarnation, Priority, ProcessId, Rank};
+pub use types::identity::{Incarnation, Instance, Priority, ProcessId, Rank};
 pub use types::member::{
     CLUSTER_BYTES_MAX, Entry, MEMBERS_MAX, Member, MembershipVersion, NAME_BYTES_MAX, Peer,
     REVISION_BYTES_MAX, State,
 };
 pub use types::operation::{Candidacy, Operation, OperationDone, OperationOutcome, OperationRefusal, Unfit};
+pub use types::pace::{Learnt, Pace};
 pub use types::settings::{
     CrashEvidence, DELAY_MAX, DRIFT, Founding, LEASE_MIN_SHORTEST, Preempt, Safety, Settings, Variant,
     WhenAllSick, counted,
@@ -44,7 +45,5 @@ pub use types::status::{MemberStatus, NotReady, Role, Status, Voting};
 pub use types::time::{Moment, Now};
 pub use types::timer::Timer;
 pub use types::validate::{LimitError, check_cluster, check_entries, check_text, check_voters};
-pub use types::voters::{
-    Ballot, ConfigVersion, Denial, Flags, Instance, LEASE_MS_MAX, Learnt, Pace, RecoveredState, Stage,
-    VOTERS_MAX, VoteOutcome, VoteRecord, VoterConfig,
-};
+pub use types::vote::{Ballot, Denial, RecoveredState, Stage, VoteOutcome, VoteRecord};
+pub use types::voter_config::{ConfigVersion, Flags, LEASE_MS_MAX, VOTERS_MAX, VoterConfig};

@@ -7,7 +7,7 @@ mod election;
 
 use super::core::{Announcement, Core, Heard, Phase, Protocol, Resignation};
 use super::message::Protocols;
-use super::types::voters::milliseconds;
+use super::types::pace::milliseconds;
 use super::{Body, Incumbent, Moment, Now, Pace, ProcessId, Rank, Record, Settings, Timer};
 
 /// What `classic` keeps beside what every process keeps.

@@ -4,7 +4,7 @@
 //! worst delays of the last minutes. A lease grows at once, and shrinks as the delays are forgotten. Each
 //! round says what its leader has learnt, so a new leader goes on from there.
 
-use crate::election::types::voters::{duration, milliseconds};
+use crate::election::types::pace::{duration, milliseconds};
 use crate::election::{DELAY_MAX, Learnt, Moment, Settings};
 use std::collections::BTreeMap;
 use std::time::Duration;

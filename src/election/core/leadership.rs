@@ -1,7 +1,7 @@
 //! Leadership: how it begins and ends, in this process and in another.
 
 use super::{Announcement, Core, Phase, Protocol};
-use crate::election::types::voters::duration;
+use crate::election::types::pace::duration;
 use crate::election::{
     Action, Body, Epoch, Incumbent, Moment, Notification, Now, Pace, ProcessId, Reason, State, Timer,
 };

@@ -5,7 +5,7 @@ use super::Majority;
 use crate::election::Moment;
 use crate::election::clauses::Clauses;
 use crate::election::core::{Core, Heard, SHORTEST_INTERVAL};
-use crate::election::types::voters::{duration, milliseconds};
+use crate::election::types::pace::{duration, milliseconds};
 use crate::election::{Body, ConfigVersion, DRIFT, Now, Reason, Timer};
 use std::time::Duration;
 

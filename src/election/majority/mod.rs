@@ -9,7 +9,7 @@
 //! | 13 to 15, 24, 25, 27 | the candidate: pre-vote, vote, the candidacy rule | `candidate` |
 //! | 1, 16 | the leader: its lease and its rounds | `lease` |
 //! | 17 | no leadership outlives a resignation or a process | this file |
-//! | 18 to 21, 26 | the configuration | `reconfiguration`, `config_step`, `types/voters.rs` |
+//! | 18 to 21, 26 | the configuration | `reconfiguration`, `config_step`, `types/voter_config.rs` |
 //! | 28 | leadership transfer | `transfer` |
 //! | 29 | whose words count | this file, `reconfiguration`, `recovery_answers` |
 //! | 30 | which processes stand, by an operator's word | `core/eligibility.rs` |
@@ -35,7 +35,8 @@ mod voter;
 use crate::election::clauses::Clauses;
 use crate::election::core::{Announcement, Core, Heard, Phase, Protocol};
 use crate::election::message::Protocols;
-use crate::election::types::voters::{duration, fingerprint, milliseconds};
+use crate::election::types::pace::{duration, milliseconds};
+use crate::election::types::voter_config::fingerprint;
 use crate::election::{
     Ballot, Body, Epoch, Flags, Incarnation, Incumbent, Instance, Member, Moment, Notification, Now, Peer,
     ProcessId, Record, RecoveredState, Settings, Timer, VoteRecord, VoteRequest, VoterConfig, Voting,

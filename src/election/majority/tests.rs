@@ -4,7 +4,7 @@
 use super::Majority;
 use crate::election::Mutation;
 use crate::election::core::Core;
-use crate::election::types::voters::fingerprint;
+use crate::election::types::voter_config::fingerprint;
 use crate::election::{
     Action, Ballot, Body, ConfigVersion, CrashEvidence, Denial, Epoch, Event, Flags, Incarnation, Learnt,
     MembershipVersion, Message, Moment, Notification, Now, Peer, Preempt, Priority, ProcessId, Reason,

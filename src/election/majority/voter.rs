@@ -3,7 +3,7 @@
 use super::Majority;
 use crate::election::clauses::Clauses;
 use crate::election::core::{Announcement, Core, Heard, Phase};
-use crate::election::types::voters::{duration, milliseconds};
+use crate::election::types::pace::{duration, milliseconds};
 use crate::election::{
     Action, Body, ConfigVersion, Denial, Instance, Learnt, Moment, Notification, Now, Pace, ProcessId,
     Reason, Stage, Timer, VoteRequest,

@@ -27,6 +27,16 @@ impl fmt::Debug for ProcessId {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Incarnation(pub u64);
 
+/// One incarnation of a process: a voter makes its promise to it. A restart is another instance, even with
+/// the same name and id.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Instance {
+    /// Its id, which a restart with the record keeps.
+    pub id: ProcessId,
+    /// Which start of that process.
+    pub incarnation: Incarnation,
+}
+
 /// An operator's number, 0 to 1000: the higher is preferred, 0 takes part but never leads.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Priority(pub u16);

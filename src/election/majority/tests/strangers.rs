@@ -1,8 +1,8 @@
 //! Clause 29: whose words count. p4 is connected with p1, but no list names it.
 
 use super::*;
+use crate::election::LEASE_MS_MAX;
 use crate::election::core::Phase;
-use crate::election::types::voters::LEASE_MS_MAX;
 
 const FOREIGN: u32 = u32::MAX;
 

@@ -1,0 +1,33 @@
+//! How often a leader is heard, and what it has learnt of delays. Times travel as whole milliseconds.
+
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// What a leader has learnt of delays. Each round says it, so that a new leader goes on from there.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct Learnt {
+    /// The worst delay that it remembers, in milliseconds; zero: it has learnt nothing yet.
+    pub worst_ms: u32,
+    /// For how many eighths of its memory it still remembers that.
+    pub eighths: u8,
+}
+
+/// How a heartbeat of `classic` goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct Pace {
+    /// For how long the leader may be silent, in milliseconds; zero: as long as the follower's own flags say.
+    pub lease_ms: u32,
+    /// What the leader has learnt of delays.
+    pub learnt: Learnt,
+}
+
+/// A duration as the wire and the record have it: whole milliseconds, rounded up. So a promise is never
+/// shorter than the requested time.
+pub(in crate::election) fn milliseconds(duration: Duration) -> u32 {
+    u32::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX)
+}
+
+/// A duration that a message or a record names.
+pub(in crate::election) fn duration(ms: u32) -> Duration {
+    Duration::from_millis(u64::from(ms))
+}
