@@ -16,6 +16,7 @@ mod members;
 mod membership;
 mod operations;
 mod outbox;
+mod persistence;
 mod phase;
 mod protocol;
 mod resignation;

@@ -1,7 +1,7 @@
-//! What may be told of a process, and what it keeps over a restart.
+//! What may be told of a process.
 
 use super::{Core, Phase, Protocol};
-use crate::election::{Incumbent, KnownPeers, Member, MemberStatus, Record, Role, State, Status};
+use crate::election::{Incumbent, MemberStatus, Role, State, Status};
 
 impl<P: Protocol> Core<P> {
     /// What may be told of it.
@@ -56,34 +56,5 @@ impl<P: Protocol> Core<P> {
             leader.peer = self.me.clone();
         }
         Some(leader)
-    }
-
-    /// What is to be durable now.
-    pub(crate) fn record(&self) -> Record {
-        Record {
-            cluster: self.cluster.clone(),
-            id: self.me.id,
-            epoch: self.epoch,
-            vote: P::vote_record(self),
-        }
-    }
-
-    /// Makes the machine seek these peers while it asks for the leader at its start, besides those that
-    /// discovery names. To be called before [`Event::Start`](crate::election::Event::Start).
-    pub(crate) fn ask_first(&mut self, known: &KnownPeers) {
-        assert!(!self.started, "known peers are for the start");
-        let leader = known.leader.iter().map(|leader| leader.address);
-        let members = known.members.iter().map(|member| member.peer.address);
-        self.dial_targets.remembered.extend(leader.chain(members));
-    }
-
-    /// The leader and the members as they are now.
-    pub(crate) fn known_peers(&self) -> KnownPeers {
-        KnownPeers {
-            cluster: self.cluster.clone(),
-            leader: self.leader.as_ref().map(|leader| leader.peer.clone()),
-            // A name on a list is not worth a dial at the next start either.
-            members: self.members.iter().filter(|m| self.can_reach(m)).map(Member::entry).collect(),
-        }
     }
 }

@@ -1,9 +1,9 @@
-//! What a voter shows of its vote, and what it keeps of it over a restart.
+//! What a voter shows of its vote.
 
 use super::Majority;
 use super::recovery_answers::Recovery;
 use crate::election::core::{Core, Phase, Protocol};
-use crate::election::{Moment, NotReady, RecoveredState, VoteRecord, Voting};
+use crate::election::{Moment, NotReady, RecoveredState, Voting};
 
 impl Core<Majority> {
     /// Until when its answer about the leader holds. For the leader that is the end of its lease, for a
@@ -49,16 +49,5 @@ impl Core<Majority> {
                 Some(NotReady::Recovery { missing, differ, records })
             }
         }
-    }
-
-    /// The vote's part of the durable record.
-    pub(super) fn vote_record(&self) -> Option<VoteRecord> {
-        let (founding, config) = match &self.protocol.state {
-            RecoveredState::Empty => return None,
-            RecoveredState::Founding(config) => (true, config.clone()),
-            RecoveredState::Founded(config) => (false, config.clone()),
-        };
-        let firm = self.may_have_promised_firmly();
-        Some(VoteRecord { name: self.me.name.clone(), founding, firm, config })
     }
 }

@@ -1,4 +1,4 @@
-//! The voter: clauses 1 to 9. For which candidate it votes, what it promises, and what frees a promise.
+//! The voter: clauses 1 to 9. For which candidate it votes, what it promises, keeps and frees.
 
 use super::Majority;
 use crate::election::clauses::Clauses;
@@ -6,7 +6,7 @@ use crate::election::core::{Announcement, Core, Heard, Phase};
 use crate::election::types::pace::{duration, milliseconds};
 use crate::election::{
     Action, Body, ConfigVersion, Denial, Instance, Learnt, Moment, Notification, Now, Pace, ProcessId,
-    Reason, Stage, Timer, VoteRequest,
+    Reason, RecoveredState, Stage, Timer, VoteRecord, VoteRequest,
 };
 use std::time::Duration;
 
@@ -265,5 +265,16 @@ impl Core<Majority> {
         {
             self.protocol.contenders.hear(member.rank(), request.contender && named, now.at);
         }
+    }
+
+    /// The vote's part of the durable record.
+    pub(super) fn vote_record(&self) -> Option<VoteRecord> {
+        let (founding, config) = match &self.protocol.state {
+            RecoveredState::Empty => return None,
+            RecoveredState::Founding(config) => (true, config.clone()),
+            RecoveredState::Founded(config) => (false, config.clone()),
+        };
+        let firm = self.may_have_promised_firmly();
+        Some(VoteRecord { name: self.me.name.clone(), founding, firm, config })
     }
 }
