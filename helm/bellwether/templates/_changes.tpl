@@ -12,13 +12,13 @@ nothing. Arguments: the context, and the settings.
 {{- $present := lookup "apps/v1" $kind $root.Release.Namespace $name -}}
 {{- if $root.Release.IsUpgrade -}}
 {{- if include "app.ofRelease" (list $root (lookup "apps/v1" $other $root.Release.Namespace $name)) -}}
-{{- $faults = append $faults (printf "kind: %s, and %s runs as a %s: its pods would all be replaced at once, and a change of safety would begin without records. Add --reuse-values if this upgrade was not meant to change it; else uninstall and install" $kind $name $other) -}}
+{{- $faults = append $faults (printf "kind: %s, and %s runs as a %s: its pods would all be replaced at once, and a change of safety would begin without records. Add --reuse-values if this upgrade was not meant to change it. Else uninstall, wait until its pods are gone, and install: docs/kubernetes.md, Upgrade" $kind $name $other) -}}
 {{- else if include "app.ofRelease" (list $root $present) -}}
 {{- $running := include "app.running" $present | fromYaml -}}
 {{- if not (or $present.spec.replicas (dig "status" "replicas" 0 $present)) -}}
 {{- /* No pod runs that could be beside the new ones. */ -}}
 {{- else if ne $running.safety $settings.safety -}}
-{{- $faults = append $faults (printf "safety: %s, and the pods of %s run with %s: the new pods would elect a leader apart from the old ones, or none. Add --reuse-values if this upgrade was not meant to change it; else uninstall and install" $settings.safety $name $running.safety) -}}
+{{- $faults = append $faults (printf "safety: %s, and the pods of %s run with %s: the new pods would elect a leader apart from the old ones, or none. Add --reuse-values if this upgrade was not meant to change it. Else uninstall, wait until its pods are gone, and install: docs/kubernetes.md, Upgrade" $settings.safety $name $running.safety) -}}
 {{- else if and (eq $settings.safety "classic") (ne (int $running.peer) (int $settings.ports.peer)) -}}
 {{- $faults = append $faults (printf "ports.peer: %v, and the pods of %s listen on %v: the new pods would find no old one, and lead beside them. Stop all pods first (kubectl -n %s scale %s %s --replicas=0), wait until they are gone, then upgrade" $settings.ports.peer $name $running.peer $root.Release.Namespace ($kind | lower) $name) -}}
 {{- end -}}
