@@ -19,13 +19,16 @@ pub struct EventLog {
 }
 
 /// The limits by kind of line. Elections come by the dozen where no process can win, so all but the first few
-/// of them tell nothing new. A whole cluster may come or go at once, and that is worth its lines.
+/// of them tell nothing new. A whole cluster may come or go at once, and that is worth its lines. So is each
+/// leader, for many changes in a row.
 struct Limits {
     asking: RateLimit,
     electing: RateLimit,
     ended: RateLimit,
     no_candidate: RateLimit,
     leader: RateLimit,
+    leaderless: RateLimit,
+    leading: RateLimit,
     member: RateLimit,
     refused: RateLimit,
     voting: RateLimit,
@@ -43,7 +46,9 @@ impl EventLog {
             electing: RateLimit::new(3, minute),
             ended: RateLimit::new(3, minute),
             no_candidate: RateLimit::new(3, minute),
-            leader: RateLimit::new(20, minute / 5),
+            leader: RateLimit::new(64, minute / 5),
+            leaderless: RateLimit::new(64, minute / 5),
+            leading: RateLimit::new(20, minute / 5),
             member: RateLimit::new(64, minute / 30),
             refused: RateLimit::new(5, minute),
             voting: RateLimit::new(10, minute / 5),
@@ -65,9 +70,8 @@ impl EventLog {
     fn line(&mut self, note: &Notification, now: Moment) -> Option<(LogEvent, String)> {
         let lasted = self.counted(note, now);
         let held_back = self.limits.of(note).allow(now)?;
-        if matches!(note, Notification::Leader { .. } | Notification::Leaderless { .. }) {
-            // Elections after a change are news again. The change was admitted, so this cannot lift their
-            // limit.
+        if matches!(note, Notification::Leader { .. }) {
+            // Elections after a leader are news again. Its line was admitted: this cannot lift their limit.
             self.limits.electing.reset();
             self.limits.ended.reset();
             self.limits.no_candidate.reset();
@@ -122,11 +126,11 @@ impl Limits {
             Notification::ElectionBegins { .. } | Notification::Denied { .. } => &mut self.electing,
             Notification::ElectionEnds { .. } => &mut self.ended,
             Notification::NoCandidate => &mut self.no_candidate,
-            Notification::Leader { .. }
-            | Notification::Leaderless { .. }
-            | Notification::LeadsAlone { .. }
+            Notification::Leader { .. } => &mut self.leader,
+            Notification::Leaderless { .. } => &mut self.leaderless,
+            Notification::LeadsAlone { .. }
             | Notification::WaitsForHolds { .. }
-            | Notification::Resigning { .. } => &mut self.leader,
+            | Notification::Resigning { .. } => &mut self.leading,
             Notification::MemberUp(_) | Notification::MemberFailed { .. } | Notification::MemberGone(_) => {
                 &mut self.member
             }
@@ -247,6 +251,16 @@ mod tests {
         assert!(first[3].ends_with("not_shown=Number(57)"), "{}", first[3]);
         event_log.line(&leader("web-2", Reason::Silence), at(90_000)).unwrap();
         assert_eq!(told(&mut event_log, 91).len(), 4);
+    }
+
+    #[test]
+    fn each_of_many_changes_of_leader_is_told() {
+        let mut event_log = event_log();
+        let changes =
+            (0..60u64).flat_map(|s| [(lost("a"), s * 1000), (leader("b", Reason::Lapse), s * 1000)]);
+        for (note, ms) in changes {
+            assert!(event_log.line(&note, at(ms)).is_some(), "{ms}");
+        }
     }
 
     #[test]
