@@ -1,0 +1,272 @@
+//! What more members cost, with real processes on loopback:
+//! `cargo bench --bench scale [-- --rounds 10] [--sizes 3,10,30,100]`.
+//!
+//! For each size: a start of all at once, crashes and resignations of the leader, and what the processes use
+//! that are left alone. Times are from the logs, since questions to a hundred processes would be a load: to a
+//! millisecond. A start counts from that of the last process, all else from the signal, until the last
+//! process knows the leader.
+//!
+//! Fails where a bound for the largest size is not kept: 3 s for a start, and 100 ms for the median after a
+//! crash.
+
+#[path = "../tests/processes/rounds.rs"]
+#[allow(dead_code)]
+mod rounds;
+#[path = "../tests/processes/usage.rs"]
+#[allow(dead_code)]
+mod usage;
+#[path = "../tests/support/wait.rs"]
+mod wait;
+
+use bellwether::demo::process_cluster::{Agreement, ClusterPlan, ProcessCluster};
+use rounds::{FAREWELL_MAX, PATIENCE};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::fmt::Display;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+use usage::Usage;
+
+const ROUNDS: usize = 10;
+const SIZES: [usize; 4] = [3, 10, 30, 100];
+/// Processes are asked so often whether they agree: hardly a load.
+const ASK_EVERY: Duration = Duration::from_millis(250);
+const LEFT_ALONE: Duration = Duration::from_secs(20);
+/// After a start, links that nothing needs are closed for about so long.
+const SETTLED: Duration = Duration::from_secs(30);
+const START_MAX: Duration = Duration::from_secs(3);
+const CRASH_MEDIAN_MAX: Duration = Duration::from_millis(100);
+const LO: &str = "lo:";
+
+/// What the command line asks for.
+struct Asked {
+    rounds: usize,
+    sizes: Vec<usize>,
+}
+
+fn main() -> ExitCode {
+    match asked(std::env::args().skip(1)).and_then(|asked| run(&asked)) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// What the command line asks for. Cargo itself adds `--bench`.
+fn asked(mut args: impl Iterator<Item = String>) -> Result<Asked, String> {
+    let mut asked = Asked { rounds: ROUNDS, sizes: SIZES.to_vec() };
+    while let Some(arg) = args.next() {
+        let value = if arg == "--bench" { String::new() } else { args.next().unwrap_or_default() };
+        match arg.as_str() {
+            "--bench" => {}
+            "--rounds" => {
+                let number = value.parse().ok().filter(|n| *n > 0);
+                asked.rounds = number.ok_or("--rounds needs a number from 1 on")?;
+            }
+            "--sizes" => {
+                let sizes = value.split(',').map(|n| n.parse().ok().filter(|n| (2..=256).contains(n)));
+                asked.sizes =
+                    sizes.collect::<Option<_>>().ok_or("--sizes needs numbers from 2 to 256, with commas")?;
+            }
+            _ => return Err(format!("{arg} is not known; there are --rounds N and --sizes N,N")),
+        }
+    }
+    Ok(asked)
+}
+
+/// Whether the bounds were kept.
+fn run(asked: &Asked) -> Result<bool, String> {
+    println!(
+        "{:>3} | {:>8} | {:^17} | {:^17} | {:^30} | {:^30} | {:>8}",
+        "n",
+        "start ms",
+        "crash ms",
+        "resignation ms",
+        "the leader, left alone",
+        "a follower, the largest",
+        "bytes/s"
+    );
+    let largest = asked.sizes.iter().max().copied().unwrap_or_default();
+    let mut good = true;
+    for n in &asked.sizes {
+        let row = Row::of(*n, asked.rounds)?;
+        println!("{row}");
+        good &= *n < largest || row.started <= START_MAX && percentile(&row.crashes, 50) <= CRASH_MEDIAN_MAX;
+    }
+    if !good {
+        println!(
+            "over a bound: at n = {largest} a start takes {START_MAX:?} at most, and the median after a \
+             crash is {CRASH_MEDIAN_MAX:?} at most"
+        );
+    }
+    Ok(good)
+}
+
+/// What was measured of one size. Times are sorted.
+struct Row {
+    n: usize,
+    started: Duration,
+    crashes: Vec<Duration>,
+    resignations: Vec<Duration>,
+    leader: Used,
+    follower: Used,
+    /// Of all processes together, over loopback.
+    bytes_a_second: u64,
+}
+
+/// What a process used that was left alone.
+#[derive(Clone, Copy, Default)]
+struct Used {
+    usage: Usage,
+    descriptors: usize,
+    /// Of a core.
+    percent: f64,
+}
+
+impl Row {
+    fn of(n: usize, rounds: usize) -> Result<Row, String> {
+        let logs = tempfile::tempdir().map_err(text)?;
+        let flags = ["--preempt", "never", "--log-format", "json"];
+        let plan = ClusterPlan {
+            binary: env!("CARGO_BIN_EXE_bellwether").into(),
+            n,
+            base_port: None,
+            flags: flags.map(str::to_owned).to_vec(),
+            majority: None,
+            logs: Some(logs.path().to_owned()),
+            relay: None,
+        };
+        let mut processes = ProcessCluster::new(plan).map_err(text)?;
+        processes.ask_every(Some(ASK_EVERY));
+        processes.start_all().map_err(text)?;
+        let all_started = SystemTime::now();
+        let mut now = processes.agree(0, PATIENCE).map_err(text)?;
+        let all: Vec<usize> = processes.running();
+        let started = known_after(&processes, &all, now.epoch, all_started)?;
+        let mut times = [Vec::new(), Vec::new()];
+        for _ in 0..rounds {
+            for (signal, times) in [Signal::KILL, Signal::TERM].into_iter().zip(&mut times) {
+                times.push(round(&mut processes, &mut now, signal)?);
+            }
+        }
+        let [mut crashes, mut resignations] = times;
+        crashes.sort_unstable();
+        resignations.sort_unstable();
+        rounds::acquainted(&processes)?;
+        let (leader, follower, bytes_a_second) = left_alone(&processes, now.leader)?;
+        Ok(Row { n, started, crashes, resignations, leader, follower, bytes_a_second })
+    }
+}
+
+/// Takes the leader down and starts it again. How long it took until all others knew the next one.
+fn round(processes: &mut ProcessCluster, now: &mut Agreement, signal: Signal) -> Result<Duration, String> {
+    rounds::acquainted(processes)?;
+    let survivors: Vec<usize> = processes.running().into_iter().filter(|p| *p != now.leader).collect();
+    let at = SystemTime::now();
+    processes.signal(now.leader, signal);
+    let next = processes.agree_among(&survivors, now.epoch, PATIENCE).map_err(text)?;
+    processes.wait(now.leader, FAREWELL_MAX).map_err(text)?;
+    let took = known_after(processes, &survivors, next.epoch, at)?;
+    rounds::bring_back(processes, now.leader, &[], &next)?;
+    *now = next;
+    Ok(took)
+}
+
+/// How long after an instant the last of these processes knew the leader of an epoch, by their logs.
+fn known_after(
+    processes: &ProcessCluster,
+    places: &[usize],
+    epoch: u64,
+    after: SystemTime,
+) -> Result<Duration, String> {
+    let mut last = after;
+    for place in places {
+        let log = processes.log(*place);
+        let lines = log.lines().filter(|line| line.contains("leader_elected"));
+        let line = lines
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+            .find(|line| line["event"] == "leader_elected" && line["epoch"] == epoch)
+            .ok_or_else(|| {
+                format!("the log of {} names no leader of epoch {epoch}", processes.name(*place))
+            })?;
+        let at = line["ts"].as_str().and_then(|at| humantime::parse_rfc3339(at).ok());
+        last = last.max(at.ok_or("a log line without a time")?);
+    }
+    Ok(last.duration_since(after).unwrap_or_default())
+}
+
+/// What the leader uses, and the follower that uses most of each; and the bytes a second of all.
+fn left_alone(processes: &ProcessCluster, leader: usize) -> Result<(Used, Used, u64), String> {
+    let places = processes.running();
+    let pids: Vec<u32> = places.iter().filter_map(|place| processes.pid(*place)).collect();
+    processes.ask_every(None);
+    std::thread::sleep(SETTLED);
+    let usages = || pids.iter().map(|pid| Usage::of(*pid)).collect::<Result<Vec<_>, _>>();
+    let (before, sent) = (usages()?, bytes_sent()?);
+    std::thread::sleep(LEFT_ALONE);
+    let (after, sent) = (usages()?, bytes_sent()? - sent);
+    let (mut of_leader, mut largest) = (Used::default(), Used::default());
+    for (index, place) in places.iter().enumerate() {
+        let (usage, cpu) = (after[index], after[index].cpu.saturating_sub(before[index].cpu));
+        let descriptors = std::fs::read_dir(format!("/proc/{}/fd", pids[index])).map_err(text)?.count();
+        let percent = 100.0 * cpu.as_secs_f64() / LEFT_ALONE.as_secs_f64();
+        if *place == leader {
+            of_leader = Used { usage, descriptors, percent };
+            continue;
+        }
+        largest.usage.resident_kib = largest.usage.resident_kib.max(usage.resident_kib);
+        largest.usage.threads = largest.usage.threads.max(usage.threads);
+        largest.descriptors = largest.descriptors.max(descriptors);
+        largest.percent = largest.percent.max(percent);
+    }
+    Ok((of_leader, largest, sent / LEFT_ALONE.as_secs()))
+}
+
+/// What has gone over loopback so far.
+fn bytes_sent() -> Result<u64, String> {
+    let devices = std::fs::read_to_string("/proc/net/dev").map_err(text)?;
+    let line = devices.lines().find_map(|line| line.trim_start().strip_prefix(LO));
+    let received = line.and_then(|line| line.split_whitespace().next()).and_then(|bytes| bytes.parse().ok());
+    received.ok_or_else(|| "/proc/net/dev has no loopback device".to_owned())
+}
+
+impl Display for Row {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let times = |times: &[Duration]| {
+            let ms = |percent| percentile(times, percent).as_millis();
+            format!("{:>4}, p99 {:>5}", ms(50), ms(99))
+        };
+        write!(
+            f,
+            "{:>3} | {:>8} | {:>17} | {:>17} | {:>30} | {:>30} | {:>8}",
+            self.n,
+            self.started.as_millis(),
+            times(&self.crashes),
+            times(&self.resignations),
+            self.leader.to_string(),
+            self.follower.to_string(),
+            self.bytes_a_second
+        )
+    }
+}
+
+impl Display for Used {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mib = self.usage.resident_kib as f64 / 1024.0;
+        let (threads, descriptors) = (self.usage.threads, self.descriptors);
+        write!(f, "{mib:.1} MiB, {threads} thr., {descriptors} fd, {:.1} %", self.percent)
+    }
+}
+
+/// The smallest time that `percent` of all are not above.
+fn percentile(sorted: &[Duration], percent: usize) -> Duration {
+    let rank = (sorted.len() * percent).div_ceil(100).max(1);
+    sorted.get(rank - 1).copied().unwrap_or_default()
+}
+
+fn text(error: impl Display) -> String {
+    error.to_string()
+}
