@@ -28,6 +28,8 @@
 mod beside;
 #[path = "failover/detection.rs"]
 mod detection;
+#[path = "failover/percentile.rs"]
+mod percentile;
 #[path = "failover/rested.rs"]
 mod rested;
 #[path = "../tests/processes/rounds.rs"]
@@ -40,6 +42,7 @@ mod wait;
 use bellwether::demo::process_cluster::{Agreement, ClusterPlan, ProcessCluster};
 use bellwether::election::{Epoch, ProcessId, Record};
 use bellwether::store::Store;
+use percentile::percentile;
 use rounds::{ANSWER_TIMEOUT, Cause, FAILURE_TIMEOUT, PATIENCE};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -416,12 +419,6 @@ fn print(row: &Row<'_>) -> bool {
         ms(max)
     );
     good
-}
-
-/// The smallest time that `percent` of all are not above.
-fn percentile(sorted: &[Duration], percent: usize) -> Duration {
-    let rank = (sorted.len() * percent).div_ceil(100).max(1);
-    sorted.get(rank - 1).copied().unwrap_or_default()
 }
 
 /// Memory and processor time of five processes that are left alone, in clear and with the channel at the same

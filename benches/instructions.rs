@@ -32,7 +32,7 @@ const MORE_MAX: u64 = 50;
 /// How often a case does its work: the two runs.
 const TIMES: [u64; 2] = [4, 24];
 
-/// What a unit of work is, and what does so many of them.
+/// A unit of work, and the function that does a number of them.
 type Case = (&'static str, fn(u64));
 
 const CASES: [Case; 10] = [

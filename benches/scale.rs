@@ -9,6 +9,8 @@
 //! Fails where a bound for the largest size is not kept: 3 s for a start, and 100 ms for the median after a
 //! crash.
 
+#[path = "failover/percentile.rs"]
+mod percentile;
 #[path = "../tests/processes/rounds.rs"]
 #[allow(dead_code)]
 mod rounds;
@@ -19,6 +21,7 @@ mod usage;
 mod wait;
 
 use bellwether::demo::process_cluster::{Agreement, ClusterPlan, ProcessCluster};
+use percentile::percentile;
 use rounds::{FAREWELL_MAX, PATIENCE};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -201,18 +204,15 @@ fn known_after(
 /// What the leader uses, and the follower that uses most of each; and the bytes a second of all.
 fn left_alone(processes: &ProcessCluster, leader: usize) -> Result<(Used, Used, u64), String> {
     let places = processes.running();
-    let pids: Vec<u32> = places.iter().filter_map(|place| processes.pid(*place)).collect();
     processes.ask_every(None);
     std::thread::sleep(SETTLED);
-    let usages = || pids.iter().map(|pid| Usage::of(*pid)).collect::<Result<Vec<_>, _>>();
-    let (before, sent) = (usages()?, bytes_sent()?);
-    std::thread::sleep(LEFT_ALONE);
-    let (after, sent) = (usages()?, bytes_sent()? - sent);
+    let sent = bytes_sent()?;
+    let idle = usage::idle(processes, LEFT_ALONE)?;
+    let sent = bytes_sent()? - sent;
     let (mut of_leader, mut largest) = (Used::default(), Used::default());
-    for (index, place) in places.iter().enumerate() {
-        let (usage, cpu) = (after[index], after[index].cpu.saturating_sub(before[index].cpu));
-        let descriptors = std::fs::read_dir(format!("/proc/{}/fd", pids[index])).map_err(text)?.count();
-        let percent = 100.0 * cpu.as_secs_f64() / LEFT_ALONE.as_secs_f64();
+    for (place, (usage, percent)) in places.iter().zip(idle.each()) {
+        let pid = processes.pid(*place).ok_or("a process has ended")?;
+        let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).map_err(text)?.count();
         if *place == leader {
             of_leader = Used { usage, descriptors, percent };
             continue;
@@ -259,12 +259,6 @@ impl Display for Used {
         let (threads, descriptors) = (self.usage.threads, self.descriptors);
         write!(f, "{mib:.1} MiB, {threads} thr., {descriptors} fd, {:.1} %", self.percent)
     }
-}
-
-/// The smallest time that `percent` of all are not above.
-fn percentile(sorted: &[Duration], percent: usize) -> Duration {
-    let rank = (sorted.len() * percent).div_ceil(100).max(1);
-    sorted.get(rank - 1).copied().unwrap_or_default()
 }
 
 fn text(error: impl Display) -> String {

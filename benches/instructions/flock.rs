@@ -1,5 +1,5 @@
 //! Processes of one election without a network: what one sends has arrived at once, and time jumps to the
-//! next timer.
+//! next timer. The virtual network of tests/support would be counted with them.
 
 use bellwether::election::{
     Action, Event, Incarnation, Machine, Message, Moment, Now, Peer, Priority, ProcessId, Role, Safety,

@@ -88,9 +88,16 @@ impl Idle {
         self.after.iter().map(|u| u.threads).max().unwrap_or_default()
     }
 
+    /// Each process at the end, in the order of their places, and its share of a core in percent.
+    pub fn each(&self) -> impl Iterator<Item = (Usage, f64)> {
+        self.before.iter().zip(&self.after).map(|(before, after)| {
+            let spent = after.cpu.saturating_sub(before.cpu);
+            (*after, 100.0 * spent.as_secs_f64() / self.watched.as_secs_f64())
+        })
+    }
+
     /// The share of a core of the busiest process.
     pub fn cpu_percent_max(&self) -> f64 {
-        let spent = self.before.iter().zip(&self.after).map(|(b, a)| a.cpu.saturating_sub(b.cpu));
-        100.0 * spent.max().unwrap_or_default().as_secs_f64() / self.watched.as_secs_f64()
+        self.each().map(|(_, percent)| percent).fold(0.0, f64::max)
     }
 }

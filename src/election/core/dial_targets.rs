@@ -55,7 +55,7 @@ impl DialTargets {
     }
 
     /// This process listens at an address.
-    pub(super) fn is_own(&mut self, address: SocketAddr) {
+    pub(super) fn add_own(&mut self, address: SocketAddr) {
         self.own.insert(address);
         self.settled = false;
     }

@@ -170,10 +170,10 @@ impl<P: Protocol> Core<P> {
                 }
             }
             Event::Discovered { addresses, complete } => self.on_discovered(now, addresses, complete),
-            Event::ReachedSelf(address) => self.dial_targets.is_own(address),
+            Event::ReachedSelf(address) => self.dial_targets.add_own(address),
             Event::Advertise(address) => {
                 self.me.address = address;
-                self.dial_targets.is_own(address);
+                self.dial_targets.add_own(address);
             }
             Event::Stop => self.on_stop(now),
             Event::Operation { number, operation, within } => {
