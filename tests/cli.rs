@@ -366,7 +366,7 @@ fn impossible_values_are_refused_with_the_mend() {
         (&["--voters", &many_names], &["--voters", "32 voters", "at most 31"]),
         (&["wait"], &["wait"]),
         (&["exec"], &["exec"]),
-        (&["--variant=optimized"], &["optimized", "detector, paper"]),
+        (&["--variant=ring"], &["ring", "detector, paper, optimized, announcer"]),
         (&["--priority=1001"], &["1001", "--priority", "from 0 to 1000"]),
         (&["--priority=-1"], &["-1", "--priority", "from 0 to 1000"]),
         (&["--expect=257"], &["257", "--expect", "from 0 to 256"]),

@@ -46,7 +46,7 @@ impl Run {
     fn new(seed: u64) -> Run {
         let mut random = fastrand::Rng::with_seed(seed);
         let settings = Settings {
-            variant: if random.bool() { Variant::Detector } else { Variant::Paper },
+            variant: random.choice(Variant::NAMED).unwrap().1,
             preempt: match random.u8(0..4) {
                 0 => Preempt::Always,
                 1 => Preempt::Never,
@@ -302,7 +302,8 @@ impl Run {
         if self.random.bool() {
             return self.voting();
         }
-        match self.random.u8(0..11) {
+        match self.random.u8(0..12) {
+            11 => Body::Declare,
             0 => Body::Election,
             1 => Body::Answer,
             2 => Body::Coordinator { elected_at_ms: u64::MAX },

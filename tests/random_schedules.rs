@@ -42,7 +42,7 @@ impl Schedule {
         let mut random = fastrand::Rng::with_seed(seed);
         let n = random.usize(1..=PROCESSES_MAX);
         let settings = Settings {
-            variant: if random.bool() { Variant::Detector } else { Variant::Paper },
+            variant: random.choice(Variant::NAMED).unwrap().1,
             preempt: match random.u8(0..4) {
                 0 => Preempt::Always,
                 1 => Preempt::Never,

@@ -77,6 +77,7 @@ fn injected(name: &str, epoch: &str) -> Result<Message, String> {
     let body = match name {
         "election" => Body::Election,
         "answer" => Body::Answer,
+        "declare" => Body::Declare,
         "coordinator" => Body::Coordinator { elected_at_ms: 0 },
         "leader_query" => Body::LeaderQuery,
         other => return Err(format!("cannot inject {other}")),
@@ -99,6 +100,8 @@ fn operation(words: &[&str]) -> Result<Operation, String> {
 fn set(settings: &mut Settings, options: &mut Options, word: &str) -> Verdict {
     let (key, value) = word.split_once('=').ok_or_else(|| format!("{word}: expected key=value"))?;
     match (key, value) {
+        ("variant", "optimized") => settings.variant = Variant::Optimized,
+        ("variant", "announcer") => settings.variant = Variant::Announcer,
         ("variant", "paper") => settings.variant = Variant::Paper,
         ("variant", "detector") => settings.variant = Variant::Detector,
         ("preempt", "always") => settings.preempt = Preempt::Always,

@@ -560,7 +560,9 @@ fn fields_of(config: &VoterConfig) -> (ConfigVersion, Vec<&String>, u32, u32) {
 /// A message's frame as documented, written by other means than the crate's, and without its checks.
 fn unchecked(stamp: &Stamp, message: &Message) -> Vec<u8> {
     let fields = match &message.body {
-        Body::Election | Body::Answer | Body::LeaderQuery | Body::ProposeTransfer => Ok(vec![]),
+        Body::Election | Body::Answer | Body::Declare | Body::LeaderQuery | Body::ProposeTransfer => {
+            Ok(vec![])
+        }
         Body::Coordinator { elected_at_ms } => postcard::to_stdvec(elected_at_ms),
         Body::Heartbeat { sequence, pace: Pace { lease_ms, learnt } } => {
             postcard::to_stdvec(&(sequence, lease_ms, learnt.worst_ms, learnt.eighths))

@@ -17,7 +17,7 @@ use super::operate::{
 use super::sim::{SIM_EXAMPLES, SimFlags};
 use super::values::{
     AppClients, AppHealth, Output, announced, app_health, crash_evidence, founding, mebibytes, peer_auth,
-    peer_port, preempt, socket_address, when_all_sick, whole,
+    peer_port, preempt, socket_address, variant, when_all_sick, whole,
 };
 use super::voters::{Voters, voters};
 use crate::base::duration::{parse, parse_positive};
@@ -423,15 +423,16 @@ pub struct RunArgs {
     )]
     pub preempt: Preempt,
 
-    /// Form of the algorithm: `detector` or `paper`
+    /// Form of the algorithm: `detector`, `paper`, `optimized` or `announcer`
     ///
     /// detector: the leader's heartbeats tell every process which members are alive. So the highest survivor
-    /// announces itself at once. paper: Garcia-Molina's procedure, which asks first.
+    /// announces itself at once. paper: Garcia-Molina's procedure, which asks all that rank higher.
+    /// optimized: an election asks the highest survivor only. announcer: the lowest survivor asks the three
+    /// highest, and declares which one leads.
     #[arg(
         long, env = "BELLWETHER_VARIANT", value_name = "VARIANT",
         help_heading = ELECTION, default_value = "detector",
-        value_parser = PossibleValuesParser::new(["detector", "paper"])
-            .map(|v| if v == "paper" { Variant::Paper } else { Variant::Detector })
+        value_parser = variant()
     )]
     pub variant: Variant,
 

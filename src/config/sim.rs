@@ -7,12 +7,13 @@ use crate::election::{CrashEvidence, VOTERS_MAX};
 
 pub const SIM_EXAMPLES: &str = "\
 Examples:
+  bellwether sim --compare-variants
   bellwether sim --seeds 1..1000 --n 3 --safety majority --swarm
   bellwether sim --n 3 --safety majority --swarm --replay 42
   bellwether sim --n 3 --safety majority --swarm --minimise 42
 
 Exit codes:
-  0  no rule was broken
+  0  no rule was broken, or the table is printed
   1  a rule was broken: the seed and a command that replays it were printed
   2  bad configuration";
 
@@ -30,6 +31,10 @@ pub struct SimFlags {
     /// Leaves out faults of a seed that breaks a rule, as many as can be, and shows what is left
     #[arg(long, value_name = "SEED", conflicts_with = "seeds")]
     pub minimise: Option<u64>,
+
+    /// Prints what an election costs in each variant of `classic`, with 3 to 1,000 processes
+    #[arg(long, exclusive = true)]
+    pub compare_variants: bool,
 
     /// How many processes, 3 to 31
     #[arg(long = "n", value_name = "N", default_value = "3",
@@ -79,6 +84,8 @@ pub enum SimTask {
     Replay(u64),
     /// Make it smaller.
     Minimise(u64),
+    /// Run none: compare the variants of `classic`.
+    CompareVariants,
 }
 
 impl SimArgs {
@@ -105,6 +112,7 @@ impl TryFrom<SimFlags> for SimArgs {
             return Err(SafetyError::ReleaseInClassic);
         }
         let task = match (flags.replay, flags.minimise) {
+            _ if flags.compare_variants => SimTask::CompareVariants,
             (Some(seed), _) => SimTask::Replay(seed),
             (_, Some(seed)) => SimTask::Minimise(seed),
             _ => SimTask::Seeds { first: flags.seeds.0, last: flags.seeds.1 },
@@ -132,6 +140,7 @@ mod tests {
             seeds: (1, 1),
             replay: None,
             minimise: None,
+            compare_variants: false,
             n: 3,
             safety,
             swarm: false,

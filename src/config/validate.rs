@@ -200,6 +200,7 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Config
             stable_margin: args.stable_margin,
             start_timeout: args.start_timeout,
             expect: args.expect,
+            members_max: MEMBERS_MAX,
             forget_after: args.forget_after,
             app_is_probed: args.app_health.is_some(),
             lifeline_required: args.require_lifeline,

@@ -3,7 +3,9 @@
 use crate::base::duration::parse_positive;
 use crate::base::url::{addresses, is_application_url, is_host_and_port};
 use crate::channel::PeerAuth;
-use crate::election::{ANNOUNCED_URL, AnnouncedValues, CrashEvidence, Founding, Preempt, WhenAllSick};
+use crate::election::{
+    ANNOUNCED_URL, AnnouncedValues, CrashEvidence, Founding, Preempt, Variant, WhenAllSick,
+};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use core::net::SocketAddr;
 use std::{fmt, ops::RangeInclusive};
@@ -126,6 +128,13 @@ pub(super) fn crash_evidence() -> impl TypedValueParser<Value = CrashEvidence> {
         "off" => CrashEvidence::Off,
         "release" => CrashEvidence::Release,
         _ => CrashEvidence::Suspect,
+    })
+}
+
+/// `--variant`.
+pub(super) fn variant() -> impl TypedValueParser<Value = Variant> {
+    PossibleValuesParser::new(Variant::NAMED.map(|(name, _)| name)).map(|what| {
+        Variant::NAMED.into_iter().find(|(name, _)| what == *name).map_or(Variant::Detector, |(_, v)| v)
     })
 }
 

@@ -28,6 +28,7 @@ impl<N: Fn(ProcessId) -> String> Describer<N> {
         let text = match &message.body {
             Body::Election
             | Body::Answer
+            | Body::Declare
             | Body::Coordinator { .. }
             | Body::LeaderQuery
             | Body::ProposeTransfer => message.body.name().to_owned(),

@@ -40,6 +40,8 @@ macro_rules! message_table {
             Classic 16 "election" Election;
             /// To the sender of an Election that this process outranks: this process takes over.
             Classic 17 "answer" Answer;
+            /// From the announcer to a process that has answered it: lead (`--variant announcer`).
+            Classic 27 "declare" Declare;
             /// To every other process: the sender leads in this epoch.
             Both 18 "coordinator" Coordinator {
                 /// The leader's wall clock at its election, milliseconds since 1970.

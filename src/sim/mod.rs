@@ -4,12 +4,14 @@
 //! store and discovery. `plan_generator` draws a seed into a plan of faults (`plan`). `world` runs the plan,
 //! with `network`, `node`, `disk`, `dns` and `clock`; `checker` checks the rules all the time. At the end all
 //! faults stop, and the cluster has to agree on a leader within a bound (`run`). The same seed and flags give
-//! the same run, to the byte of its trace. `sweep` runs many seeds, `shrink` makes a failing plan smaller.
+//! the same run, to the byte of its trace. `sweep` runs many seeds, `shrink` makes a failing plan smaller,
+//! `compare` compares variants.
 
 mod applications;
 mod assumptions;
 mod checker;
 mod clock;
+mod compare;
 mod connections;
 mod disk;
 mod dns;
@@ -62,6 +64,7 @@ pub fn run(args: &SimArgs) -> ExitCode {
             drop(writeln!(out, "{}", outcome.lines.join("\n")));
             outcome.violation.is_some()
         }
+        SimTask::CompareVariants => compare::compare(&compare::SIZES, &mut out).is_err(),
         SimTask::Minimise(seed) => sweep::of_seed(seed, || minimised(args, seed, &mut out)),
     };
     ExitCode::from(u8::from(broken))

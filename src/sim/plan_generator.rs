@@ -65,6 +65,10 @@ pub(super) fn draw(seed: u64, args: &SimArgs) -> Plan {
     if later.u8(0..3) == 0 {
         timing::adapt(later, &mut plan);
     }
+    if !args.majority && later.bool() {
+        let variant = if later.bool() { Variant::Optimized } else { Variant::Announcer };
+        plan.places.iter_mut().for_each(|place| place.settings.variant = variant);
+    }
     let lease = timing::longest_lease(&plan);
     for place in &mut plan.places {
         // A member is not forgotten before it is known to be dead.

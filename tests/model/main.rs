@@ -72,6 +72,7 @@ fn settings(safety: Safety) -> Settings {
         stable_margin: ticks(2),
         start_timeout: ticks(6),
         expect: 0,
+        members_max: 3,
         forget_after: ticks(1000),
         hold_max: ticks(1),
         stop_wait: ticks(1),

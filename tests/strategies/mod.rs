@@ -203,6 +203,7 @@ fn classic_body() -> impl Strategy<Value = Body> {
     prop_oneof![
         Just(Body::Election),
         Just(Body::Answer),
+        Just(Body::Declare),
         any::<u64>().prop_map(|elected_at_ms| Body::Coordinator { elected_at_ms }),
         (any::<u32>(), any::<u32>(), learnt()).prop_map(|(sequence, lease_ms, learnt)| Body::Heartbeat {
             sequence,

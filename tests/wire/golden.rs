@@ -61,6 +61,7 @@ fn bodies_about_members() -> Vec<Body> {
     vec![
         Body::Election,
         Body::Answer,
+        Body::Declare,
         Body::Coordinator { elected_at_ms: 1_793_534_400_000 },
         Body::Heartbeat {
             sequence: 70_000,

@@ -7,6 +7,7 @@ use crate::election::{
     Action, Body, Epoch, Member, Message, Notification, Now, Preempt, ProcessId, Reason, State, Timer,
     Variant,
 };
+use std::time::Duration;
 
 impl Core<Classic> {
     /// Rule 1: there is no coordinator, so this process starts an election.
@@ -14,15 +15,22 @@ impl Core<Classic> {
     /// `paper`: the process with the highest id announces itself. Each other process sends Election to every
     /// process that outranks it, the dead coordinator included. `detector`: every process knows the live ones
     /// from the failure detector. The highest of them announces at once, and the others wait for it.
+    /// `optimized` and `announcer` have files of their own.
     pub(super) fn start_election(&mut self, now: Now) {
         if self.is_turned_away(now) {
             self.lose_leader(Reason::Superseded);
             return self.ask_all(Asking::default());
         }
         let next = self.seen.max(self.epoch).next();
-        if self.settings.variant == Variant::Paper {
-            return self.elect(now, next);
+        match self.settings.variant {
+            Variant::Paper | Variant::Optimized => self.elect(now, next),
+            Variant::Announcer => self.start_inquiry(now, next),
+            Variant::Detector => self.announce_or_wait(now, next),
         }
+    }
+
+    /// The failure detector says which process leads: the highest live one.
+    fn announce_or_wait(&mut self, now: Now, next: Epoch) {
         match self.best_live() {
             Some(best) if best == self.me.id => self.announce(now, next),
             Some(best) => self.wait_for(best),
@@ -37,15 +45,22 @@ impl Core<Classic> {
         others.chain(Some(self.rank()).filter(|r| r.eligible())).max().map(|r| r.id)
     }
 
-    /// The paper's procedure in one epoch. In two cases only live processes count. One is the detector
-    /// variant, which falls back to this procedure. The other is a process that never leads and found no
-    /// leader in its first round. If it called the dead too, it would use up an epoch in each further round.
-    /// It seeks them anyway.
+    /// The paper's procedure in one epoch. In two cases only live processes count. One is each variant but
+    /// the paper's own. The other is a process that never leads and found no leader in its first round. If it
+    /// called the dead too, it would use up an epoch in each further round. It seeks them anyway.
     pub(super) fn elect(&mut self, now: Now, epoch: Epoch) {
         let me = self.rank();
-        let live_only = self.settings.variant == Variant::Detector || !me.eligible() && self.round_failed;
+        if self.settings.variant == Variant::Optimized {
+            return self.elect_among(now, epoch, self.highest(1));
+        }
+        let live_only = self.settings.variant != Variant::Paper || !me.eligible() && self.round_failed;
         let counts = |m: &Member| self.can_reach(m) && (m.state == State::Alive || !live_only);
-        let higher = self.ids(|m| m.peer.rank().outranks(me) && counts(m));
+        self.elect_among(now, epoch, self.ids(|m| m.peer.rank().outranks(me) && counts(m)));
+    }
+
+    /// An election in one epoch, which asks these processes. If there are none, this process leads.
+    pub(super) fn elect_among(&mut self, now: Now, epoch: Epoch, higher: Vec<ProcessId>) {
+        let me = self.rank();
         if higher.is_empty() {
             return if me.eligible() { self.announce(now, epoch) } else { self.no_candidate() };
         }
@@ -58,7 +73,9 @@ impl Core<Classic> {
         self.lose_leader(Reason::Superseded);
         self.set_epoch(epoch);
         self.enter(Phase::Electing);
-        self.send_each(higher, &Body::Election);
+        self.protocol.inquiry = None;
+        self.send_each(higher.clone(), &Body::Election);
+        self.protocol.asked = higher;
         self.arm(Timer::Answer, self.answer_timeout());
     }
 
@@ -77,21 +94,37 @@ impl Core<Classic> {
         if self.phase != Phase::Electing {
             return;
         }
-        let me = self.rank();
-        for id in self.ids(|m| m.state == State::Alive && m.peer.rank().outranks(me)) {
+        for id in std::mem::take(&mut self.protocol.asked) {
             self.fail(id, Reason::Silence);
         }
-        if me.eligible() { self.announce(now, self.unused(self.epoch)) } else { self.elect_again(now) }
+        if self.declare_if_known() {
+            return;
+        }
+        if self.has_others_to_ask() {
+            return self.start_election(now);
+        }
+        let may_lead = self.rank().eligible();
+        if may_lead { self.announce(now, self.unused(self.epoch)) } else { self.elect_again(now) }
+    }
+
+    /// A process is gone that may have been asked. Where no other may still answer, none is waited for.
+    pub(super) fn on_asked_lost(&mut self, id: ProcessId) {
+        self.forget_inquired(id);
+        let asked = &mut self.protocol.asked;
+        let Some(at) = asked.iter().position(|asked| *asked == id) else { return };
+        asked.swap_remove(at);
+        if asked.is_empty() {
+            self.arm(Timer::Answer, Duration::ZERO);
+        }
     }
 
     /// Rule 3: a process with a higher rank answered. This process sends nothing more in this election and
     /// waits.
     pub(super) fn on_answer(&mut self, by: Heard) {
         let Heard { from, epoch, .. } = by;
-        if self.phase == Phase::Electing
-            && epoch >= self.epoch
-            && self.members.get(from).is_some_and(|m| m.rank().outranks(self.rank()))
-        {
+        let Some(rank) = self.members.get(from).map(Member::rank) else { return };
+        let expected = self.phase == Phase::Electing && rank.outranks(self.rank());
+        if expected && !self.hear_inquired(rank) && epoch >= self.epoch {
             self.defer();
         }
     }
@@ -134,12 +167,12 @@ impl Core<Classic> {
             _ => {}
         }
         let incumbent_lives =
-            self.phase == Phase::Following && self.settings.variant == Variant::Detector && !self.leads(from);
+            self.phase == Phase::Following && self.settings.variant != Variant::Paper && !self.leads(from);
         let asks_after_pause = matches!(&self.phase, Phase::Asking(asking) if asking.after_pause);
         let round_known = self.clauses.is_known_round(epoch, self.epoch);
         if round_known || incumbent_lives || asks_after_pause && !self.strict_paper() {
-            // There are three cases. The round is over, or this process takes part in it already. In the
-            // detector variant there is no round while the leader is alive: perhaps only the sender misses
+            // There are three cases. The round is over, or this process takes part in it already. With
+            // a failure detector there is no round while the leader is alive: perhaps only the sender misses
             // that leader. Or the message waited while this process was paused: others have had the time to
             // elect a leader since.
             self.send(from, Body::Answer);
@@ -147,6 +180,9 @@ impl Core<Classic> {
                 self.send_leader_info(from);
             }
             return;
+        }
+        if self.awaits_declaration(from) {
+            return self.send(from, Body::Answer);
         }
         let epoch = self.unused(epoch);
         self.send_answer(from, epoch);
@@ -163,7 +199,7 @@ impl Core<Classic> {
     }
 
     /// This epoch, unless a higher one has been seen since: then the next above all.
-    fn unused(&self, epoch: Epoch) -> Epoch {
+    pub(super) fn unused(&self, epoch: Epoch) -> Epoch {
         if epoch < self.seen { self.seen.next() } else { epoch }
     }
 

@@ -1,20 +1,27 @@
 //! `--safety classic`: the published algorithm. Rank alone decides which live process leads.
 //!
-//! `election` has the rules 1 to 4 of `tests/bully-readme.txt` in both variants, `announcement` has rule 5.
+//! `election` has the rules 1 to 4 of `tests/bully-readme.txt`, `announcement` has rule 5. What the variants
+//! `optimized` and `announcer` have of their own is in the files of these names.
 
 mod announcement;
+mod announcer;
 mod election;
+mod optimized;
 
 use super::core::{Announcement, Core, Heard, Phase, Protocol, Resignation};
 use super::message::Protocols;
 use super::types::pace::milliseconds;
-use super::{Body, Incumbent, Moment, Now, Pace, ProcessId, Rank, Record, Settings, Timer};
+use super::{Body, Incumbent, Moment, Now, Pace, Peer, ProcessId, Rank, Record, Settings, Timer};
 
 /// What `classic` keeps beside what every process keeps.
 #[derive(Clone, Hash, Debug, Default)]
 pub(super) struct Classic {
     /// When this process, as leader, last gave way to a newer epoch or announced itself above it.
     raised: Option<Moment>,
+    /// The processes that its election has asked and has not heard of. At most as many as members.
+    asked: Vec<ProcessId>,
+    /// What it has heard, where it asks as the announcer.
+    inquiry: Option<announcer::Inquiry>,
 }
 
 impl Protocol for Classic {
@@ -33,6 +40,7 @@ impl Protocol for Classic {
         match body {
             Body::Election => core.on_election(by),
             Body::Answer => core.on_answer(by),
+            Body::Declare => core.on_declare(by),
             Body::Heartbeat { sequence, pace } => core.on_heartbeat(by, sequence, pace),
             Body::HeartbeatAck { sequence, membership } => core.on_heartbeat_ack(by, sequence, membership),
             _ => {}
@@ -50,6 +58,15 @@ impl Protocol for Classic {
 
     fn start_election(core: &mut Core<Classic>, now: Now) {
         core.start_election(now);
+    }
+
+    fn abandon_election(core: &mut Core<Classic>) {
+        core.protocol.asked.clear();
+        core.protocol.inquiry = None;
+    }
+
+    fn on_member_lost(core: &mut Core<Classic>, member: &Peer, _gone: bool) {
+        core.on_asked_lost(member.id);
     }
 
     fn on_coordinator(core: &mut Core<Classic>, by: Heard, announcement: Announcement) {

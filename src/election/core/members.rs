@@ -1,15 +1,17 @@
 //! The table of the other members of the cluster, bounded, and the version of the list it holds.
 
-use crate::election::{Entry, MEMBERS_MAX, Member, MembershipVersion, Moment, Peer, ProcessId, State};
+use crate::election::{Entry, Member, MembershipVersion, Moment, Peer, ProcessId, State};
 use core::net::SocketAddr;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// All members but this process, at most [`MEMBERS_MAX`] - 1.
-#[derive(Clone, Hash, Debug, Default)]
+/// All members but this process.
+#[derive(Clone, Hash, Debug)]
 pub(crate) struct Members {
     members: BTreeMap<ProcessId, Member>,
+    /// How many there may be, this process included.
+    most: usize,
     /// Which state of a leader's list this is.
     pub(crate) version: MembershipVersion,
     /// Whether the list may differ from that all the same. Since the leader sent the whole list, this process
@@ -29,6 +31,11 @@ pub(crate) enum Upsert {
 }
 
 impl Members {
+    pub(crate) fn of_at_most(most: usize) -> Members {
+        let version = MembershipVersion::default();
+        Members { members: BTreeMap::new(), most, version, list_stale: false }
+    }
+
     /// What a follower acknowledges. It names no version where the list may differ, so that the leader sends
     /// the whole list.
     pub(crate) fn held(&self) -> MembershipVersion {
@@ -99,7 +106,7 @@ impl Members {
             member.state = state;
             return if changed { Upsert::Changed } else { Upsert::Known };
         }
-        if self.members.len() + 1 >= MEMBERS_MAX {
+        if self.members.len() + 1 >= self.most {
             let failed = self.iter().find(|m| m.state == State::Failed && !m.linked).map(|m| m.peer.id);
             match failed {
                 Some(id) if state == State::Alive => self.members.remove(&id),
@@ -126,7 +133,7 @@ impl Members {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::election::{Incarnation, Priority};
+    use crate::election::{Incarnation, MEMBERS_MAX, Priority};
     use std::time::Duration;
     use uuid::Uuid;
 
@@ -145,7 +152,7 @@ mod tests {
     #[test]
     fn a_member_is_alive_since_it_came_back_and_not_since_it_was_heard_last() {
         let at = |s| Moment(Duration::from_secs(s));
-        let mut members = Members::default();
+        let mut members = Members::of_at_most(MEMBERS_MAX);
         let since = |members: &Members| members.get(peer(2).id).map(|member| member.alive_since);
         // What is told of it, when, and since when it is alive then.
         let table = [

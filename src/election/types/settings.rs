@@ -1,5 +1,6 @@
 //! What an operator chooses of the election.
 
+use super::member::MEMBERS_MAX;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -11,6 +12,22 @@ pub enum Variant {
     Detector,
     /// Garcia-Molina's, to the letter (`tests/bully-readme.txt`).
     Paper,
+    /// The article's "optimized Bully": an election asks the highest live process, and the next one if that
+    /// is silent.
+    Optimized,
+    /// The article's "announcer-based Bully": the lowest live process asks a few of the highest, and declares
+    /// which one leads.
+    Announcer,
+}
+
+impl Variant {
+    /// All of them, with their names on the command line.
+    pub const NAMED: [(&'static str, Variant); 4] = [
+        ("detector", Variant::Detector),
+        ("paper", Variant::Paper),
+        ("optimized", Variant::Optimized),
+        ("announcer", Variant::Announcer),
+    ];
 }
 
 /// What a leader does whose application is not healthy, where no healthy member can take over.
@@ -129,6 +146,9 @@ pub struct Settings {
     pub start_timeout: Duration,
     /// Members to wait for at a start, this process included; 0 or 1: none.
     pub expect: usize,
+    /// How many members it knows at most, itself included. The wire carries [`MEMBERS_MAX`]; only the
+    /// simulator has more.
+    pub members_max: usize,
     /// How long a failed member may be missing from discovery before it is forgotten.
     pub forget_after: Duration,
     /// The longest hold that a leader promises an application (`--hold-max`).
@@ -189,6 +209,7 @@ impl Default for Settings {
             stable_margin: Duration::from_secs(1),
             start_timeout: Duration::from_secs(10),
             expect: 0,
+            members_max: MEMBERS_MAX,
             forget_after: Duration::from_secs(60),
             hold_max: Duration::from_secs(1),
             stop_wait: Duration::from_secs(10),

@@ -122,6 +122,7 @@ fn every_message_has_its_series() {
     let bodies = [
         Body::Election,
         Body::Answer,
+        Body::Declare,
         Body::Coordinator { elected_at_ms: 0 },
         Body::Heartbeat { sequence: 0, pace: Pace::default() },
         Body::HeartbeatAck { sequence: 0, membership: version },

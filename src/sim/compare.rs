@@ -1,0 +1,325 @@
+//! `bellwether sim --compare-variants`: what an election costs in each variant of `classic`.
+//!
+//! The processes know each other and follow the highest-ranked one, which crashes. Each message takes
+//! [`DELAY`], and none is lost. What counts is sent from the crash on, until all survivors follow one leader
+//! and no message is on its way.
+
+use crate::election::{
+    Action, Body, Entry, Epoch, Event, Incarnation, Machine, MembershipVersion, Message, Moment,
+    Notification, Now, Peer, Preempt, Priority, ProcessId, Settings, State, Timer, Variant,
+};
+use core::net::SocketAddr;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{self, Write};
+use std::time::Duration;
+use uuid::Uuid;
+
+/// How long each message takes.
+const DELAY: Duration = Duration::from_millis(1);
+/// When the leader crashes.
+const CRASH: Duration = Duration::from_secs(1);
+/// A process has a turn at least this often.
+const TURN_EVERY: Duration = Duration::from_millis(200);
+/// An election that takes longer has failed.
+const LIMIT: Duration = Duration::from_secs(30);
+/// The sizes of the table.
+pub(super) const SIZES: [usize; 7] = [3, 5, 10, 30, 100, 300, 1000];
+
+/// Which survivors learn of the crash, and what else is wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Case {
+    /// All learn of it at the same moment, as by crash evidence.
+    All,
+    /// The lowest alone: the paper's worst case.
+    Lowest,
+    /// The best survivor alone: the paper's best case.
+    Best,
+    /// All, and the best survivor hangs: it answers nothing.
+    BestHangs,
+}
+
+impl Case {
+    fn name(self) -> &'static str {
+        match self {
+            Case::All => "all know",
+            Case::Lowest => "lowest knows",
+            Case::Best => "best knows",
+            Case::BestHangs => "best hangs",
+        }
+    }
+}
+
+/// What one election cost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Cost {
+    elections: u64,
+    answers: u64,
+    declares: u64,
+    coordinators: u64,
+    took: Duration,
+}
+
+impl Cost {
+    fn all(&self) -> u64 {
+        self.elections + self.answers + self.declares + self.coordinators
+    }
+}
+
+impl fmt::Display for Cost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Cost { elections, answers, declares, coordinators, took } = self;
+        let all = self.all();
+        write!(
+            f,
+            "{all:>10}{elections:>11}{answers:>9}{declares:>10}{coordinators:>14}{:>14}",
+            took.as_millis()
+        )
+    }
+}
+
+/// One kind of row: the variant, the case, and the number of messages that the analysis gives for n.
+type Row = (Variant, Case, &'static str, fn(u64) -> u64);
+
+/// Each has its formula from the analysis of the algorithm. The article gives the orders of the paper's: n²
+/// where the lowest begins, and n where the best survivor does.
+const ROWS: [Row; 10] = [
+    (Variant::Paper, Case::Best, "n - 1", |n| n - 1),
+    (Variant::Paper, Case::Lowest, "n² - n - 1", |n| n * n - n - 1),
+    (Variant::Paper, Case::All, "n² - n - 1", |n| n * n - n - 1),
+    (Variant::Detector, Case::All, "n - 2", |n| n - 2),
+    (Variant::Optimized, Case::All, "3(n - 2)", |n| 3 * (n - 2)),
+    (Variant::Announcer, Case::All, "n - 1 + 2 min(3, n - 2)", |n| n - 1 + 2 * (n - 2).min(3)),
+    (Variant::Paper, Case::BestHangs, "", |_| 0),
+    (Variant::Detector, Case::BestHangs, "", |_| 0),
+    (Variant::Optimized, Case::BestHangs, "", |_| 0),
+    (Variant::Announcer, Case::BestHangs, "", |_| 0),
+];
+
+/// What comes to a process.
+enum Coming {
+    Message(ProcessId, Message),
+    Timer(Timer),
+}
+
+/// Machines in virtual time: process k of 1 to n at place k - 1.
+struct Cluster {
+    machines: Vec<Machine>,
+    /// The leader that each follows, and in which epoch.
+    leaders: Vec<Option<(ProcessId, Epoch)>>,
+    /// What comes to which place, by its time and the order of sending.
+    queue: BTreeMap<(Duration, u64), (usize, Coming)>,
+    /// The key of each timer in the queue.
+    timers: BTreeMap<(usize, Timer), (Duration, u64)>,
+    sequence: u64,
+    messages: usize,
+    now: Duration,
+    /// The places that hear nothing.
+    silent: Vec<usize>,
+    cost: Cost,
+}
+
+fn id(k: usize) -> ProcessId {
+    ProcessId(Uuid::from_u128(0x4000_8000_0000_0000_0000 | k as u128))
+}
+
+fn place(id: ProcessId) -> usize {
+    (id.0.as_u128() & 0xffff_ffff) as usize - 1
+}
+
+fn peer(k: usize) -> Peer {
+    let address = SocketAddr::from(([198, 18, (k / 256) as u8, (k % 256) as u8], 4041));
+    let (incarnation, priority) = (Incarnation(1), Priority::DEFAULT);
+    Peer { id: id(k), incarnation, name: format!("p{k}"), address, priority, revision: String::new() }
+}
+
+impl Cluster {
+    /// n processes that know each other and follow process n.
+    fn new(n: usize, variant: Variant) -> Cluster {
+        let settings = Settings { variant, preempt: Preempt::Always, members_max: n, ..Settings::default() };
+        let cost = Cost { elections: 0, answers: 0, declares: 0, coordinators: 0, took: Duration::ZERO };
+        let mut cluster = Cluster {
+            machines: Vec::new(),
+            leaders: vec![None; n],
+            queue: BTreeMap::new(),
+            timers: BTreeMap::new(),
+            sequence: 0,
+            messages: 0,
+            now: CRASH,
+            silent: vec![n - 1],
+            cost,
+        };
+        for k in 1..=n {
+            cluster.machines.push(Machine::new(settings.clone(), "compared".to_owned(), peer(k), None));
+        }
+        for k in 1..n {
+            let others = (1..=n).filter(|other| *other != k);
+            let entries = others.map(|other| Entry { peer: peer(other), state: State::Alive }).collect();
+            cluster.feed(k - 1, Event::Start);
+            let addresses = [peer(n).address].into();
+            cluster.feed(k - 1, Event::Discovered { addresses, complete: true });
+            cluster.feed(k - 1, Event::LinkUp(peer(n)));
+            cluster.hear(k - 1, n, Body::Coordinator { elected_at_ms: 0 });
+            let version = MembershipVersion { epoch: Epoch(1), version: 1 };
+            cluster.hear(k - 1, n, Body::Membership { version, entries });
+        }
+        cluster.queue.retain(|_, (_, coming)| matches!(coming, Coming::Timer(_)));
+        (cluster.messages, cluster.cost) = (0, cost);
+        cluster
+    }
+
+    fn hear(&mut self, at: usize, from: usize, body: Body) {
+        let message = Message { epoch: Epoch(1), priority: Priority::DEFAULT, body };
+        self.feed(at, Event::Received { from: id(from), message });
+    }
+
+    fn feed(&mut self, at: usize, event: Event) {
+        let now = Now::at(Moment(self.now));
+        for action in self.machines[at].handle(now, event) {
+            match action {
+                Action::Send { to, message, .. } => self.send(at, to, message),
+                Action::Arm { timer, after } => {
+                    let key = self.put(after, at, Coming::Timer(timer));
+                    if let Some(former) = self.timers.insert((at, timer), key) {
+                        self.queue.remove(&former);
+                    }
+                }
+                Action::Disarm(timer) => {
+                    if let Some(former) = self.timers.remove(&(at, timer)) {
+                        self.queue.remove(&former);
+                    }
+                }
+                Action::Notification(Notification::Leader { peer, epoch, .. }) => {
+                    self.leaders[at] = Some((peer.id, epoch));
+                }
+                Action::Notification(Notification::Leaderless { .. }) => self.leaders[at] = None,
+                _ => {}
+            }
+        }
+    }
+
+    fn send(&mut self, from: usize, to: ProcessId, message: Message) {
+        match message.body {
+            Body::Election => self.cost.elections += 1,
+            Body::Answer => self.cost.answers += 1,
+            Body::Declare => self.cost.declares += 1,
+            Body::Coordinator { .. } => self.cost.coordinators += 1,
+            _ => {}
+        }
+        self.messages += 1;
+        self.put(DELAY, place(to), Coming::Message(id(from + 1), message));
+    }
+
+    fn put(&mut self, after: Duration, at: usize, coming: Coming) -> (Duration, u64) {
+        let key = (self.now + after, self.sequence);
+        self.sequence += 1;
+        self.queue.insert(key, (at, coming));
+        key
+    }
+
+    fn deliver(&mut self, at: usize, coming: Coming) {
+        let silent = self.silent.contains(&at);
+        match coming {
+            Coming::Message(from, message) => {
+                self.messages -= 1;
+                if !silent {
+                    self.feed(at, Event::Received { from, message });
+                }
+            }
+            Coming::Timer(timer) => {
+                self.timers.remove(&(at, timer));
+                if !silent {
+                    self.feed(at, Event::Timer(timer));
+                }
+            }
+        }
+    }
+
+    /// Time passes. A process that has no turn for long would count as paused.
+    fn pass_time(&mut self, until: Duration) {
+        while until - self.now > TURN_EVERY {
+            self.now += TURN_EVERY;
+            for at in 0..self.machines.len() - 1 {
+                self.feed(at, Event::Turn);
+            }
+        }
+        self.now = until;
+    }
+
+    /// Whether all survivors follow one leader that is one of them.
+    fn agreed(&self) -> bool {
+        let mut live = (0..self.leaders.len()).filter(|at| !self.silent.contains(at));
+        let first = live.next().and_then(|at| self.leaders[at]);
+        first.is_some_and(|(leader, _)| !self.silent.contains(&place(leader)))
+            && live.all(|at| self.leaders[at] == first)
+    }
+
+    /// The crash of process n, and the election that follows. None: it does not end within [`LIMIT`].
+    fn elect(mut self, case: Case) -> Option<Cost> {
+        let n = self.machines.len();
+        let told = match case {
+            Case::All => 0..n - 1,
+            Case::Lowest => 0..1,
+            Case::Best => n - 2..n - 1,
+            Case::BestHangs => {
+                self.silent.push(n - 2);
+                0..n - 2
+            }
+        };
+        for at in told {
+            self.feed(at, Event::Crashed { id: id(n), incarnation: Incarnation(1) });
+        }
+        let mut agreed_at = None;
+        while let Some(((at, _), (to, coming))) = self.queue.pop_first() {
+            if at > self.now {
+                let agreed = self.agreed();
+                agreed_at = agreed_at.filter(|_| agreed).or(agreed.then_some(self.now));
+                if agreed && self.messages == 0 || at > CRASH + LIMIT {
+                    break;
+                }
+                self.pass_time(at);
+            }
+            self.deliver(to, coming);
+        }
+        agreed_at.map(|agreed_at| Cost { took: agreed_at.saturating_sub(CRASH), ..self.cost })
+    }
+}
+
+fn name(variant: Variant) -> &'static str {
+    Variant::NAMED.into_iter().find(|(_, named)| *named == variant).map_or("", |(name, _)| name)
+}
+
+/// Prints the table. Each line is one election.
+pub(super) fn compare(sizes: &[usize], out: &mut impl Write) -> io::Result<()> {
+    let counted = "messages  elections  answers  declares  coordinators  milliseconds";
+    writeln!(out, "{:<10} {:<12} {:>5}  {counted}  by the analysis", "variant", "survivors", "n")?;
+    for (variant, case, formula, analysis) in ROWS {
+        for &n in sizes {
+            write!(out, "{:<10} {:<12} {n:>5}", name(variant), case.name())?;
+            match Cluster::new(n, variant).elect(case) {
+                Some(cost) => write!(out, "{cost}")?,
+                None => write!(out, "  no leader within {LIMIT:?}")?,
+            }
+            match formula {
+                "" => writeln!(out)?,
+                formula => writeln!(out, "  {} = {formula}", analysis(n as u64))?,
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_variant_costs_what_the_analysis_says() {
+        for (variant, case, formula, analysis) in ROWS.into_iter().filter(|row| !row.2.is_empty()) {
+            for n in (3..=30).chain([100]) {
+                let cost = Cluster::new(n, variant).elect(case).map(|cost| cost.all());
+                assert_eq!(cost, Some(analysis(n as u64)), "{variant:?}, {case:?}, n = {n}: {formula}");
+            }
+        }
+    }
+}
