@@ -232,7 +232,12 @@ impl Driver {
             suspends: self.clock.suspends(),
             wall_ms: wall_ms(),
         };
-        let quiet = matches!(event, Event::Received { .. } | Event::Turn | Event::Timer(Timer::Heartbeat));
+        let received = |event: &Event| match event {
+            // It may say since when the leader leads.
+            Event::Received { message, .. } => !matches!(message.body, Body::LeaderInfo { .. }),
+            _ => false,
+        };
+        let quiet = received(&event) || matches!(event, Event::Turn | Event::Timer(Timer::Heartbeat));
         let acknowledged = match &event {
             Event::Received {
                 from,

@@ -233,17 +233,29 @@ impl Core<Majority> {
                 return self.ask_missing();
             }
             Stage::PreVote if campaign.incumbent.is_none() => {
+                self.fail_silent_voters(now);
                 // It asks the held voters again, once they are free. They may follow a leader that it does
                 // not see.
                 if let Some(wait) = tally.wait(majority) {
                     self.round_failed = true;
                     return self.arm(Timer::Retry, wait);
                 }
-                m.contender = clauses.is_contender(tally.may_win(majority));
+                self.protocol.contender = clauses.is_contender(tally.may_win(majority));
             }
             Stage::PreVote | Stage::Vote => {}
         }
         self.campaign_failed();
+    }
+
+    /// A voter that has not answered counts as failed, as by rule 2 of the seed, once it has been silent for
+    /// the failure timeout.
+    fn fail_silent_voters(&mut self, now: Now) {
+        let Some(campaign) = &self.protocol.campaign else { return };
+        let timeout = self.settings.failure_timeout;
+        let silent = |m: &Member| m.last_heard.is_some_and(|heard| now.at.since(heard) > timeout);
+        for id in self.ids(|member| campaign.misses(member) && silent(member)) {
+            self.fail(id, Reason::Silence);
+        }
     }
 
     /// The campaign has failed. It asks again after an answer timeout and a little more.

@@ -3,8 +3,8 @@
 use super::*;
 use crate::base::boottime;
 use crate::election::{
-    AnnouncedValues, Epoch, HoldOutcome, Incarnation, KnownPeers, MembershipVersion, Pace, Peer, Priority,
-    ProcessId, Safety, Settings,
+    AnnouncedValues, Epoch, HoldOutcome, Incarnation, Incumbent, KnownPeers, MembershipVersion, Pace, Peer,
+    Priority, ProcessId, Safety, Settings,
 };
 use crate::http::Source;
 use crate::node::published_state::Answers;
@@ -141,11 +141,13 @@ impl Driver {
 /// A leader's first message. It changes the epoch, names the leader, and is answered; by itself it is no
 /// reason to publish.
 fn heartbeat() -> Event {
-    let body = Body::Heartbeat { sequence: 1, pace: Pace::default() };
-    Event::Received {
-        from: peer(2).id,
-        message: Message { epoch: Epoch(5), priority: Priority::DEFAULT, body },
-    }
+    received(Body::Heartbeat { sequence: 1, pace: Pace::default() })
+}
+
+/// Process 2 says so, in epoch 5.
+fn received(body: Body) -> Event {
+    let message = Message { epoch: Epoch(5), priority: Priority::DEFAULT, body };
+    Event::Received { from: peer(2).id, message }
 }
 
 /// Discovery has answered, and names no peer.
@@ -309,6 +311,11 @@ fn what_is_worth_a_note_is_published_at_once() {
     // A turn that brings only a newer last-heard time is not published.
     driver.turn(heartbeat()).unwrap();
     assert!(Arc::ptr_eq(&status, &driver.snapshot().status));
+    // A heartbeat does not say since when the leader leads; its answer does.
+    let leader = Some(Incumbent { peer: peer(2), elected_at_ms: 7 });
+    driver.turn(received(Body::LeaderInfo { leader, entries: [].into() })).unwrap();
+    let since = driver.snapshot().status.leader.as_ref().map(|leader| leader.elected_at_ms);
+    assert_eq!(since, Some(7));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The candidate: clauses 13 to 15, 24 and 25.
 
 use super::*;
+use crate::election::State;
 use crate::election::core::Phase;
 use crate::election::majority::tally::Tally;
 
@@ -429,4 +430,19 @@ fn the_promise_to_a_failed_leader_comes_to_its_end_before_a_process_stands() {
     voter.feed(Event::LinkDown { id, incarnation });
     let sent = voter.feed(Event::Crashed { id, incarnation });
     assert_eq!(armed(&sent, Timer::Retry), Some(ms(500 + 100)), "and p2 is better");
+}
+
+#[test]
+fn a_voter_that_answers_no_candidate_has_failed_once_it_is_silent_for_the_failure_timeout() {
+    let mut voter = Voter::settled(None);
+    voter.pass(1);
+    voter.hear(2, 4, Body::LeaderQuery);
+    let states = |voter: &Voter| [2, 3].map(|k| voter.machine.members.get(peer(k).id).unwrap().state);
+    voter.start_campaign();
+    voter.timer(Timer::Answer);
+    assert_eq!(states(&voter), [State::Alive, State::Alive], "it asks twice");
+    voter.timer(Timer::Answer);
+    assert_eq!(states(&voter), [State::Alive, State::Failed]);
+    voter.hear(3, 4, Body::LeaderQuery);
+    assert_eq!(states(&voter), [State::Alive, State::Alive]);
 }
