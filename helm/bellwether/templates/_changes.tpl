@@ -22,6 +22,11 @@ nothing. Arguments: the context, and the settings.
 {{- else if and (eq $settings.safety "classic") (ne (int $running.peer) (int $settings.ports.peer)) -}}
 {{- $faults = append $faults (printf "ports.peer: %v, and the pods of %s listen on %v: the new pods would find no old one, and lead beside them. Stop all pods first (kubectl -n %s scale %s %s --replicas=0), wait until they are gone, then upgrade" $settings.ports.peer $name $running.peer $root.Release.Namespace ($kind | lower) $name) -}}
 {{- end -}}
+{{- with include "app.foreignSecret" (list $root $present) -}}
+{{- if and $settings.peerSecret.enabled (not $settings.peerSecret.existingSecret) -}}
+{{- $faults = append $faults (printf "peerSecret.existingSecret: empty, and the pods of %s share the Secret %s: the chart would make another secret, and the new pods would stay alone. Set existingSecret to %s, or add --reuse-values. To go over to a Secret of the chart, make it first with the same line: docs/kubernetes.md, The secret that members share" $name . .) -}}
+{{- end -}}
+{{- end -}}
 {{- else if not (contains "/charts/" $root.Template.BasePath) -}}
 {{- /* A chart of charts may add this one under a second alias. */ -}}
 {{- range (lookup "apps/v1" $kind $root.Release.Namespace "").items -}}
@@ -52,6 +57,22 @@ nothing. Arguments: the context, and the settings.
 {{- end -}}
 {{- end -}}
 {{- toYaml $faults -}}
+{{- end -}}
+
+{{/*
+The Secret that the pods of a workload share, where it is not the chart's and the chart has none in the cluster. Arguments:
+the context, and the workload.
+*/}}
+{{- define "app.foreignSecret" -}}
+{{- $root := index . 0 -}}
+{{- $own := include "app.library" (list $root "bellwether.ownPeerSecretName") -}}
+{{- range dig "spec" "template" "spec" "volumes" list (index . 1) -}}
+{{- if and (eq .name "bellwether-peer-secret") .secret -}}
+{{- if and (ne .secret.secretName $own) (not (lookup "v1" "Secret" $root.Release.Namespace $own)) -}}
+{{- .secret.secretName -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{/* Whether a workload in the cluster is of this release. Arguments: the context, and the workload. */}}
