@@ -363,6 +363,23 @@ fn a_process_that_is_turned_away_does_not_lead_beside_the_cluster() {
 }
 
 /// In a small cluster all keep links with all, so that an election opens none. A large one is a star.
+/// What a paused process finds in its sockets may be older than the pause.
+#[test]
+fn a_process_that_was_paused_follows_no_leader_that_has_not_answered_since() {
+    let mut alone = Alone::following();
+    alone.now += ms(5_000);
+    let asked = alone.feed(Event::Turn);
+    assert_eq!(asked, [(3, Body::LeaderQuery)]);
+    let heartbeat = || Body::Heartbeat { sequence: 1, pace: Pace::default() };
+    for old in [heartbeat(), Body::Coordinator { elected_at_ms: 0 }] {
+        alone.hear(3, 1, old);
+        assert_eq!(alone.machine.status().leader, None);
+    }
+    alone.hear(3, 1, Body::LeaderInfo { leader: None, entries: [].into() });
+    alone.hear(3, 1, heartbeat());
+    assert_eq!(alone.machine.status().leader.map(|leader| leader.peer), Some(peer(3)));
+}
+
 #[test]
 fn the_followers_of_a_small_cluster_keep_links_with_each_other() {
     for (members, star) in [(8, false), (9, true)] {

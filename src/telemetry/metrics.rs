@@ -4,12 +4,13 @@
 //! the moment of asking (the leader, its time in office, the time without one) is computed when a scrape
 //! asks, like every other answer. What only `--safety majority` has is left out without it.
 
+mod own_process;
 mod peer_security;
 mod requests;
 
 use crate::election::{ElectionOutcome, Moment, Reason, State, Status};
+use own_process::OwnProcess;
 use peer_security::PeerSecurity;
-use prometheus::process_collector::ProcessCollector;
 use prometheus::{
     Counter, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
     IntGaugeVec, Opts, Registry, TextEncoder,
@@ -296,7 +297,7 @@ impl Metrics {
         let one: Gauge = build_info.with_label_values(&[env!("CARGO_PKG_VERSION")]);
         one.set(1.0);
         registry.register(Box::new(build_info))?;
-        registry.register(Box::new(ProcessCollector::for_self()))?;
+        registry.register(Box::new(OwnProcess::new()))?;
 
         let lease_remaining = Gauge::new(
             "bellwether_lease_remaining_seconds",

@@ -206,6 +206,9 @@ impl<P: Protocol> Core<P> {
         }
         self.seen = self.seen.max(epoch);
         self.on_priority(now, from, priority);
+        if self.may_be_from_before_pause(from, &body) {
+            return;
+        }
         let by = Heard { now, from, epoch };
         match body {
             Body::Coordinator { .. } if self.phase == Phase::Leaving => self.leave_to_successor(epoch),

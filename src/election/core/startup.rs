@@ -84,6 +84,15 @@ impl<P: Protocol> Core<P> {
         self.ask_all(Asking { after_pause: true, starting, ..Asking::default() });
     }
 
+    /// Whether a peer may have said before a pause of this process that it leads: this process has asked
+    /// since, and the peer has not answered. What a connection brings is in order.
+    pub(crate) fn may_be_from_before_pause(&self, from: ProcessId, body: &Body) -> bool {
+        let announces =
+            matches!(body, Body::Coordinator { .. } | Body::Heartbeat { .. } | Body::Renew { .. });
+        let unanswered = |asking: &Asking| asking.after_pause && asking.unanswered.contains(&from);
+        announces && matches!(&self.phase, Phase::Asking(asking) if unanswered(asking))
+    }
+
     /// Begins to ask, for `expect` members at most as long as the start timeout.
     pub(crate) fn ask_all(&mut self, asking: Asking) {
         self.enter(Phase::Asking(asking));
@@ -165,6 +174,9 @@ impl<P: Protocol> Core<P> {
         leader: Option<Incumbent>,
         entries: &[Entry],
     ) {
+        if let Phase::Asking(asking) = &mut self.phase {
+            asking.unanswered.remove(&from);
+        }
         if let Some(leader) = leader.as_ref().filter(|l| l.peer.id == from) {
             let announcement = Announcement::Election { elected_at_ms: leader.elected_at_ms };
             return P::on_coordinator(self, Heard { now, from, epoch }, announcement);
@@ -193,11 +205,8 @@ impl<P: Protocol> Core<P> {
         if let Some(peer) = &named {
             self.learn(now, Entry { peer: peer.clone(), state: State::Alive });
         }
-        if let Phase::Asking(asking) = &mut self.phase {
-            asking.unanswered.remove(&from);
-            if let Some(peer) = &named {
-                asking.named = Some(peer.id);
-            }
+        if let (Phase::Asking(asking), Some(peer)) = (&mut self.phase, &named) {
+            asking.named = Some(peer.id);
         }
         if let Some(peer) = named {
             if P::bullies(self, peer.rank()) && matches!(self.phase, Phase::Asking(_)) {
