@@ -1,16 +1,18 @@
 //! What more members cost, with real processes on loopback:
-//! `cargo bench --bench scale [-- --rounds 10] [--sizes 3,10,30,100]`.
+//! `cargo bench --bench scale [-- --rounds 10] [--sizes 3,10,30,100] [--plots docs/scale]`.
 //!
 //! For each size: a start of all at once, crashes and resignations of the leader, and what the processes use
 //! that are left alone. Times are from the logs, since questions to a hundred processes would be a load: to a
 //! millisecond. A start counts from that of the last process, all else from the signal, until the last
-//! process knows the leader.
+//! process knows the leader. `--plots` writes a picture of each figure into a folder.
 //!
 //! Fails where a bound for the largest size is not kept: 3 s for a start, and 100 ms for the median after a
 //! crash.
 
 #[path = "failover/percentile.rs"]
 mod percentile;
+#[path = "scale/plot.rs"]
+mod plot;
 #[path = "../tests/processes/rounds.rs"]
 #[allow(dead_code)]
 mod rounds;
@@ -22,10 +24,12 @@ mod wait;
 
 use bellwether::demo::process_cluster::{Agreement, ClusterPlan, ProcessCluster};
 use percentile::percentile;
+use plot::Line;
 use rounds::{FAREWELL_MAX, PATIENCE};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fmt::Display;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 use usage::Usage;
@@ -45,6 +49,8 @@ const LO: &str = "lo:";
 struct Asked {
     rounds: usize,
     sizes: Vec<usize>,
+    /// Where pictures go.
+    plots: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -60,7 +66,7 @@ fn main() -> ExitCode {
 
 /// What the command line asks for. Cargo itself adds `--bench`.
 fn asked(mut args: impl Iterator<Item = String>) -> Result<Asked, String> {
-    let mut asked = Asked { rounds: ROUNDS, sizes: SIZES.to_vec() };
+    let mut asked = Asked { rounds: ROUNDS, sizes: SIZES.to_vec(), plots: None };
     while let Some(arg) = args.next() {
         let value = if arg == "--bench" { String::new() } else { args.next().unwrap_or_default() };
         match arg.as_str() {
@@ -74,7 +80,12 @@ fn asked(mut args: impl Iterator<Item = String>) -> Result<Asked, String> {
                 asked.sizes =
                     sizes.collect::<Option<_>>().ok_or("--sizes needs numbers from 2 to 256, with commas")?;
             }
-            _ => return Err(format!("{arg} is not known; there are --rounds N and --sizes N,N")),
+            "--plots" if !value.is_empty() => asked.plots = Some(value.into()),
+            _ => {
+                return Err(format!(
+                    "{arg} is not known; there are --rounds N, --sizes N,N and --plots FOLDER"
+                ));
+            }
         }
     }
     Ok(asked)
@@ -94,10 +105,15 @@ fn run(asked: &Asked) -> Result<bool, String> {
     );
     let largest = asked.sizes.iter().max().copied().unwrap_or_default();
     let mut good = true;
+    let mut rows = Vec::new();
     for n in &asked.sizes {
         let row = Row::of(*n, asked.rounds)?;
         println!("{row}");
         good &= *n < largest || row.started <= START_MAX && percentile(&row.crashes, 50) <= CRASH_MEDIAN_MAX;
+        rows.push(row);
+    }
+    if let Some(folder) = &asked.plots {
+        write_plots(&rows, folder)?;
     }
     if !good {
         println!(
@@ -106,6 +122,72 @@ fn run(asked: &Asked) -> Result<bool, String> {
         );
     }
     Ok(good)
+}
+
+/// One figure of a row, and the name of its line.
+type Figure = (&'static str, fn(&Row) -> f64);
+
+/// One picture: its file's name, its title and its lines.
+type Picture = (&'static str, &'static str, &'static [Figure]);
+
+/// All pictures.
+const PICTURES: [Picture; 7] = [
+    ("start", "a start of all at once, ms", &[("until all agree", |row| ms(row.started))]),
+    (
+        "crash",
+        "SIGKILL of the leader, ms until all agree",
+        &[
+            ("median", |row| ms(percentile(&row.crashes, 50))),
+            ("p99", |row| ms(percentile(&row.crashes, 99))),
+        ],
+    ),
+    (
+        "resignation",
+        "SIGTERM of the leader, ms until all agree",
+        &[
+            ("median", |row| ms(percentile(&row.resignations, 50))),
+            ("p99", |row| ms(percentile(&row.resignations, 99))),
+        ],
+    ),
+    ("bytes", "bytes a second at rest, all processes", &[("bytes", |row| row.bytes_a_second as f64)]),
+    (
+        "memory",
+        "resident memory, MiB",
+        &[("leader", |row| row.leader.mib()), ("largest follower", |row| row.follower.mib())],
+    ),
+    (
+        "threads",
+        "threads",
+        &[
+            ("leader", |row| row.leader.usage.threads as f64),
+            ("largest follower", |row| row.follower.usage.threads as f64),
+        ],
+    ),
+    (
+        "descriptors",
+        "open descriptors",
+        &[
+            ("leader", |row| row.leader.descriptors as f64),
+            ("largest follower", |row| row.follower.descriptors as f64),
+        ],
+    ),
+];
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
+
+fn write_plots(rows: &[Row], folder: &Path) -> Result<(), String> {
+    std::fs::create_dir_all(folder).map_err(text)?;
+    for (name, title, figures) in PICTURES {
+        let line = |(name, of): &Figure| Line {
+            name,
+            points: rows.iter().map(|row| (row.n as f64, of(row))).collect(),
+        };
+        let lines: Vec<Line> = figures.iter().map(line).collect();
+        plot::write(&folder.join(format!("{name}.svg")), title, &lines)?;
+    }
+    Ok(())
 }
 
 /// What was measured of one size. Times are sorted.
@@ -253,9 +335,15 @@ impl Display for Row {
     }
 }
 
+impl Used {
+    fn mib(&self) -> f64 {
+        self.usage.resident_kib as f64 / 1024.0
+    }
+}
+
 impl Display for Used {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mib = self.usage.resident_kib as f64 / 1024.0;
+        let mib = self.mib();
         let (threads, descriptors) = (self.usage.threads, self.descriptors);
         write!(f, "{mib:.1} MiB, {threads} thr., {descriptors} fd, {:.1} %", self.percent)
     }

@@ -28,6 +28,19 @@ include "app.library" (list . "bellwether.container")
 {{- include "app.library" (list . "bellwether.settings") -}}
 {{- end -}}
 
+{{/*
+How pods are replaced. Kubernetes fills in `rollingUpdate` where a rolling update was the former strategy, and refuses it
+beside another one, so an upgrade takes it out.
+*/}}
+{{- define "app.updateStrategy" -}}
+{{- if eq (default "RollingUpdate" .type) "RollingUpdate" -}}
+{{- toYaml . -}}
+{{- else -}}
+type: {{ .type }}
+rollingUpdate: null
+{{- end -}}
+{{- end -}}
+
 {{/* The component keeps the test's pod out of the election. */}}
 {{- define "app.selectorLabels" -}}
 app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride | quote }}
