@@ -253,7 +253,8 @@ impl<P: Protocol> Core<P> {
     }
 
     /// Holds a member failed. A leader tells the others: they must know the live members when it dies itself.
-    pub(crate) fn fail(&mut self, id: ProcessId, reason: Reason) {
+    /// Without a reason, the leader has said so.
+    pub(crate) fn fail(&mut self, id: ProcessId, reason: impl Into<Option<Reason>>) {
         let Some(member) = self.members.get_mut(id).filter(|m| m.state == State::Alive) else {
             return;
         };
@@ -261,7 +262,7 @@ impl<P: Protocol> Core<P> {
         member.round_trip = None;
         self.outbox.peers_changed = true;
         let peer = member.peer.clone();
-        self.note(Notification::MemberFailed { peer: peer.clone(), reason: Some(reason) });
+        self.note(Notification::MemberFailed { peer: peer.clone(), reason: reason.into() });
         P::on_member_lost(self, &peer, false);
         self.broadcast_entry(id);
     }

@@ -220,7 +220,7 @@ impl<P: Protocol> Core<P> {
         match states {
             (State::Alive, State::Failed) => {
                 if !heard {
-                    self.fail(id, Reason::Silence);
+                    self.fail(id, None);
                 }
                 !heard
             }
