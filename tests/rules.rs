@@ -362,7 +362,6 @@ fn a_process_that_is_turned_away_does_not_lead_beside_the_cluster() {
     }
 }
 
-/// In a small cluster all keep links with all, so that an election opens none. A large one is a star.
 /// What a paused process finds in its sockets may be older than the pause.
 #[test]
 fn a_process_that_was_paused_follows_no_leader_that_has_not_answered_since() {
@@ -375,11 +374,15 @@ fn a_process_that_was_paused_follows_no_leader_that_has_not_answered_since() {
         alone.hear(3, 1, old);
         assert_eq!(alone.machine.status().leader, None);
     }
+    // Nor does it stand beside a leader whose answer is lost.
+    alone.pass(ms(1_500));
+    assert_eq!(alone.machine.status().role, Role::Asking);
     alone.hear(3, 1, Body::LeaderInfo { leader: None, entries: [].into() });
     alone.hear(3, 1, heartbeat());
     assert_eq!(alone.machine.status().leader.map(|leader| leader.peer), Some(peer(3)));
 }
 
+/// In a small cluster all keep links with all, so that an election opens none. A large one is a star.
 #[test]
 fn the_followers_of_a_small_cluster_keep_links_with_each_other() {
     for (members, star) in [(8, false), (9, true)] {

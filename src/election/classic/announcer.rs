@@ -8,7 +8,7 @@
 
 use super::Classic;
 use crate::election::core::{Core, Heard, Phase};
-use crate::election::{Body, Epoch, Now, ProcessId, Rank, State, Timer};
+use crate::election::{Body, Epoch, Now, ProcessId, Rank, State, Timer, Variant};
 
 /// How many processes the announcer asks at once.
 pub(super) const ASKED_AT_ONCE: usize = 3;
@@ -24,6 +24,10 @@ impl Core<Classic> {
     /// Rule 1: the announcer asks, and each other process waits for it to declare a leader.
     pub(super) fn start_inquiry(&mut self, now: Now, epoch: Epoch) {
         let announcer = self.announcer();
+        if self.leads(announcer) {
+            // This process takes over by force from the process that would ask.
+            return self.elect(now, epoch);
+        }
         if announcer != self.me.id {
             self.enter(Phase::Waiting(announcer));
             return self.arm(Timer::Announcement, self.coordinator_timeout());
@@ -40,10 +44,27 @@ impl Core<Classic> {
         live.map(|m| m.peer.rank()).fold(self.rank(), Rank::min).id
     }
 
+    /// Whether there is an announcer at all.
+    pub(super) fn has_announcer(&self) -> bool {
+        self.settings.variant == Variant::Announcer
+    }
+
+    /// Whether this process asks for all.
+    pub(super) fn is_announcer(&self) -> bool {
+        self.has_announcer() && self.announcer() == self.me.id
+    }
+
+    /// The declared process has not announced itself: it hangs, or had not noticed yet that the leader is
+    /// gone. The announcer asks again at once, and after that as often as any process begins an election.
+    pub(super) fn ask_anew(&mut self, now: Now) {
+        let again = std::mem::replace(&mut self.round_failed, true);
+        if again { self.defer() } else { self.start_election(now) }
+    }
+
     /// Whether this process waits for the sender of an Election to declare a leader. It then says only that
     /// it is alive.
     pub(super) fn awaits_declaration(&self, from: ProcessId) -> bool {
-        self.settings.variant == crate::election::Variant::Announcer && self.phase == Phase::Waiting(from)
+        self.has_announcer() && self.phase == Phase::Waiting(from)
     }
 
     /// An asked process is alive; says whether this process asks as the announcer. The Answer names the epoch

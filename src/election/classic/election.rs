@@ -113,7 +113,8 @@ impl Core<Classic> {
         let asked = &mut self.protocol.asked;
         let Some(at) = asked.iter().position(|asked| *asked == id) else { return };
         asked.swap_remove(at);
-        if asked.is_empty() {
+        let last = asked.is_empty();
+        if !self.declare_if_known() && last {
             self.arm(Timer::Answer, Duration::ZERO);
         }
     }
@@ -124,7 +125,7 @@ impl Core<Classic> {
         let Heard { from, epoch, .. } = by;
         let Some(rank) = self.members.get(from).map(Member::rank) else { return };
         let expected = self.phase == Phase::Electing && rank.outranks(self.rank());
-        if expected && !self.hear_inquired(rank) && epoch >= self.epoch {
+        if expected && !self.hear_inquired(rank) && (epoch >= self.epoch || self.has_announcer()) {
             self.defer();
         }
     }
@@ -145,6 +146,9 @@ impl Core<Classic> {
     pub(super) fn on_announcement_timer(&mut self, now: Now) {
         if matches!(self.phase, Phase::Waiting(_)) {
             self.transfer_failed(now);
+            if self.is_announcer() {
+                return self.ask_anew(now);
+            }
             self.elect(now, self.seen.max(self.epoch).next());
         }
     }

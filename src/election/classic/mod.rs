@@ -74,9 +74,9 @@ impl Protocol for Classic {
     }
 
     /// There is a leader, which is as good as an Answer. The leader announces itself anew as soon as this
-    /// process asks it.
+    /// process asks it. (A process that answers the announcer may not have noticed yet that it has none.)
     fn on_leader_named(core: &mut Core<Classic>) {
-        if core.phase == Phase::Electing {
+        if core.phase == Phase::Electing && core.protocol.inquiry.is_none() {
             core.defer();
         }
     }

@@ -16,6 +16,7 @@ mod members;
 mod membership;
 mod operations;
 mod outbox;
+mod pause;
 mod persistence;
 mod phase;
 mod protocol;
@@ -38,12 +39,12 @@ use holds::Holds;
 use members::Members;
 use operations::Pending;
 use outbox::Outbox;
+use pause::LastTurn;
 pub(super) use phase::Phase;
 pub(super) use protocol::{Announcement, Protocol};
 pub(super) use resignation::Resignation;
 use resignation::Transfers;
 pub(super) use startup::Asking;
-use startup::LastTurn;
 use std::time::Duration;
 
 /// One process of the algorithm under one protocol: events in, actions out.

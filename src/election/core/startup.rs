@@ -3,36 +3,26 @@
 
 use super::{Announcement, Core, Heard, Phase, Protocol};
 use crate::election::{
-    Body, Entry, Epoch, Incumbent, Member, Moment, Notification, Now, ProcessId, Reason, State, Timer,
+    Body, Entry, Epoch, Incumbent, Member, Notification, Now, ProcessId, Reason, State, Timer,
 };
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 /// How far the asking has come.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(in crate::election) struct Asking {
     /// How many members to wait for, this process included; 0 after a pause.
-    expect: usize,
+    pub(super) expect: usize,
     /// The peers that have been asked and have not replied.
-    unanswered: BTreeSet<ProcessId>,
+    pub(super) unanswered: BTreeSet<ProcessId>,
     /// The leader that a peer follows. This process asks it in turn, and starts no election before that has
     /// failed.
-    named: Option<ProcessId>,
+    pub(super) named: Option<ProcessId>,
     /// Whether the start timeout has passed.
-    overdue: bool,
+    pub(super) overdue: bool,
     /// Whether it asks because it was paused.
     pub(in crate::election) after_pause: bool,
     /// Whether it has never taken part, a pause at its start included.
-    starting: bool,
-}
-
-/// When this process last turned: on its fast clock, on its slow one, and how often its host had been
-/// suspended by then.
-#[derive(Clone, Copy, Hash, Debug, Default)]
-pub(crate) struct LastTurn {
-    pub(crate) at: Moment,
-    pub(crate) slow: Moment,
-    pub(crate) suspends: u32,
+    pub(super) starting: bool,
 }
 
 impl<P: Protocol> Core<P> {
@@ -46,51 +36,6 @@ impl<P: Protocol> Core<P> {
             self.note(Notification::AwaitsApplication { complaints });
         }
         P::on_start(self, now);
-    }
-
-    /// Begins a turn: looks whether this process was paused before it. A process does not know how long a
-    /// suspend has lasted.
-    pub(crate) fn notice_pause(&mut self, now: Now) {
-        let gap = now.at.since(std::mem::replace(&mut self.last_turn.at, now.at));
-        self.last_turn.slow = now.slow;
-        let suspended = std::mem::replace(&mut self.last_turn.suspends, now.suspends) != now.suspends;
-        self.learn_of_lateness(now.at);
-        if self.started && (suspended || gap > self.pause_after()) {
-            self.resume(gap);
-        }
-    }
-
-    /// How long this process may go without a turn before it counts as paused. Once a leader was silent for
-    /// longer than its followers wait for it, they may have elected another.
-    pub(crate) fn pause_after(&self) -> Duration {
-        // The end of a lease says the same by itself.
-        let pace = self.pace.filter(|_| self.phase.leading() && P::valid_until(self).is_none());
-        // The followers may not have heard the latest heartbeat yet.
-        let pace = pace.map(|pace| self.former_pace.map_or(pace, |former| former.min(pace)));
-        pace.map_or(self.settings.failure_timeout, |pace| pace.min(self.settings.failure_timeout))
-    }
-
-    /// This process was paused ([`Core::pause_after`]), or its host was suspended. Others may have elected a
-    /// leader since, and its own leader may be dead or not. The process believes nothing and asks, as at a
-    /// start.
-    fn resume(&mut self, gap: Duration) {
-        if matches!(self.phase, Phase::Leaving) {
-            return;
-        }
-        let starting = matches!(&self.phase, Phase::Asking(asking) if asking.starting);
-        let before = Moment(self.last_turn.at.0.saturating_sub(gap));
-        self.lose_leader_since(Reason::Pause, before);
-        self.note(Notification::Asking { paused: Some(gap), expect: 0 });
-        self.ask_all(Asking { after_pause: true, starting, ..Asking::default() });
-    }
-
-    /// Whether a peer may have said before a pause of this process that it leads: this process has asked
-    /// since, and the peer has not answered. What a connection brings is in order.
-    pub(crate) fn may_be_from_before_pause(&self, from: ProcessId, body: &Body) -> bool {
-        let announces =
-            matches!(body, Body::Coordinator { .. } | Body::Heartbeat { .. } | Body::Renew { .. });
-        let unanswered = |asking: &Asking| asking.after_pause && asking.unanswered.contains(&from);
-        announces && matches!(&self.phase, Phase::Asking(asking) if unanswered(asking))
     }
 
     /// Begins to ask, for `expect` members at most as long as the start timeout.
@@ -176,6 +121,7 @@ impl<P: Protocol> Core<P> {
     ) {
         if let Phase::Asking(asking) = &mut self.phase {
             asking.unanswered.remove(&from);
+            asking.named = asking.named.filter(|named| *named != from);
         }
         if let Some(leader) = leader.as_ref().filter(|l| l.peer.id == from) {
             let announcement = Announcement::Election { elected_at_ms: leader.elected_at_ms };
