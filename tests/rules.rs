@@ -7,6 +7,8 @@ mod adaptive;
 #[path = "rules/lists.rs"]
 mod lists;
 mod support;
+#[path = "rules/variants.rs"]
+mod variants;
 
 use bellwether::election::{
     Action, Body, Entry, Epoch, Event, Founding, Incarnation, Incumbent, KnownPeers, MEMBERS_MAX, Machine,
@@ -380,6 +382,18 @@ fn a_process_that_was_paused_follows_no_leader_that_has_not_answered_since() {
     alone.hear(3, 1, Body::LeaderInfo { leader: None, entries: [].into() });
     alone.hear(3, 1, heartbeat());
     assert_eq!(alone.machine.status().leader.map(|leader| leader.peer), Some(peer(3)));
+}
+
+/// A process that was said to lead, and says that it does not, keeps no process from an election.
+#[test]
+fn a_leader_from_before_a_pause_that_denies_it_is_waited_for_no_longer() {
+    let mut alone = Alone::following();
+    alone.now += ms(5_000);
+    alone.feed(Event::Turn);
+    alone.hear(3, 1, Body::Heartbeat { sequence: 1, pace: Pace::default() });
+    alone.hear(3, 1, Body::LeaderInfo { leader: None, entries: [].into() });
+    alone.pass(ms(1_000));
+    assert_ne!(alone.machine.status().role, Role::Asking);
 }
 
 /// In a small cluster all keep links with all, so that an election opens none. A large one is a star.

@@ -550,7 +550,7 @@ pub struct RunArgs {
     )]
     pub answer_timeout: Duration,
 
-    /// How long an answered process waits for the new leader's announcement; more than --answer-timeout
+    /// How long an answered process, or one with an announcer, waits for the leader; over --answer-timeout
     #[arg(
         long, env = "BELLWETHER_COORDINATOR_TIMEOUT", value_name = "DURATION", help_heading = TIMING,
         default_value = "900ms", value_parser = parse_positive

@@ -81,7 +81,7 @@ impl fmt::Display for Cost {
 /// One kind of row: the variant, the case, and the number of messages that the analysis gives for n.
 type Row = (Variant, Case, &'static str, fn(u64) -> u64);
 
-/// Each has its formula from the analysis of the algorithm. The article gives the orders of the paper's: n²
+/// Each has its formula from the analysis of the algorithm. Overviews give the orders of the paper's: n²
 /// where the lowest begins, and n where the best survivor does.
 const ROWS: [Row; 10] = [
     (Variant::Paper, Case::Best, "n - 1", |n| n - 1),
@@ -312,6 +312,24 @@ pub(super) fn compare(sizes: &[usize], out: &mut impl Write) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_election_ends_and_takes_the_hops_of_its_variant() {
+        for (variant, case, ..) in ROWS {
+            assert!(Cluster::new(7, variant).elect(case).is_some(), "{variant:?}, {case:?}");
+        }
+        for (variant, hops) in [(Variant::Detector, 1), (Variant::Optimized, 1), (Variant::Announcer, 4)] {
+            let took = Cluster::new(7, variant).elect(Case::All).map(|cost| cost.took);
+            assert_eq!(took, Some(DELAY * hops), "{variant:?}");
+        }
+    }
+
+    #[test]
+    fn there_may_be_more_processes_than_an_election_has_members() {
+        let n = crate::election::MEMBERS_MAX + 1;
+        let cost = Cluster::new(n, Variant::Detector).elect(Case::All);
+        assert_eq!(cost.map(|cost| cost.all()), Some(n as u64 - 2));
+    }
 
     #[test]
     fn each_variant_costs_what_the_analysis_says() {

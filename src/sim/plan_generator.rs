@@ -65,7 +65,7 @@ pub(super) fn draw(seed: u64, args: &SimArgs) -> Plan {
     if later.u8(0..3) == 0 {
         timing::adapt(later, &mut plan);
     }
-    if !args.majority && later.bool() {
+    if later.bool() {
         let variant = if later.bool() { Variant::Optimized } else { Variant::Announcer };
         plan.places.iter_mut().for_each(|place| place.settings.variant = variant);
     }

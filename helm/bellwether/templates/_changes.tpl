@@ -23,7 +23,7 @@ nothing. Arguments: the context, and the settings.
 {{- $faults = append $faults (printf "ports.peer: %v, and the pods of %s listen on %v: the new pods would find no old one, and lead beside them. Stop all pods first (kubectl -n %s scale %s %s --replicas=0), wait until they are gone, then upgrade" $settings.ports.peer $name $running.peer $root.Release.Namespace ($kind | lower) $name) -}}
 {{- end -}}
 {{- with include "app.foreignSecret" (list $root $present) -}}
-{{- if and $settings.peerSecret.enabled (not $settings.peerSecret.existingSecret) -}}
+{{- if and $settings.peerSecret.enabled (not $settings.peerSecret.existingSecret) (or $present.spec.replicas (dig "status" "replicas" 0 $present)) -}}
 {{- $faults = append $faults (printf "peerSecret.existingSecret: empty, and the pods of %s share the Secret %s: the chart would make another secret, and the new pods would stay alone. Set existingSecret to %s, or add --reuse-values. To go over to a Secret of the chart, make it first with the same line: docs/kubernetes.md, The secret that members share" $name . .) -}}
 {{- end -}}
 {{- end -}}

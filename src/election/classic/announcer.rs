@@ -2,7 +2,7 @@
 //!
 //! The lowest-ranked live process is the announcer, which needs no election of its own. It asks a few of the
 //! highest processes whether they are alive, and declares the highest that answers. That process then
-//! announces itself by rule 5. The article has the announcer tell all; then a second message could make a
+//! announces itself by rule 5. Overviews have the announcer tell all; then a second message could make a
 //! process follow. All others wait. If the announcer crashes, the next lowest process is the announcer; if it
 //! is silent, each process falls back to the paper's procedure.
 
@@ -24,10 +24,6 @@ impl Core<Classic> {
     /// Rule 1: the announcer asks, and each other process waits for it to declare a leader.
     pub(super) fn start_inquiry(&mut self, now: Now, epoch: Epoch) {
         let announcer = self.announcer();
-        if self.leads(announcer) {
-            // This process takes over by force from the process that would ask.
-            return self.elect(now, epoch);
-        }
         if announcer != self.me.id {
             self.enter(Phase::Waiting(announcer));
             return self.arm(Timer::Announcement, self.coordinator_timeout());
@@ -100,13 +96,13 @@ impl Core<Classic> {
     }
 
     /// The announcer declares this process the leader. Only the process that this one waits for can do that.
-    /// A process that follows a leader names that leader.
+    /// Otherwise this process says what it knows, and what it counts for.
     pub(super) fn on_declare(&mut self, by: Heard) {
         let Heard { now, from, epoch } = by;
         if self.awaits_declaration(from) && self.rank().eligible() {
             let next = if epoch > self.epoch { self.unused(epoch) } else { self.seen.next() };
             self.announce(now, next);
-        } else if self.leader.is_some() {
+        } else {
             self.answer_stale(from);
         }
     }

@@ -7,15 +7,15 @@ use std::time::Duration;
 /// Which form of the algorithm runs (`--variant`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Variant {
-    /// The article's "modified Bully". The failure detector says which processes are alive, so the highest
+    /// The "modified Bully" of overviews. The failure detector says which processes are alive, so the highest
     /// one announces at once and the others only wait for it. They fall back to the paper's procedure.
     Detector,
     /// Garcia-Molina's, to the letter (`tests/bully-readme.txt`).
     Paper,
-    /// The article's "optimized Bully": an election asks the highest live process, and the next one if that
+    /// Their "optimized Bully": an election asks the highest live process, and the next one if that
     /// is silent.
     Optimized,
-    /// The article's "announcer-based Bully": the lowest live process asks a few of the highest, and declares
+    /// Their "announcer-based Bully": the lowest live process asks a few of the highest, and declares
     /// which one leads.
     Announcer,
 }
@@ -138,7 +138,8 @@ pub struct Settings {
     pub lease_min: Option<Duration>,
     /// How long an Election waits for an Answer, and a process that ranks lower for an announcement.
     pub answer_timeout: Duration,
-    /// How long an answered process waits for a Coordinator; longer than the answer timeout.
+    /// How long an answered process waits for a Coordinator, and each one for what the announcer declares;
+    /// longer than the answer timeout.
     pub coordinator_timeout: Duration,
     /// At a start: how long the set of peers must not have changed before the first decision.
     pub stable_margin: Duration,

@@ -2,7 +2,7 @@
 
 use super::{MS, SECOND, args, broken, leaders, peaceful, settled, sound};
 use crate::config::checked;
-use crate::election::{Preempt, Safety, Settings};
+use crate::election::{Preempt, Safety, Settings, Variant};
 use crate::sim::clock::{Ns, ns};
 use crate::sim::fault::{Fault, Kind};
 use crate::sim::link_faults::{Pairs, Places};
@@ -50,6 +50,14 @@ fn settings(plan: &Plan) -> impl Iterator<Item = Settings> {
         _ => None,
     });
     first.chain(changed)
+}
+
+#[test]
+fn schedules_of_classic_have_all_variants() {
+    for (name, variant) in Variant::NAMED {
+        let has = |seed| draw(seed, &args(5, false)).places[0].settings.variant == variant;
+        assert!((1..=40).any(has), "{name}");
+    }
 }
 
 #[test]

@@ -435,14 +435,16 @@ fn the_promise_to_a_failed_leader_comes_to_its_end_before_a_process_stands() {
 #[test]
 fn a_voter_that_answers_no_candidate_has_failed_once_it_is_silent_for_the_failure_timeout() {
     let mut voter = Voter::settled(None);
-    voter.pass(1);
+    // No voter, and so not asked.
+    voter.feed(Event::LinkUp(peer(4)));
+    voter.pass(1501);
     voter.hear(2, 4, Body::LeaderQuery);
-    let states = |voter: &Voter| [2, 3].map(|k| voter.machine.members.get(peer(k).id).unwrap().state);
+    let states = |voter: &Voter| [2, 3, 4].map(|k| voter.machine.members.get(peer(k).id).unwrap().state);
     voter.start_campaign();
     voter.timer(Timer::Answer);
-    assert_eq!(states(&voter), [State::Alive, State::Alive], "it asks twice");
+    assert_eq!(states(&voter), [State::Alive; 3], "it asks twice");
     voter.timer(Timer::Answer);
-    assert_eq!(states(&voter), [State::Alive, State::Failed]);
+    assert_eq!(states(&voter), [State::Alive, State::Failed, State::Alive]);
     voter.hear(3, 4, Body::LeaderQuery);
-    assert_eq!(states(&voter), [State::Alive, State::Alive]);
+    assert_eq!(states(&voter), [State::Alive; 3]);
 }
