@@ -42,7 +42,9 @@ mod long;
 mod mutants;
 mod world;
 
-use bellwether::election::{CrashEvidence, Founding, Preempt, Safety, Settings, Variant, WhenAllSick};
+use bellwether::election::{
+    CrashEvidence, Founding, MEMBERS_MAX, Preempt, Safety, Settings, Variant, WhenAllSick,
+};
 use checks::{
     AGREED, Bounds, FEW_EPOCHS, INVARIANTS, SAME_EPOCH, TWO_LEADERS, Worlds, fresh, search, settle, told,
 };
@@ -72,7 +74,7 @@ fn settings(safety: Safety) -> Settings {
         stable_margin: ticks(2),
         start_timeout: ticks(6),
         expect: 0,
-        members_max: 3,
+        members_max: MEMBERS_MAX,
         forget_after: ticks(1000),
         hold_max: ticks(1),
         stop_wait: ticks(1),
