@@ -1,7 +1,7 @@
 //! Pictures of the figures over the number of processes, one a file, in colours for light and dark pages.
 
+use super::text;
 use plotters::prelude::*;
-use std::fmt::Display;
 use std::path::Path;
 
 const SIZE: (u32, u32) = (640, 320);
@@ -50,8 +50,4 @@ pub fn write(path: &Path, title: &str, lines: &[Line]) -> Result<(), String> {
     let legend = SeriesLabelPosition::UpperLeft;
     chart.configure_series_labels().position(legend).label_font(style(12)).draw().map_err(text)?;
     area.present().map_err(text)
-}
-
-fn text(error: impl Display) -> String {
-    error.to_string()
 }

@@ -232,12 +232,11 @@ impl Driver {
             suspends: self.clock.suspends(),
             wall_ms: wall_ms(),
         };
-        let received = |event: &Event| match event {
+        let quiet = match &event {
             // It may say since when the leader leads.
             Event::Received { message, .. } => !matches!(message.body, Body::LeaderInfo { .. }),
-            _ => false,
+            event => matches!(event, Event::Turn | Event::Timer(Timer::Heartbeat)),
         };
-        let quiet = received(&event) || matches!(event, Event::Turn | Event::Timer(Timer::Heartbeat));
         let acknowledged = match &event {
             Event::Received {
                 from,
