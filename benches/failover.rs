@@ -9,6 +9,8 @@
 //! only its lease tells, with adaptive leases and with fixed ones. It fails when an adaptive median is over
 //! 250 ms, or a p99 over 400 ms.
 //!
+//! `-- --trace` says where the time of a failover goes, step by step.
+//!
 //! Prints a table, and fails when a round breaks what has to hold (one leader, a higher epoch, the right
 //! successor, no election when a process comes back) or a measured time is over its bound.
 //!
@@ -34,6 +36,8 @@ mod percentile;
 mod rested;
 #[path = "../tests/processes/rounds.rs"]
 mod rounds;
+#[path = "failover/trace.rs"]
+mod trace;
 #[path = "../tests/processes/usage.rs"]
 mod usage;
 #[path = "../tests/support/wait.rs"]
@@ -123,6 +127,8 @@ enum Task {
     Rested,
     /// How long it takes to notice a leader that hangs.
     Detection,
+    /// Where the time of a failover goes.
+    Trace,
     /// This version beside another program.
     Beside(PathBuf),
 }
@@ -144,8 +150,11 @@ fn run(asked: &Asked, logs: &Path) -> Result<bool, String> {
     std::fs::write(&secret, SECRET).map_err(|error| format!("no file for a secret: {error}"))?;
     let secret = secret.to_str().ok_or("the folder for temporary files has a name that is no text")?;
     let channel = ["--peer-secret-file", secret];
-    print_head();
+    if !matches!(task, Task::Trace) {
+        print_head();
+    }
     let fast = match task {
+        Task::Trace => return trace::measure(*rounds, logs),
         Task::Detection => return detection::measure(*rounds, logs),
         Task::Rested => rested::measure(&channel, logs)?,
         Task::All => measure(*rounds, logs)?,
@@ -171,14 +180,15 @@ fn asked(mut args: impl Iterator<Item = String>) -> Result<Asked, String> {
             }
             "--detection" => asked.task = Task::Detection,
             "--rested" => asked.task = Task::Rested,
+            "--trace" => asked.task = Task::Trace,
             "--beside" => {
                 asked.task = Task::Beside(args.next().ok_or("--beside needs another program")?.into());
             }
             "--image" => asked.image = Some(args.next().ok_or("--image needs the image's program")?.into()),
             _ => {
                 return Err(format!(
-                    "{arg} is not known; there are --rounds N, --detection, --rested, --beside OTHER and \
-                     --image PROGRAM"
+                    "{arg} is not known; there are --rounds N, --detection, --rested, --trace, --beside \
+                     OTHER and --image PROGRAM"
                 ));
             }
         }

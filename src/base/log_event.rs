@@ -107,6 +107,11 @@ impl LogEvent {
         LogEvent::of(Level::Debug, event)
     }
 
+    /// For the search of where time goes.
+    pub fn trace(event: &'static str) -> LogEvent {
+        LogEvent::of(Level::Trace, event)
+    }
+
     fn of(level: Level, event: &'static str) -> LogEvent {
         LogEvent { level, keys: vec![("event", event.into())] }
     }

@@ -8,6 +8,7 @@ mod clock;
 pub mod duration;
 mod log_event;
 mod rate_limit;
+mod step;
 pub mod url;
 mod wall_clock;
 
@@ -16,4 +17,5 @@ pub use checksum::checksum;
 pub use clock::{Clock, Reading, boottime};
 pub use log_event::LogEvent;
 pub use rate_limit::RateLimit;
+pub use step::step;
 pub use wall_clock::wall_ms;

@@ -4,7 +4,7 @@ use super::peers_writer::PeersWriter;
 use super::published_state::PublishedState;
 use super::stop::Stop;
 use super::timers::{Patience, Timers};
-use crate::base::{Clock, Reading, wall_ms};
+use crate::base::{Clock, Reading, step, wall_ms};
 use crate::discovery::Discovery;
 use crate::election::{
     Action, Body, Event, HoldAnswer, HoldRequest, Machine, Message, Moment, Now, Operation, OperationOutcome,
@@ -232,6 +232,7 @@ impl Driver {
             suspends: self.clock.suspends(),
             wall_ms: wall_ms(),
         };
+        log_turn(&event);
         let quiet = match &event {
             // It may say since when the leader leads.
             Event::Received { message, .. } => !matches!(message.body, Body::LeaderInfo { .. }),
@@ -268,8 +269,11 @@ impl Driver {
             self.stop.waits.store(status.role == Role::Resigning, Ordering::Relaxed);
             self.transport.led_by(status.leader.as_ref().map(|leader| leader.peer.id));
         }
-        let announced = self.transport.announced();
+        let (announced, publishes) = (self.transport.announced(), status.is_some());
         self.published_state.turned(self.clock, status, announced, self.transport.listening());
+        if publishes {
+            step("published", "status", None);
+        }
         let mut done = false;
         for action in rest {
             done |= self.carry_out(now.at, action)?;
@@ -285,6 +289,7 @@ impl Driver {
     fn persist(&mut self, record: &Record) -> Result<(), DriverError> {
         if let Some(State { store, .. }) = &mut self.state {
             store.save(record)?;
+            step("persisted", "record", None);
         }
         Ok(())
     }
@@ -319,6 +324,18 @@ impl Driver {
             Action::Exit => return Ok(true),
         }
         Ok(false)
+    }
+}
+
+/// Logs what a turn is about: a message by its name.
+fn log_turn(event: &Event) {
+    match event {
+        Event::Received { from, message } => step("turn", message.body.name(), Some(*from)),
+        Event::Crashed { id, .. } => step("turn", "crash", Some(*id)),
+        Event::LinkDown { id, .. } => step("turn", "link_down", Some(*id)),
+        Event::Stop => step("turn", "stop", None),
+        Event::Timer(timer) => step("turn", format_args!("timer {timer:?}"), None),
+        _ => step("turn", "other", None),
     }
 }
 

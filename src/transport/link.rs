@@ -1,7 +1,7 @@
 //! One link: its own thread reads, any thread writes.
 
 use super::{FRAME_DEADLINE, IDLE_AFTER, Inner, Report, of_peer};
-use crate::base::{Holder, LogEvent, RateLimit, Share, boottime};
+use crate::base::{Holder, LogEvent, RateLimit, Share, boottime, step};
 use crate::channel::{Channel, Got};
 use crate::election::{Body, Entry, Message, Moment, Peer};
 use crate::wire::{self, Frame, Refusal};
@@ -275,6 +275,7 @@ fn frames(
                     return Err("it sends far more messages than any election takes".to_owned());
                 }
                 inner.counts.received(message.body.name());
+                step("received", message.body.name(), Some(stamp.id));
                 let incarnation = link.peer.incarnation;
                 match inner.settings.budget.take(holder, waiting_bytes(length, &message)) {
                     Some(held) => {

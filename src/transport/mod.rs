@@ -33,7 +33,7 @@ mod tests;
 pub use announced_values::Announced;
 pub use connections::Connections;
 
-use crate::base::{Budget, Holder, LogEvent, RateLimit, Share};
+use crate::base::{Budget, Holder, LogEvent, RateLimit, Share, step};
 use crate::channel::{Credentials, Keys};
 use crate::election::{AnnouncedValues, Incarnation, Message, Peer, ProcessId};
 use crate::net::{Limits, Listener, Pool};
@@ -261,6 +261,7 @@ impl Transport {
             }
         };
         self.inner.counts.sent(message.body.name());
+        step("sent", message.body.name(), Some(to));
         if !self.inner.write(to, &frame) {
             self.inner.send_by_dialling(to, address, frame);
         }

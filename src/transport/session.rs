@@ -6,7 +6,7 @@ use super::identity_check::{Claim, Way, say_bye, settle};
 use super::link::{End, LOOK_EVERY, Link, RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES, read};
 use super::link_table::Dialled;
 use super::{Inner, Report, of_peer};
-use crate::base::LogEvent;
+use crate::base::{LogEvent, step};
 use crate::channel::Channel;
 use crate::election::Peer;
 use crate::wire;
@@ -62,6 +62,7 @@ pub(super) fn serve(
         link.write(&frame);
     }
     let end = read(inner, &link, received, dialled);
+    step("link_ended", "link", Some(id));
     let deliberate = link.closing() || matches!(end, End::Deliberate);
     leave(inner, &link);
     let crashed = match end {
@@ -73,6 +74,7 @@ pub(super) fn serve(
         _ if deliberate => false,
         _ => evidence(inner, &link.peer),
     };
+    step("judged", if crashed { "crash" } else { "link_down" }, Some(id));
     inner.report(Report::Closed { id, incarnation, crashed });
     if crashed {
         // Its other links are over too. The evidence may be wrong: something on the path may refuse in its

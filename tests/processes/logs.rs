@@ -10,7 +10,7 @@ use std::path::Path;
 
 #[test]
 fn json_lines_have_their_documented_keys_through_a_handover() {
-    let (mut real, now) = started(3, &["--log-format", "json", "--log", "debug"]);
+    let (mut real, now) = started(3, &["--log-format", "json", "--log", "trace"]);
     real.signal(now.leader, Signal::TERM);
     real.end(now.leader);
     let followers: Vec<usize> = (0..3).filter(|place| *place != now.leader).collect();
@@ -58,7 +58,7 @@ fn the_table_of_events_names_what_the_code_logs_and_no_more() {
                 let calls = text.split("LogEvent::").skip(1);
                 let named = calls.filter_map(|rest| {
                     let (level, rest) = rest.split_once("(\"")?;
-                    let known = ["error", "warn", "info", "debug"].contains(&level);
+                    let known = ["error", "warn", "info", "debug", "trace"].contains(&level);
                     known.then(|| (rest.split('"').next().unwrap().to_owned(), level.to_owned()))
                 });
                 logged.extend(named);
