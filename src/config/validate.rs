@@ -10,7 +10,7 @@ use crate::base::duration::show;
 use crate::channel::{CertificateFiles, PeerAuth, ProofFiles};
 use crate::election::{
     ANNOUNCE_MAX, AnnouncedValues, CLUSTER_BYTES_MAX, LEASE_MIN_SHORTEST, MEMBERS_MAX, NAME_BYTES_MAX,
-    Preempt, Priority, REVISION_BYTES_MAX, Settings,
+    Preempt, Priority, REVISION_BYTES_MAX, Settings, TOLD_OFTEN_MAX,
 };
 use core::net::{IpAddr, SocketAddr};
 use std::collections::HashSet;
@@ -201,6 +201,7 @@ pub fn check(args: RunArgs, surroundings: Surroundings) -> Result<Config, Config
             start_timeout: args.start_timeout,
             expect: args.expect,
             members_max: MEMBERS_MAX,
+            told_often_max: TOLD_OFTEN_MAX,
             forget_after: args.forget_after,
             app_is_probed: args.app_health.is_some(),
             lifeline_required: args.require_lifeline,

@@ -38,8 +38,8 @@ pub use types::member::{
 pub use types::operation::{Candidacy, Operation, OperationDone, OperationOutcome, OperationRefusal, Unfit};
 pub use types::pace::{Learnt, Pace};
 pub use types::settings::{
-    CrashEvidence, DELAY_MAX, DRIFT, Founding, LEASE_MIN_SHORTEST, Preempt, Safety, Settings, Variant,
-    WhenAllSick, counted,
+    CrashEvidence, DELAY_MAX, DRIFT, Founding, LEASE_MIN_SHORTEST, Preempt, Safety, Settings, TOLD_OFTEN_MAX,
+    Variant, WhenAllSick, counted,
 };
 pub use types::status::{MemberStatus, NotReady, Role, Status, Voting};
 pub use types::time::{Moment, Now};

@@ -3,7 +3,7 @@
 use super::clock::{MS, Ns, ns};
 use super::fault::{Fault, Kind};
 use super::plan::Plan;
-use crate::election::{DRIFT, LEASE_MIN_SHORTEST, Preempt, Settings};
+use crate::election::{DRIFT, LEASE_MIN_SHORTEST, Preempt, Settings, TOLD_OFTEN_MAX};
 use fastrand::Rng;
 use std::time::Duration;
 
@@ -56,8 +56,10 @@ pub(super) fn timeouts(random: &mut Rng, settings: &mut Settings) {
 pub(super) fn adapt(random: &mut Rng, plan: &mut Plan) {
     let least = LEASE_MIN_SHORTEST.as_millis() as u64;
     let (shortest, every) = (random.u64(least..=2 * least), random.usize(1..=2));
+    let often = random.usize(1..=TOLD_OFTEN_MAX);
     for place in plan.places.iter_mut().step_by(every) {
         place.settings.lease_min = Some(Duration::from_millis(shortest));
+        place.settings.told_often_max = often;
     }
 }
 

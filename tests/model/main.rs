@@ -75,6 +75,7 @@ fn settings(safety: Safety) -> Settings {
         start_timeout: ticks(6),
         expect: 0,
         members_max: MEMBERS_MAX,
+        told_often_max: MEMBERS_MAX,
         forget_after: ticks(1000),
         hold_max: ticks(1),
         stop_wait: ticks(1),

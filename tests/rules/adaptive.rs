@@ -208,3 +208,75 @@ fn a_lease_that_has_just_grown_does_not_excuse_a_pause_yet() {
     next_beat(&mut alone);
     assert!(alone.machine.answer_ttl() > ms(450));
 }
+
+/// One round: which lease each recipient is told. All of them acknowledge it.
+fn told(alone: &mut Alone) -> BTreeMap<usize, u32> {
+    alone.now += alone.armed(Timer::Heartbeat).expect("it leads");
+    let sent = alone.feed(Event::Timer(Timer::Heartbeat));
+    let mut told = BTreeMap::new();
+    for (to, body) in sent {
+        if let Body::Heartbeat { sequence, pace } = body {
+            told.insert(to, pace.lease_ms);
+            alone.hear(to, 1, Body::HeartbeatAck { sequence, membership: MembershipVersion::default() });
+        }
+    }
+    told
+}
+
+/// p9, which leads eleven others with short leases.
+fn leader_of_eleven() -> Alone {
+    let mut alone = leader();
+    for k in (2..=8).chain(10..=12) {
+        alone.feed(Event::LinkUp(peer(k)));
+    }
+    for _ in 0..12 {
+        told(&mut alone);
+    }
+    alone
+}
+
+#[test]
+fn with_a_short_lease_only_the_best_eight_get_each_heartbeat() {
+    let mut alone = leader_of_eleven();
+    let best: Vec<usize> = (4..=8).chain(10..=12).collect();
+    let mut seldom = 0;
+    for _ in 0..20 {
+        let told = told(&mut alone);
+        assert!(best.iter().all(|k| told.get(k) == Some(&250)), "{told:?}");
+        let others: Vec<_> = told.iter().filter(|(k, _)| !best.contains(k)).collect();
+        assert!(others.is_empty() || others.len() == 3 && others.iter().all(|(_, lease)| **lease == 1500));
+        seldom += usize::from(!others.is_empty());
+    }
+    // Each 250 ms in one second.
+    assert_eq!(seldom, 4);
+}
+
+#[test]
+fn with_the_longest_lease_all_get_each_heartbeat() {
+    let mut alone = leader();
+    for k in (2..=8).chain(10..=12) {
+        alone.feed(Event::LinkUp(peer(k)));
+    }
+    for _ in 0..3 {
+        let told = told(&mut alone);
+        assert!(told.len() == 11 && told.values().all(|lease| *lease == 1500), "{told:?}");
+    }
+}
+
+/// It would take the leader for dead: its next heartbeat may come later than its former lease ends.
+#[test]
+fn a_member_that_is_not_one_of_the_best_any_more_hears_at_once_that_it_may_wait_longer() {
+    let mut alone = leader_of_eleven();
+    // Until just after a round of all.
+    while told(&mut alone).len() < 11 {}
+    alone.feed(Event::LinkUp(peer(13)));
+    alone.now += alone.armed(Timer::Heartbeat).unwrap();
+    let sent = alone.feed(Event::Timer(Timer::Heartbeat));
+    let lease = |k| {
+        sent.iter().find_map(|(to, body)| match body {
+            Body::Heartbeat { pace, .. } if *to == k => Some(pace.lease_ms),
+            _ => None,
+        })
+    };
+    assert_eq!([13, 5, 4, 3].map(lease), [Some(250), Some(250), Some(1500), None]);
+}

@@ -90,10 +90,10 @@ impl Protocol for Classic {
     }
 
     fn send_heartbeats(core: &mut Core<Classic>, now: Now) {
-        let (lease, learnt) = (Classic::lease_asked(core), core.adaptation.learnt(now.at));
-        let pace = Pace { lease_ms: milliseconds(lease), learnt };
-        let heartbeat = Body::Heartbeat { sequence: core.heartbeats.sequence, pace };
-        core.broadcast_heartbeat(now, &heartbeat, lease);
+        let (sequence, learnt) = (core.heartbeats.sequence, core.adaptation.learnt(now.at));
+        let heartbeat =
+            |lease| Body::Heartbeat { sequence, pace: Pace { lease_ms: milliseconds(lease), learnt } };
+        core.send_round(now, Classic::lease_asked(core), heartbeat);
     }
 
     fn transfer(core: &mut Core<Classic>, now: Now, to: ProcessId) {

@@ -1,5 +1,6 @@
 //! The failure detector's rules: heartbeats, silence, and crash evidence.
 
+use super::recipients::{LastRecipients, Recipients};
 use super::{Core, Heard, Phase, Protocol};
 use crate::election::clauses::Clauses;
 use crate::election::{
@@ -25,6 +26,7 @@ pub(crate) struct Heartbeats {
     pub(crate) sent: VecDeque<Sent>,
     /// When the next one is due.
     due: Option<Moment>,
+    pub(super) recipients: LastRecipients,
     /// For each member, the number of the heartbeat after which the leader sent it the list. Bounded by the
     /// members.
     pub(crate) lists: BTreeMap<ProcessId, u32>,
@@ -44,7 +46,13 @@ impl Heartbeats {
     /// counts for another. Half of all numbers are left to count with, for seventeen years at four a second.
     pub(super) fn of(incarnation: Incarnation) -> Heartbeats {
         let sequence = (incarnation.0 >> 33) as u32;
-        Heartbeats { sequence, sent: VecDeque::new(), due: None, lists: BTreeMap::new() }
+        Heartbeats {
+            sequence,
+            sent: VecDeque::new(),
+            due: None,
+            recipients: LastRecipients::default(),
+            lists: BTreeMap::new(),
+        }
     }
 
     /// A new term begins: what was sent before counts no more.
@@ -109,13 +117,6 @@ impl<P: Protocol> Core<P> {
         let unacknowledged = self.heartbeats.unacknowledged_since();
         self.adaptation.await_answers(unacknowledged.map_or(Duration::ZERO, |since| now.at.since(since)));
         self.heartbeats.sequence = self.heartbeats.sequence.wrapping_add(1);
-        if self.heartbeats.sent.len() == SENT_MAX {
-            self.heartbeats.sent.pop_front();
-        }
-        let followers = self.members.iter().filter(|m| m.linked && m.state == State::Alive).count();
-        let missing = if self.adaptation.is_on() { P::answers_needed(self, followers) } else { 0 };
-        let sequence = self.heartbeats.sequence;
-        self.heartbeats.sent.push_back(Sent { sequence, at: now.at, missing });
         P::send_heartbeats(self, now);
     }
 
@@ -135,15 +136,31 @@ impl<P: Protocol> Core<P> {
         }
     }
 
-    /// Sends a round of heartbeats. Silent members that are still connected get it too: that is how a paused
-    /// member hears of this leader.
-    pub(crate) fn broadcast_heartbeat(&mut self, now: Now, heartbeat: &Body, lease: Duration) {
+    /// Sends a round of heartbeats, which names how long this leader may be silent. Silent members that are
+    /// still connected get it too: that is how a paused member hears of this leader.
+    pub(crate) fn send_round(&mut self, now: Now, lease: Duration, heartbeat: impl Fn(Duration) -> Body) {
         self.former_pace = self.pace.replace(lease);
-        self.send_each(self.ids(|m| m.linked), heartbeat);
+        let longest = P::longest_lease(self).unwrap_or(self.settings.failure_timeout);
+        let Recipients { often, seldom } = self.recipients(now.at, lease < longest);
+        let alive = |id: &&ProcessId| self.members.get(**id).is_some_and(|m| m.state == State::Alive);
+        let answering = often.iter().chain(&seldom).filter(alive).count();
+        self.remember_round(now.at, answering);
+        self.send_each(often, &heartbeat(lease));
+        self.send_each(seldom, &heartbeat(longest));
         let interval = self.heartbeat_interval(lease);
         self.heartbeats.due = self.adaptation.is_on().then(|| now.at.plus(interval));
         self.arm(Timer::Heartbeat, interval);
         self.watch_for_better(now);
+    }
+
+    /// What the acknowledgements of a round are compared with. So many live members get it.
+    fn remember_round(&mut self, at: Moment, answering: usize) {
+        if self.heartbeats.sent.len() == SENT_MAX {
+            self.heartbeats.sent.pop_front();
+        }
+        let missing = if self.adaptation.is_on() { P::answers_needed(self, answering) } else { 0 };
+        let sequence = self.heartbeats.sequence;
+        self.heartbeats.sent.push_back(Sent { sequence, at, missing });
     }
 
     /// The leader's side of the acknowledgement: the round trip, and the list for a follower with another

@@ -20,6 +20,7 @@ mod pause;
 mod persistence;
 mod phase;
 mod protocol;
+mod recipients;
 mod resignation;
 mod startup;
 mod status;

@@ -71,6 +71,10 @@ pub(in crate::election) trait Protocol: Sized {
 
     /// This leader sends its round of heartbeats.
     fn send_heartbeats(core: &mut Core<Self>, now: Now);
+    /// Whether a member gets each round of a short lease. So many members rank `better` than it.
+    fn is_told_often(core: &Core<Self>, _member: &Member, better: usize) -> bool {
+        better < core.settings.told_often_max
+    }
     /// The longest lease that any round may ask for, where voters have agreed on one.
     fn longest_lease(_core: &Core<Self>) -> Option<Duration> {
         None

@@ -6,7 +6,7 @@ use crate::election::Moment;
 use crate::election::clauses::Clauses;
 use crate::election::core::{Core, Heard, SHORTEST_INTERVAL};
 use crate::election::types::pace::{duration, milliseconds};
-use crate::election::{Body, ConfigVersion, DRIFT, Now, Reason, Timer};
+use crate::election::{ConfigVersion, DRIFT, Now, Reason, Timer};
 use std::time::Duration;
 
 impl Core<Majority> {
@@ -49,8 +49,8 @@ impl Core<Majority> {
     }
 
     /// A leader's heartbeat asks for another lease. Its own promise is the first.
-    /// Returns it with the lease.
-    pub(super) fn begin_round(&mut self, now: Now) -> Option<(Body, Duration)> {
+    /// Returns that lease, and the configuration that the heartbeat names.
+    pub(super) fn begin_round(&mut self, now: Now) -> Option<(Duration, ConfigVersion)> {
         let (sequence, lease_ms) = (self.heartbeats.sequence, self.lease_asked_ms());
         let config = self.protocol.config()?;
         let (longest, config) = (self.counted(config.lease_ms), config.version);
@@ -58,8 +58,7 @@ impl Core<Majority> {
         let over = |sent: Moment| clauses.round_is_over(now.at, sent.plus(longest));
         self.protocol.leading.as_mut()?.begin_round(sequence, now.at, lease_ms, over);
         self.promise(now, self.myself(), duration(lease_ms));
-        let learnt = self.adaptation.learnt(now.at);
-        Some((Body::Renew { sequence, lease_ms, config, learnt }, duration(lease_ms)))
+        Some((duration(lease_ms), config))
     }
 
     /// After a round was sent, this process has acknowledged it already: alone it is a majority.

@@ -235,10 +235,17 @@ impl Protocol for Majority {
     }
 
     fn send_heartbeats(core: &mut Core<Majority>, now: Now) {
-        if let Some((renew, lease)) = core.begin_round(now) {
-            core.broadcast_heartbeat(now, &renew, lease);
+        if let Some((lease, config)) = core.begin_round(now) {
+            let (sequence, learnt) = (core.heartbeats.sequence, core.adaptation.learnt(now.at));
+            let renew = |lease| Body::Renew { sequence, lease_ms: milliseconds(lease), config, learnt };
+            core.send_round(now, lease, renew);
             core.round_sent(now);
         }
+    }
+
+    /// The lease rests on the answers of the voters.
+    fn is_told_often(core: &Core<Majority>, member: &Member, _better: usize) -> bool {
+        Majority::may_succeed(core, member)
     }
 
     fn longest_lease(core: &Core<Majority>) -> Option<Duration> {

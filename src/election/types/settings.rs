@@ -103,6 +103,10 @@ pub const LEASE_MIN_SHORTEST: Duration = Duration::from_millis(200);
 /// hangs.
 pub const DELAY_MAX: Duration = Duration::from_millis(600);
 
+/// How many members get each heartbeat of a short lease in `classic`. The others hear of the next leader from
+/// one of these, unless all of them fall silent with the leader.
+pub const TOLD_OFTEN_MAX: usize = 8;
+
 /// The rates of any two clocks may differ by this part: one in a hundred.
 pub const DRIFT: u32 = 100;
 
@@ -150,6 +154,9 @@ pub struct Settings {
     /// How many members it knows at most, itself included. The wire carries [`MEMBERS_MAX`]; only the
     /// simulator has more.
     pub members_max: usize,
+    /// How many members get each heartbeat of a short lease: those that rank highest. The voters of
+    /// `majority` all do.
+    pub told_often_max: usize,
     /// How long a failed member may be missing from discovery before it is forgotten.
     pub forget_after: Duration,
     /// The longest hold that a leader promises an application (`--hold-max`).
@@ -194,7 +201,8 @@ impl Settings {
 }
 
 impl Default for Settings {
-    /// The defaults of the command line.
+    /// The defaults of the command line, but with fixed leases: tests of all other rules then have one time
+    /// for silence.
     fn default() -> Settings {
         Settings {
             variant: Variant::Detector,
@@ -211,6 +219,7 @@ impl Default for Settings {
             start_timeout: Duration::from_secs(10),
             expect: 0,
             members_max: MEMBERS_MAX,
+            told_often_max: TOLD_OFTEN_MAX,
             forget_after: Duration::from_secs(60),
             hold_max: Duration::from_secs(1),
             stop_wait: Duration::from_secs(10),
