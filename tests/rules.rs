@@ -398,17 +398,6 @@ fn a_leader_from_before_a_pause_that_denies_it_is_waited_for_no_longer() {
 
 /// In a small cluster all keep links with all, so that an election opens none. A large one is a star.
 #[test]
-fn the_followers_of_a_small_cluster_keep_links_with_each_other() {
-    for (members, star) in [(8, false), (9, true)] {
-        let mut alone = Alone::following();
-        let others = (4..=members).map(|k| (peer(k), State::Alive)).chain([(peer(2), State::Failed)]);
-        alone.list(2, &others.collect::<Vec<_>>());
-        let all: BTreeSet<_> = (3..=members).map(address).collect();
-        assert_eq!(alone.sought, if star { [address(3)].into() } else { all }, "{members}");
-    }
-}
-
-#[test]
 fn a_list_sends_no_process_to_its_own_host_or_to_its_clouds_metadata() {
     let address = |text: &str| text.parse::<std::net::SocketAddr>().unwrap();
     for (text, named, dialled) in [

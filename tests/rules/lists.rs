@@ -111,3 +111,28 @@ fn a_process_waits_for_a_live_member_that_it_must_not_dial_yet() {
     answered.pass(Settings::default().stable_margin + ms(1));
     assert!(leads(&answered), "discovery names all, and p7 is not among them");
 }
+
+#[test]
+fn the_followers_of_a_small_cluster_keep_links_with_each_other() {
+    for (members, star) in [(8, false), (9, true)] {
+        let mut alone = Alone::following();
+        let others = (4..=members).map(|k| (peer(k), State::Alive)).chain([(peer(2), State::Failed)]);
+        alone.list(2, &others.collect::<Vec<_>>());
+        let all: BTreeSet<_> = (3..=members).map(address).collect();
+        // The leader, and the best other member.
+        let two_stars = [address(3), address(9)].into();
+        assert_eq!(alone.sought, if star { two_stars } else { all }, "{members}");
+    }
+}
+
+#[test]
+fn the_best_follower_of_a_large_cluster_keeps_links_with_all() {
+    for (priority, best) in [(99, true), (100, false), (101, false)] {
+        let mut alone = Alone::following();
+        let priority = Priority(priority);
+        let others = (4..=20).map(|k| (Peer { priority, ..peer(k) }, State::Alive));
+        alone.list(2, &others.collect::<Vec<_>>());
+        let all: BTreeSet<_> = (3..=20).map(address).collect();
+        assert_eq!(alone.sought, if best { all } else { [address(3), address(20)].into() }, "{priority:?}");
+    }
+}

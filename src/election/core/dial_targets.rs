@@ -6,8 +6,9 @@ use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::collections::BTreeSet;
 
 /// In a cluster of at most so many members, this process included, all keep links with all. An election then
-/// opens none. A link takes a thread on either side, so larger clusters keep a star round the leader. Members
-/// that discovery does not name make no cluster large in which discovery names few.
+/// opens none. A link takes a thread on either side, so larger clusters keep two stars: round the leader, and
+/// round the best other member. Members that discovery does not name make no cluster large in which discovery
+/// names few.
 const STANDING_LINKS_MEMBERS_MAX: usize = 8;
 
 /// The addresses that this process knows of.
@@ -146,17 +147,22 @@ impl<P: Protocol> Core<P> {
         self.members.iter().count() < STANDING_LINKS_MEMBERS_MAX
     }
 
-    /// The links of a follower: with its leader, and in a small cluster with every live member.
+    /// The links of a follower: with its leader, with the best live member besides, and in a small cluster
+    /// with every live member. That best one may lead next, and announces itself then. So it keeps links with
+    /// all.
     fn standing_links(&self) -> Vec<SocketAddr> {
         let discovered = &self.dial_targets.discovered;
-        let few = self.is_small();
         let few_named = discovered.len() <= STANDING_LINKS_MEMBERS_MAX;
-        let alive = self.members.iter().filter(|m| m.state == State::Alive).map(|m| m.peer.address);
-        let standing = alive.filter(|address| few || few_named && discovered.contains(address));
-        self.leader.iter().map(|l| l.peer.address).chain(standing).collect()
+        let alive = || self.members.iter().filter(|m| m.state == State::Alive);
+        let better = alive().filter(|m| m.peer.rank().outranks(self.rank()) && !self.leads(m.peer.id));
+        let best = better.max_by_key(|m| m.peer.rank()).map(|m| m.peer.address);
+        let all = self.is_small() || best.is_none();
+        let standing = alive().map(|m| m.peer.address);
+        let standing = standing.filter(|address| all || few_named && discovered.contains(address));
+        self.leader.iter().map(|l| l.peer.address).chain(best).chain(standing).collect()
     }
 
-    /// Where it wants links: a star round the leader, plus what an election needs. In order, each once.
+    /// Where it wants links: those that stand, plus what an election needs. In order, each once.
     fn wanted(&self) -> Vec<SocketAddr> {
         let address = |id: ProcessId| self.members.get(id).map(|m| m.peer.address);
         let mut wanted: Vec<SocketAddr> = match &self.phase {
