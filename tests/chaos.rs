@@ -146,7 +146,14 @@ fn summary(cluster: &Cluster, observers: &[Observer], outcome: &StormOutcome, sa
         "agreement of all after the end of all faults: {} times, after at most {:.1?}",
         outcome.calms, outcome.longest_agreeing
     );
-    let gap = cluster.health().longest_gap(&history::led(observers), cluster.now());
+    let standstills = cluster.samplers().standstills();
+    for (from, until) in &standstills {
+        let lasted = (until - from) as f64 / 1e9;
+        println!("the machine stood still for {lasted:.1} s, from {}", Seconds(*from));
+    }
+    let mut led = [history::led(observers), standstills].concat();
+    led.sort_unstable();
+    let gap = cluster.health().longest_gap(&led, cluster.now());
     if let Some(gap) = gap {
         let majority: Vec<String> =
             (0..cluster.n()).filter(|p| gap.majority & (1 << p) != 0).map(name).collect();

@@ -370,6 +370,10 @@ impl Cluster {
         status(&self.network.door(place), "/readyz") == Some(200)
     }
 
+    pub fn samplers(&self) -> &Samplers {
+        &self.samplers
+    }
+
     pub fn health(&self) -> &Health {
         &self.health
     }

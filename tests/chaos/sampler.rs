@@ -22,6 +22,11 @@ const HOLDING: Nanos = 3_000_000_000;
 /// Between two holds.
 const HOLD_EVERY: Nanos = 40_000_000;
 
+/// How often a thread looks whether the machine stands still.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// So late no scheduler wakes a thread: the whole machine stood still.
+const STANDSTILL: Nanos = 5_000_000_000;
+
 /// Where the process of a place is asked.
 pub struct Place {
     /// Where it answers.
@@ -44,6 +49,7 @@ pub struct Watched {
 pub struct Samplers {
     origin: Instant,
     watched: Vec<Arc<Watched>>,
+    standstills: Arc<Mutex<Vec<(Nanos, Nanos)>>>,
     done: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -52,7 +58,10 @@ impl Samplers {
     /// A sampler for each of these places.
     pub fn start(places: Vec<Place>) -> Samplers {
         let (origin, done) = (Instant::now(), Arc::new(AtomicBool::new(false)));
-        let mut samplers = Samplers { origin, watched: Vec::new(), done, threads: Vec::new() };
+        let standstills = Arc::default();
+        let mut samplers = Samplers { origin, watched: Vec::new(), standstills, done, threads: Vec::new() };
+        let (standstills, done) = (Arc::clone(&samplers.standstills), Arc::clone(&samplers.done));
+        samplers.threads.push(std::thread::spawn(move || look_for_standstills(origin, &standstills, &done)));
         for (number, place) in places.into_iter().enumerate() {
             let life = Mutex::new(Lifetime { place: number, life: 0, folder: 0 });
             let watched = Arc::new(Watched { life, observer: Mutex::default() });
@@ -77,6 +86,11 @@ impl Samplers {
         &self.watched[place]
     }
 
+    /// When the machine stood still, from and until. No process could lead then, and none was asked.
+    pub fn standstills(&self) -> Vec<(Nanos, Nanos)> {
+        self.standstills.lock().unwrap().clone()
+    }
+
     /// What all places answered up to now.
     pub fn observers(&self) -> Vec<Observer> {
         self.watched.iter().map(|w| w.observer.lock().unwrap().clone()).collect()
@@ -91,6 +105,18 @@ impl Drop for Samplers {
             // failed.
             thread.join().ok();
         }
+    }
+}
+
+fn look_for_standstills(origin: Instant, standstills: &Mutex<Vec<(Nanos, Nanos)>>, done: &AtomicBool) {
+    let mut before = since(origin);
+    while !done.load(Ordering::Relaxed) {
+        std::thread::sleep(LOOK_EVERY);
+        let now = since(origin);
+        if now - before > STANDSTILL {
+            standstills.lock().unwrap().push((before, now));
+        }
+        before = now;
     }
 }
 
