@@ -25,24 +25,30 @@ const FIXED_SHARE: usize = 5;
 /// One round with a cluster that agrees on a leader: how long it took.
 type Round = fn(&mut ProcessCluster, &mut Agreement) -> Result<Duration, String>;
 
-/// Prints the rows, adaptive leases beside fixed ones; says whether the adaptive ones are within their
-/// bounds.
+/// Prints the rows of both sizes at once, adaptive leases beside fixed ones. Says whether the adaptive ones
+/// are within their bounds.
 pub fn measure(rounds: usize, logs: &Path) -> Result<bool, String> {
     let records = tempfile::tempdir_in(MEMORY).map_err(|error| format!("no folder for records: {error}"))?;
     let memory = Some(records.path());
+    // Each waits most of the time.
+    let sizes = std::thread::scope(|scope| {
+        let threads = SIZES.map(|n| scope.spawn(move || measure_size(n, rounds, memory, logs)));
+        threads.map(|thread| thread.join().unwrap_or(Err("a thread panicked".to_owned())))
+    });
+    sizes.into_iter().try_fold(true, |good, size| Ok(good & size?))
+}
+
+/// The rows of one size.
+fn measure_size(n: usize, rounds: usize, memory: Option<&Path>, logs: &Path) -> Result<bool, String> {
     let mut good = true;
-    for n in SIZES {
-        for (what, states, round) in [
-            ("hang", None, hang as Round),
-            ("majority, hang", memory, hang),
-            ("majority, crash", memory, crash),
-        ] {
-            let times = |rounds, mode| times(n, rounds, mode, states, round, logs);
-            let adaptive = times(rounds, "adaptive")?;
-            good &= print(&Row { n, what, times: adaptive, bound: Bound::MedianAndP99(MEDIAN, P99) });
-            let fixed = times(rounds.div_ceil(FIXED_SHARE), "fixed")?;
-            print(&Row { n, what: "  with fixed leases", times: fixed, bound: Bound::None });
-        }
+    for (what, states, round) in
+        [("hang", None, hang as Round), ("majority, hang", memory, hang), ("majority, crash", memory, crash)]
+    {
+        let times = |rounds, mode| times(n, rounds, mode, states, round, logs);
+        let adaptive = times(rounds, "adaptive")?;
+        good &= print(&Row { n, what, times: adaptive, bound: Bound::MedianAndP99(MEDIAN, P99) });
+        let fixed = times(rounds.div_ceil(FIXED_SHARE), "fixed")?;
+        print(&Row { n, what: "  with fixed leases", times: fixed, bound: Bound::None });
     }
     Ok(good)
 }

@@ -532,7 +532,7 @@ pub struct RunArgs {
     /// leases heartbeats come each fifth of the lease, and --heartbeat is the longest time between two.
     #[arg(
         long, env = "BELLWETHER_LEASE_MODE", value_name = "MODE", help_heading = TIMING,
-        default_value = "fixed", value_enum
+        default_value = "adaptive", value_enum
     )]
     pub lease_mode: LeaseMode,
 

@@ -4,9 +4,10 @@ use crate::harness::started;
 use crate::rounds::{self, ANSWER_TIMEOUT, Cause, FAILURE_TIMEOUT};
 use std::time::Duration;
 
-/// As many failovers: how long each took, sorted.
+/// As many failovers: how long each took, sorted. Leases are fixed, so that silence takes far longer than
+/// evidence.
 fn failovers(n: usize, cause: Cause, rounds: usize, flags: &[&str]) -> Vec<Duration> {
-    let (mut real, mut now) = started(n, &[&["--preempt", "never"], flags].concat());
+    let (mut real, mut now) = started(n, &[&["--preempt", "never", "--lease-mode", "fixed"], flags].concat());
     let mut times = Vec::new();
     for round in 1..=rounds {
         let wrong = |error| panic!("{cause:?}, n = {n}, round {round}: {error}");

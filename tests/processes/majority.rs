@@ -43,7 +43,7 @@ fn ready(real: &Real, place: usize) {
 
 #[test]
 fn a_dead_leaders_lease_runs_out_and_a_resignation_frees_it() {
-    let (mut real, mut now) = voters_started(3, &["--preempt", "never"]);
+    let (mut real, mut now) = voters_started(3, &["--preempt", "never", "--lease-mode", "fixed"]);
     for cause in [Cause::Crash, Cause::Resignation] {
         let (next, took) = take_down(&mut real, &now, cause).unwrap();
         // A leader that was just elected has most of its lease before it.
@@ -56,7 +56,8 @@ fn a_dead_leaders_lease_runs_out_and_a_resignation_frees_it() {
 
 #[test]
 fn evidence_of_a_crash_frees_the_lease_where_it_may() {
-    let (mut real, now) = voters_started(3, &["--preempt", "never", "--crash-evidence", "release"]);
+    let flags = ["--preempt", "never", "--lease-mode", "fixed", "--crash-evidence", "release"];
+    let (mut real, now) = voters_started(3, &flags);
     let (_, took) = take_down(&mut real, &now, Cause::Crash).unwrap();
     assert!(took < SLACK, "{took:?}");
 }
