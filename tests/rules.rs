@@ -12,7 +12,8 @@ mod variants;
 
 use bellwether::election::{
     Action, Body, Entry, Epoch, Event, Founding, Incarnation, Incumbent, KnownPeers, MEMBERS_MAX, Machine,
-    MembershipVersion, Message, Moment, Now, Pace, Peer, Priority, Role, Safety, Settings, State, Timer,
+    MembershipVersion, Message, Moment, Now, Operation, Pace, Peer, Priority, Role, Safety, Settings, State,
+    Timer,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -396,7 +397,6 @@ fn a_leader_from_before_a_pause_that_denies_it_is_waited_for_no_longer() {
     assert_ne!(alone.machine.status().role, Role::Asking);
 }
 
-/// In a small cluster all keep links with all, so that an election opens none. A large one is a star.
 #[test]
 fn a_list_sends_no_process_to_its_own_host_or_to_its_clouds_metadata() {
     let address = |text: &str| text.parse::<std::net::SocketAddr>().unwrap();

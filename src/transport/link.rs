@@ -190,8 +190,10 @@ pub(super) enum End {
 
 /// Reads a link to its end. `received` holds bytes that came after the peer's Hello. `dialled`: this process
 /// has dialled. The link then takes the place of those with former credentials, once the peer has taken it
-/// in: when a frame has come over it, or a second has passed.
+/// in: when a frame has come over it, or a second has passed. Only the process that has dialled ends a link
+/// that it does not seek: it cannot know whether the other one does, which would dial at once.
 pub(super) fn read(inner: &Inner, link: &Link, mut received: Vec<u8>, mut dialled: bool) -> End {
+    let dialler = dialled;
     let mut frame_began = (!received.is_empty()).then(boottime);
     let mut rate = RateLimit::new(MESSAGES_BURST, MESSAGES_EVERY);
     let holder = inner.holder(link.host);
@@ -237,7 +239,7 @@ pub(super) fn read(inner: &Inner, link: &Link, mut received: Vec<u8>, mut dialle
             Err(e) if e.kind() == ErrorKind::InvalidData => return End::Protocol(e.to_string()),
             // A read timeout; TimedOut would be the kernel giving up on unacknowledged bytes.
             Err(e) if e.kind() == ErrorKind::WouldBlock && !link.closing() => {
-                if link.idle() > IDLE_AFTER && !inner.table().sought(&link.peer) {
+                if dialler && link.idle() > IDLE_AFTER && !inner.table().sought(&link.peer) {
                     link.say_bye();
                     return End::Deliberate;
                 }

@@ -280,3 +280,37 @@ fn a_member_that_is_not_one_of_the_best_any_more_hears_at_once_that_it_may_wait_
     };
     assert_eq!([13, 5, 4, 3].map(lease), [Some(250), Some(250), Some(1500), None]);
 }
+
+/// p1 is told seldom. It is told the longest lease, so its delays and answers say nothing of a short one.
+#[test]
+fn what_members_answer_that_are_told_seldom_counts_for_nothing() {
+    let mut late = leader_of_eleven();
+    while told(&mut late).len() < 11 {}
+    let sequence = next_beat(&mut late).0;
+    late.hear(1, 1, Body::HeartbeatAck { sequence: sequence - 2, membership: MembershipVersion::default() });
+    assert_eq!(late.machine.status().worst_delay, leader_of_eleven().machine.status().worst_delay);
+    // None of those answers that are told often.
+    let mut silent = leader_of_eleven();
+    let mut leases = Vec::new();
+    for _ in 0..6 {
+        let (sequence, pace) = next_beat(&mut silent);
+        leases.push(pace.lease_ms);
+        for k in 1..=3 {
+            silent.hear(k, 1, Body::HeartbeatAck { sequence, membership: MembershipVersion::default() });
+        }
+    }
+    assert!(leases[5] > 350, "{leases:?}");
+}
+
+/// It waits for no longer than a short lease, and cannot hear in the meantime that it is not one of the best.
+#[test]
+fn a_member_that_was_away_for_a_round_hears_at_once_that_it_may_wait_longer() {
+    let mut alone = leader_of_eleven();
+    while told(&mut alone).len() < 11 {}
+    alone.feed(Event::LinkDown { id: id(4), incarnation: Incarnation(1) });
+    told(&mut alone);
+    alone.feed(Event::LinkUp(peer(13)));
+    alone.feed(Event::LinkUp(peer(4)));
+    assert_eq!(told(&mut alone).get(&4), Some(&1500));
+    assert_eq!(told(&mut alone).get(&4), None);
+}

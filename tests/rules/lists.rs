@@ -112,6 +112,7 @@ fn a_process_waits_for_a_live_member_that_it_must_not_dial_yet() {
     assert!(leads(&answered), "discovery names all, and p7 is not among them");
 }
 
+/// In a small cluster all keep links with all, so that an election opens none. A large one has two stars.
 #[test]
 fn the_followers_of_a_small_cluster_keep_links_with_each_other() {
     for (members, star) in [(8, false), (9, true)] {
@@ -135,4 +136,21 @@ fn the_best_follower_of_a_large_cluster_keeps_links_with_all() {
         let all: BTreeSet<_> = (3..=20).map(address).collect();
         assert_eq!(alone.sought, if best { all } else { [address(3), address(20)].into() }, "{priority:?}");
     }
+}
+
+/// Where none but the leader may lead, no other member announces itself.
+#[test]
+fn a_process_that_may_not_lead_keeps_no_links_with_all() {
+    let mut alone = Alone::following();
+    let others = (4..=20).map(|k| (Peer { priority: Priority(50), ..peer(k) }, State::Alive));
+    alone.list(2, &others.collect::<Vec<_>>());
+    let (all, leader): (BTreeSet<_>, _) = ((3..=20).map(address).collect(), address(3));
+    assert_eq!(alone.sought, all);
+    alone.feed(Event::Operation { number: 1, operation: Operation::Cordon, within: ms(100) });
+    assert_eq!(alone.sought, [leader, address(20)].into());
+    let never = (4..=20).map(|k| (Peer { priority: Priority(0), ..peer(k) }, State::Alive));
+    alone.list(3, &never.collect::<Vec<_>>());
+    assert_eq!(alone.sought, [leader].into());
+    alone.feed(Event::Operation { number: 2, operation: Operation::Uncordon, within: ms(100) });
+    assert_eq!(alone.sought, all);
 }

@@ -26,6 +26,7 @@ pub(super) struct Classic {
 
 impl Protocol for Classic {
     const LEADS_ALONE: bool = true;
+    const BEST_ANNOUNCES: bool = true;
     const TAKES_OVER_BY_FORCE: bool = true;
 
     fn new(_: &Settings, _: Option<&Record>) -> Classic {

@@ -28,7 +28,7 @@ pub(crate) struct DialTargets {
     silent: BTreeSet<SocketAddr>,
     /// What the driver was last told to seek.
     sought: BTreeSet<SocketAddr>,
-    /// Whether only another leader or other members can change that.
+    /// Whether only another leader, other members or another rank of this process can change that.
     settled: bool,
 }
 
@@ -52,6 +52,11 @@ impl DialTargets {
         self.own.retain(|a| *a == advertised || addresses.contains(a));
         self.silent.retain(|a| addresses.contains(a));
         self.discovered = addresses;
+        self.settled = false;
+    }
+
+    /// This process counts for another rank.
+    pub(super) fn unsettle(&mut self) {
         self.settled = false;
     }
 
@@ -99,8 +104,8 @@ fn may_be_a_peers(address: SocketAddr, own: IpAddr) -> bool {
 
 impl<P: Protocol> Core<P> {
     /// Tells the driver to which addresses it wants links, when they have changed. A leader's and a
-    /// follower's change with the leader, the members, and what discovery says. To look in every turn would
-    /// make a round of heartbeats cost the square of the members.
+    /// follower's change with the leader, the members, their ranks, and what discovery says. To look in every
+    /// turn would make a round of heartbeats cost the square of the members.
     pub(super) fn seek(&mut self) {
         let settled = matches!(self.phase, Phase::Leading(_) | Phase::Following)
             && self.dial_targets.lists_from.is_none();
@@ -147,18 +152,19 @@ impl<P: Protocol> Core<P> {
         self.members.iter().count() < STANDING_LINKS_MEMBERS_MAX
     }
 
-    /// The links of a follower: with its leader, with the best live member besides, and in a small cluster
-    /// with every live member. That best one may lead next, and announces itself then. So it keeps links with
-    /// all.
+    /// The links of a follower: with its leader, and in a small cluster with every live member. Where the
+    /// best live member announces itself, also with that one, which keeps links with all.
     fn standing_links(&self) -> Vec<SocketAddr> {
         let discovered = &self.dial_targets.discovered;
         let few_named = discovered.len() <= STANDING_LINKS_MEMBERS_MAX;
         let alive = || self.members.iter().filter(|m| m.state == State::Alive);
         let better = alive().filter(|m| m.peer.rank().outranks(self.rank()) && !self.leads(m.peer.id));
-        let best = better.max_by_key(|m| m.peer.rank()).map(|m| m.peer.address);
-        let all = self.is_small() || best.is_none();
+        let best = better.max_by_key(|m| m.peer.rank()).filter(|_| P::BEST_ANNOUNCES);
+        let is_best = P::BEST_ANNOUNCES && best.is_none() && self.rank().eligible();
+        let all = self.is_small() || is_best;
         let standing = alive().map(|m| m.peer.address);
         let standing = standing.filter(|address| all || few_named && discovered.contains(address));
+        let best = best.map(|m| m.peer.address);
         self.leader.iter().map(|l| l.peer.address).chain(best).chain(standing).collect()
     }
 

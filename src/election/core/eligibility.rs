@@ -71,7 +71,10 @@ impl<P: Protocol> Core<P> {
     pub(super) fn count_for(&mut self) {
         let Candidacy { cordoned, aside_until, complaints } = self.standing.candidacy;
         let stands = self.clauses.stands(cordoned, aside_until.is_some(), complaints.any());
-        self.me.priority = if stands { self.standing.given } else { Priority::NEVER };
+        let priority = if stands { self.standing.given } else { Priority::NEVER };
+        if std::mem::replace(&mut self.me.priority, priority) != priority {
+            self.dial_targets.unsettle();
+        }
     }
 
     /// Begins again with the part that this process has in an election: it counts for another priority.

@@ -143,7 +143,7 @@ impl<P: Protocol> Core<P> {
         let longest = P::longest_lease(self).unwrap_or(self.settings.failure_timeout);
         let Recipients { often, seldom } = self.recipients(now.at, lease < longest);
         let alive = |id: &&ProcessId| self.members.get(**id).is_some_and(|m| m.state == State::Alive);
-        let answering = often.iter().chain(&seldom).filter(alive).count();
+        let answering = often.iter().filter(alive).count();
         self.remember_round(now.at, answering);
         self.send_each(often, &heartbeat(lease));
         self.send_each(seldom, &heartbeat(longest));
@@ -153,7 +153,7 @@ impl<P: Protocol> Core<P> {
         self.watch_for_better(now);
     }
 
-    /// What the acknowledgements of a round are compared with. So many live members get it.
+    /// What the acknowledgements of a round are compared with. So many live members are told often.
     fn remember_round(&mut self, at: Moment, answering: usize) {
         if self.heartbeats.sent.len() == SENT_MAX {
             self.heartbeats.sent.pop_front();
@@ -179,10 +179,12 @@ impl<P: Protocol> Core<P> {
         let sent = self.heartbeats.sent.iter_mut().find(|sent| sent.sequence == sequence);
         if let (Some(sent), Some(member)) = (sent, self.members.get_mut(from)) {
             let delay = now.at.since(sent.at);
-            sent.missing = sent.missing.saturating_sub(1);
             member.round_trip = Some(delay);
+            // A short lease is for those that are told often.
+            let counts = self.heartbeats.recipients.are_often(from);
+            sent.missing = sent.missing.saturating_sub(usize::from(counts));
             // A member that had failed was stopped or away, which says nothing of the next delay.
-            if member.alive_since <= sent.at {
+            if counts && member.alive_since <= sent.at {
                 self.adaptation.observe(now.at, delay);
             }
         }

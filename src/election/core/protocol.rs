@@ -21,6 +21,8 @@ pub(in crate::election) enum Announcement {
 pub(in crate::election) trait Protocol: Sized {
     /// Whether a process that knows no other process may lead.
     const LEADS_ALONE: bool;
+    /// Whether the best live member announces itself when the leader is gone, without asking.
+    const BEST_ANNOUNCES: bool;
     /// Whether a better process takes over by force under `--preempt always`. Otherwise the leader then
     /// transfers leadership at once.
     const TAKES_OVER_BY_FORCE: bool;

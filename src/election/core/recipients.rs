@@ -24,6 +24,13 @@ pub(super) struct LastRecipients {
     all: Option<Moment>,
 }
 
+impl LastRecipients {
+    /// Whether a member is told often.
+    pub(super) fn are_often(&self, id: ProcessId) -> bool {
+        self.often.contains(&id)
+    }
+}
+
 impl<P: Protocol> Core<P> {
     /// The recipients of the next round. `short`: its lease is not the longest one.
     pub(super) fn recipients(&mut self, now: Moment, short: bool) -> Recipients {
@@ -41,7 +48,11 @@ impl<P: Protocol> Core<P> {
         let wanted = |id: &ProcessId| !often.contains(id) && (all || former.often.contains(id));
         let seldom = self.ids(|m| m.linked && wanted(&m.peer.id));
         let recipients = Recipients { often: often.iter().copied().collect(), seldom };
-        self.heartbeats.recipients = LastRecipients { often, all: if all { Some(now) } else { former.all } };
+        let all = if all { Some(now) } else { former.all };
+        self.heartbeats.recipients = LastRecipients { often, all };
+        // Those that cannot be told anything now are told once they are connected again.
+        let away = |id: &ProcessId| self.members.get(*id).is_some_and(|m| !m.linked);
+        self.heartbeats.recipients.often.extend(former.often.into_iter().filter(away));
         recipients
     }
 }

@@ -99,6 +99,7 @@ impl Majority {
 
 impl Protocol for Majority {
     const LEADS_ALONE: bool = false;
+    const BEST_ANNOUNCES: bool = false;
     const TAKES_OVER_BY_FORCE: bool = false;
 
     /// What the settings ask for. No candidacy and no leadership survives a restart (clause 17).
