@@ -57,7 +57,7 @@ const FLAGS: [(&str, Option<&str>); 53] = [
     ("refresh", Some("5s")),
     ("stable-margin", Some("1s")),
     ("start-timeout", Some("10s")),
-    ("lease-mode", Some("adaptive")),
+    ("lease-mode", Some("fixed")),
     ("lease-min", Some("250ms")),
     ("forget-after", Some("60s")),
     ("log", Some("info")),

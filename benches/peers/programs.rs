@@ -29,9 +29,9 @@ pub const ALL: [(&str, Make); 6] = [
     ("curator", |builder| builder.curator()),
 ];
 
-/// The rows of this project.
+/// The rows of this project, all with adaptive leases.
 fn bellwether() -> Vec<Program> {
-    let defaults = "--preempt never";
+    let defaults = "--preempt never --lease-mode adaptive";
     let rows = [
         ("bellwether, classic", defaults.to_owned(), false),
         ("bellwether, majority", defaults.to_owned(), true),

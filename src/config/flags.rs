@@ -441,7 +441,7 @@ pub struct RunArgs {
     /// suspect: a death, for calling an election, so that a crash is noticed within milliseconds. off:
     /// nothing, only silence counts. Choose it where a mesh or a firewall refuses connections in the name of
     /// live processes. release, only with --safety majority: they also end the dead leader's lease, so that
-    /// another leads at once instead of after the lease. Then two may lead where anything on the path refuses
+    /// another leads at once instead of after --lease. Then two may lead where anything on the path refuses
     /// connections in the name of a live leader.
     #[arg(
         long, env = "BELLWETHER_CRASH_EVIDENCE", value_name = "WHAT", help_heading = ELECTION,
@@ -508,7 +508,7 @@ pub struct RunArgs {
     )]
     pub buffers_max: usize,
 
-    /// Longest time between two heartbeats of a leader
+    /// Time between two heartbeats of a leader
     #[arg(
         long, env = "BELLWETHER_HEARTBEAT", value_name = "DURATION",
         help_heading = TIMING, default_value = "250ms",
@@ -516,10 +516,9 @@ pub struct RunArgs {
     )]
     pub heartbeat: Duration,
 
-    /// Longest lease and failure timeout: a leader that is silent for its lease counts as dead
+    /// Failure timeout: silence of a leader for this long is its death; at least 4 heartbeats
     ///
-    /// At least 4 heartbeats. With --lease-mode fixed each lease is this long. With --safety majority a
-    /// leader leads for a lease without hearing from a majority.
+    /// With --safety majority also the lease: how long a leader leads without hearing from a majority.
     #[arg(
         long, env = "BELLWETHER_LEASE", value_name = "DURATION",
         help_heading = TIMING, default_value = "1500ms",
@@ -533,7 +532,7 @@ pub struct RunArgs {
     /// leases heartbeats come each fifth of the lease, and --heartbeat is the longest time between two.
     #[arg(
         long, env = "BELLWETHER_LEASE_MODE", value_name = "MODE", help_heading = TIMING,
-        default_value = "adaptive", value_enum
+        default_value = "fixed", value_enum
     )]
     pub lease_mode: LeaseMode,
 

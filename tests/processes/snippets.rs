@@ -121,9 +121,7 @@ fn read(child: &mut Child, place: usize, into: Sender<(usize, String)>) {
 /// Through a resignation and a crash of voters. After the crash the old leader's copy stops before the new
 /// one's begins: the validity that it had was a part of the lease.
 fn majority(program: &[&str]) {
-    // As docs/patterns.md says: a validity outlasts the time between two answers.
-    let flags = [&NEVER[..], &["--lease-min", "1500ms"]].concat();
-    let (mut real, mut now) = voters_started(3, &flags);
+    let (mut real, mut now) = voters_started(3, &NEVER);
     let mut copies = Copies::beside(&real, program);
     copies.follow(&now);
     for cause in [Cause::Resignation, Cause::Crash] {

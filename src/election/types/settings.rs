@@ -201,8 +201,7 @@ impl Settings {
 }
 
 impl Default for Settings {
-    /// The defaults of the command line, but with fixed leases: tests of all other rules then have one time
-    /// for silence.
+    /// The defaults of the command line.
     fn default() -> Settings {
         Settings {
             variant: Variant::Detector,
