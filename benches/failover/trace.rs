@@ -79,14 +79,8 @@ fn round(processes: &mut ProcessCluster, now: &mut Agreement, cause: Cause) -> R
 
 /// The id of the process that runs in a place.
 fn id(processes: &ProcessCluster, place: usize) -> Result<String, String> {
-    let (_, body) = processes.get(place, "/members").map_err(|error| error.to_string())?;
-    let members: serde_json::Value = serde_json::from_str(&body).map_err(|error| error.to_string())?;
-    let own = members["members"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .find(|m| m["name"] == *processes.name(place) && m["state"] == "alive");
-    own.and_then(|own| own["id"].as_str()).map(str::to_owned).ok_or(format!("no id in {body}"))
+    let own = rounds::alive(processes, place)?.into_iter().find(|m| m.name == processes.name(place));
+    own.map(|own| own.id).ok_or(format!("{} does not name itself", processes.name(place)))
 }
 
 /// The steps of a log, but for its first bytes, in order of time. Threads log side by side.

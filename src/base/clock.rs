@@ -136,7 +136,7 @@ impl Clock {
     }
 }
 
-fn kernel(clock: ClockId) -> Duration {
+pub(super) fn kernel(clock: ClockId) -> Duration {
     let time = clock_gettime(clock);
     // Both are never negative on these clocks; should a kernel ever say so, zero is the safe reading.
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);

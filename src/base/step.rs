@@ -1,9 +1,10 @@
 //! Steps of the program's work, in lines of level trace: where its time goes.
 
 use super::LogEvent;
+use super::clock::kernel;
 use crate::election::ProcessId;
 use core::fmt;
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 
 /// Logs one step, what it is about, and the other process that it concerns. Its time is CLOCK_MONOTONIC in
 /// microseconds, which all processes of a host share. At any other level it costs a comparison.
@@ -11,9 +12,7 @@ pub fn step(step: &'static str, of: impl fmt::Display, id: Option<ProcessId>) {
     if log::max_level() < log::LevelFilter::Trace {
         return;
     }
-    let now = clock_gettime(ClockId::Monotonic);
-    // Neither is negative.
-    let at_us = now.tv_sec.unsigned_abs() * 1_000_000 + now.tv_nsec.unsigned_abs() / 1_000;
+    let at_us = u64::try_from(kernel(ClockId::Monotonic).as_micros()).unwrap_or(u64::MAX);
     LogEvent::trace("step")
         .with("step", step)
         .with("of", of.to_string())

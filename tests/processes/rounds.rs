@@ -48,7 +48,7 @@ pub struct Member {
 }
 
 /// The members that the process of a place holds to be alive, itself included.
-fn alive(processes: &ProcessCluster, place: usize) -> Result<Vec<Member>, String> {
+pub fn alive(processes: &ProcessCluster, place: usize) -> Result<Vec<Member>, String> {
     let (_, body) = processes.get(place, "/members").map_err(text)?;
     let Members { mut members } = serde_json::from_str(&body).map_err(text)?;
     members.retain(|m| m.state == "alive");

@@ -153,7 +153,8 @@ impl<P: Protocol> Core<P> {
         self.watch_for_better(now);
     }
 
-    /// What the acknowledgements of a round are compared with. So many live members are told often.
+    /// What the acknowledgements of a round are compared with. `answering` is the number of live members that
+    /// are told often.
     fn remember_round(&mut self, at: Moment, answering: usize) {
         if self.heartbeats.sent.len() == SENT_MAX {
             self.heartbeats.sent.pop_front();

@@ -73,7 +73,8 @@ pub(in crate::election) trait Protocol: Sized {
 
     /// This leader sends its round of heartbeats.
     fn send_heartbeats(core: &mut Core<Self>, now: Now);
-    /// Whether a member gets each round of a short lease. So many members rank `better` than it.
+    /// Whether a member gets each round of a short lease. `better` is the number of members that
+    /// rank above it.
     fn is_told_often(core: &Core<Self>, _member: &Member, better: usize) -> bool {
         better < core.settings.told_often_max
     }
