@@ -19,7 +19,7 @@ public class Watch {
         long now = 0, left, until = 0, epoch = 0, token = 0, leads = 0;
         for (var classic = true; ; leads = token, Thread.sleep(PAUSE)) {
             left = until > now ? Math.min(until - now, SILENCE) : SILENCE;
-            var watch = HttpRequest.newBuilder(URI.create(url + "/watch?timeout=300ms" + after));
+            var watch = HttpRequest.newBuilder(URI.create(url + "/watch?timeout=300ms&valid_for=600ms" + after));
             var answer = FIELDS.matcher(client.sendAsync(watch.timeout(ofMillis(left)).build(), ofString())
             .thenApply(r -> r.body()).completeOnTimeout("", left, MILLISECONDS).exceptionally(e -> "").join());
             var uptime = Files.readString(Path.of("/proc/uptime")).split(" ")[0]; // CLOCK_BOOTTIME in seconds

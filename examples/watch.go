@@ -12,7 +12,7 @@ import (
 
 func main() {
 	const silence, look, stop = 1000.0, 20 * time.Millisecond, 120 // no answer; a pause; it and the work's end
-	url := cmp.Or(os.Getenv("BELLWETHER_URL"), "http://127.0.0.1:4040") + "/watch?timeout=300ms"
+	url := cmp.Or(os.Getenv("BELLWETHER_URL"), "http://127.0.0.1:4040") + "/watch?timeout=300ms&valid_for=600ms"
 	var epoch, leads any
 	for after, now, until, classic := "", 0.0, 0.0, true; ; time.Sleep(look) {
 		left, next := cmp.Or(max(until-now, 0), silence), map[string]any{}

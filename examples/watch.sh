@@ -20,7 +20,7 @@ look() { # CLOCK_BOOTTIME in ms, rounded up, and for how long this process leads
 }
 while true; do
   look
-  answer=$(curl -sf --noproxy '*' -m "$wait" "$url/watch?timeout=300ms$after" | jq -r "$fields")
+  answer=$(curl -sf --noproxy '*' -m "$wait" "$url/watch?timeout=300ms&valid_for=800ms$after" | jq -r "$fields")
   # shellcheck disable=SC2086 # These are five words.
   set -- $answer
   look

@@ -21,6 +21,6 @@ pub mod node;
 pub mod sim;
 pub mod status;
 pub mod store;
-pub mod telemetry;
-pub mod transport;
+mod telemetry;
+mod transport;
 pub mod wire;

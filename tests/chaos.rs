@@ -48,7 +48,7 @@ use workers::{Fenced, Worked};
 /// the wait of restarted voters for another, and elections among processes that reach each other in part.
 const LEADERLESS_MAX: Duration = Duration::from_secs(30);
 
-/// One at a time: on two cores the answers of two would come half as often.
+/// One of those that ask without a pause: on two cores the answers of two would come half as often.
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -94,7 +94,8 @@ fn chaos(n: usize, safety: Safety, length: Duration, work: Work) -> Vec<Observer
     println!("leases: {mode}");
     // What a command leaves behind ignores SIGTERM, and a resignation waits for that so long.
     let flags = vec!["--stop-wait", "1s", "--lease-mode", mode];
-    let mut cluster = Cluster::started(ChaosPlan { n, safety, priorities, channel, flags }, seed);
+    let plan = ChaosPlan { n, safety, priorities, channel, flags, pause: Duration::ZERO };
+    let mut cluster = Cluster::started(plan, seed);
     if work != Work::None {
         cluster.begin_work(work == Work::Fenced);
     }

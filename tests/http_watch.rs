@@ -8,11 +8,12 @@ mod shown;
 mod watch_client;
 
 use bellwether::base::boottime;
-use bellwether::election::{Moment, Role, Voting};
+use bellwether::election::{Moment, Role, Sign, VoterConfig, Voting};
 use bellwether::http::{LIMITS, LOOPBACK_WATCHERS, Server};
 use bellwether::net::Limits;
 use serde_json::{Value, json};
 use shown::{Shown, serve};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -175,6 +176,110 @@ fn a_stream_repeats_the_state_where_its_reader_wants_that() {
     shown.elects(2);
     let changed = std::iter::repeat_with(|| client.event()).take(3).any(|(id, _)| id == version(2));
     assert!(changed);
+}
+
+/// Leads for so long still, by leases of `lease_ms` at most.
+fn leads(shown: &Shown, lease_ms: u32, left: Duration) {
+    let config = Some(VoterConfig::first(BTreeSet::from(["web-0".to_owned()]), lease_ms));
+    let voting = Voting { config, not_ready: None, leases_ms: BTreeMap::new() };
+    shown.publish(|status| {
+        (status.voting, status.valid_until) = (Some(voting), Some(boottime().plus(left)));
+    });
+}
+
+/// The validities that the driver has heard of so far, in milliseconds.
+fn heard(shown: &Shown) -> Vec<u128> {
+    let signs = shown.signs.lock().unwrap();
+    let valid_for = signs.iter().map(|sign| match sign {
+        Sign::Watches { valid_for } => valid_for.as_millis(),
+        other => panic!("{other:?}"),
+    });
+    valid_for.collect()
+}
+
+/// What a client is told comes after the driver has heard of it.
+#[test]
+fn the_driver_hears_how_long_answers_are_to_hold_for_the_applications_here() {
+    let (server, shown) = served();
+    leads(&shown, 1500, Duration::from_secs(3600));
+    let mut kept = Vec::new();
+    for (path, expected) in [
+        ("/watch?every=60ms", &[][..]),
+        // Its answers have no validity.
+        ("/sse?every=60ms&valid_for=900ms", &[]),
+        ("/watch?every=60ms&valid_for=100ms", &[100]),
+        ("/watch?valid_for=60ms", &[100]),
+        ("/watch?every=60s&valid_for=500ms", &[100, 500]),
+    ] {
+        let mut client = Client::follows(server.local_address(), path, "");
+        client.event();
+        assert_eq!(heard(&shown), expected, "{path}");
+        kept.push(client);
+    }
+    let path = format!("/watch?after={}&timeout=30s&valid_for=700ms", version(shown.epoch()));
+    let mut client = Client::asks(server.local_address(), &path, "");
+    shown.watched_by(kept.len() + 1);
+    shown.elects(2);
+    client.answer();
+    assert_eq!(heard(&shown), [100, 500, 700]);
+}
+
+/// Leases shorten again when no application asks, and a full driver has not heard.
+#[test]
+fn the_driver_hears_of_validities_again_and_again() {
+    let (server, shown) = served();
+    leads(&shown, 1500, Duration::from_secs(3600));
+    shown.full.store(true, Ordering::Relaxed);
+    let mut client = Client::follows(server.local_address(), "/watch?every=50ms&valid_for=100ms", "");
+    client.event();
+    shown.full.store(false, Ordering::Relaxed);
+    let deadline = Instant::now() + PATIENCE;
+    while heard(&shown).len() < 2 {
+        assert!(Instant::now() < deadline, "{:?}", heard(&shown));
+        client.event();
+    }
+}
+
+/// The driver has leases last longer from its next round on. What is told before that is over too soon.
+#[test]
+fn what_is_over_too_soon_for_an_application_is_soon_told_again() {
+    for (query, first_waits) in [("every=4s", true), ("every=4s&valid_for=2s", false)] {
+        let (server, shown) = served();
+        leads(&shown, 6_000, Duration::from_millis(1_500));
+        let mut client = Client::follows(server.local_address(), &format!("/watch?{query}"), "");
+        let (first, again) = (client.event(), client.event());
+        // Without that the second event tells of the end of the leadership.
+        assert_eq!(again.1["is_leader"], json!(!first_waits), "{query} {first:?} {again:?}");
+    }
+}
+
+/// The clients of a shell or of Go ask without `after` first.
+#[test]
+fn the_first_answer_to_an_application_waits_until_leases_are_long_enough() {
+    let (server, shown) = served();
+    leads(&shown, 6_000, Duration::from_secs(2));
+    let mut client = Client::asks(server.local_address(), "/watch?valid_for=4s", "");
+    shown.watched_by(1);
+    leads(&shown, 6_000, Duration::from_secs(3600));
+    let (_, state) = client.answer();
+    assert!(state["valid_for_ms"].as_u64().unwrap() > 4_000, "{state}");
+    // No lease can be long enough for this one.
+    leads(&shown, 6_000, Duration::from_secs(2));
+    let mut stream = Client::follows(server.local_address(), "/watch?valid_for=4s", "");
+    assert_eq!(stream.event().0, version(1), "it repeats nothing");
+    let (_, state) = Client::asks(server.local_address(), "/watch?valid_for=5s", "").answer();
+    assert!(state["valid_for_ms"].as_u64().unwrap() < 4_000, "{state}");
+}
+
+#[test]
+fn only_applications_of_this_pod_say_how_long_answers_are_to_hold() {
+    let (server, _shown) = served();
+    for header in ["Origin: http://localhost\r\n", "Origin: null\r\n"] {
+        let mut client = Client::asks(server.local_address(), "/watch?valid_for=1s", header);
+        let (head, body) = client.answer();
+        assert!(head.starts_with("HTTP/1.1 403 "), "{head}");
+        assert!(body["error"]["message"].as_str().unwrap().contains("not for pages"), "{body}");
+    }
 }
 
 #[test]

@@ -10,10 +10,10 @@ mod support;
 
 use bellwether::election::{
     Action, Ballot, Body, ConfigVersion, CrashEvidence, Denial, Entry, Epoch, Event, Flags, Founding,
-    HoldAnswer, HoldOutcome, HoldRequest, Incarnation, Incumbent, KnownPeers, LEASE_MS_MAX, Learnt, Machine,
-    MembershipVersion, Message, Moment, Now, Operation, Pace, Peer, Preempt, Priority, ProcessId, Record,
-    RecoveredState, Safety, Settings, Stage, State, Timer, Variant, VoteOutcome, VoteRecord, VoteRequest,
-    VoterConfig,
+    HoldAnswer, HoldOutcome, HoldRequest, Incarnation, Incumbent, KnownPeers, LEASE_MS_MAX, Learnt,
+    ListWanted, Machine, MembershipVersion, Message, Moment, Now, Operation, Pace, Peer, Preempt, Priority,
+    ProcessId, Record, RecoveredState, Safety, Settings, Stage, State, Timer, Variant, VoteOutcome,
+    VoteRecord, VoteRequest, VoterConfig,
 };
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -322,7 +322,9 @@ impl Run {
                 let successor = if self.random.u8(0..4) > 0 { Some(self.id()) } else { None };
                 Body::Resign { successor, leaving: self.random.bool() }
             }
-            9 => Body::LeaderQuery,
+            9 => Body::LeaderQuery {
+                list: if self.random.bool() { ListWanted::Best } else { ListWanted::Whole },
+            },
             _ => {
                 let leader = if self.random.bool() {
                     Some(Incumbent { peer: self.peer(), elected_at_ms: 0 })

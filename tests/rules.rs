@@ -11,9 +11,9 @@ mod support;
 mod variants;
 
 use bellwether::election::{
-    Action, Body, Entry, Epoch, Event, Founding, Incarnation, Incumbent, KnownPeers, MEMBERS_MAX, Machine,
-    MembershipVersion, Message, Moment, Now, Operation, Pace, Peer, Priority, Role, Safety, Settings, State,
-    Timer,
+    Action, Body, Entry, Epoch, Event, Founding, Incarnation, Incumbent, KnownPeers, ListWanted, MEMBERS_MAX,
+    Machine, MembershipVersion, Message, Moment, Now, Operation, Pace, Peer, Priority, Role, Safety,
+    Settings, State, Timer,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -302,7 +302,7 @@ fn a_connected_process_stays_a_member_though_it_counts_as_failed() {
     for former in [State::Alive, State::Failed] {
         let (mut alone, _) = follower_with_a_newcomer(State::Failed);
         alone.list(5, &[(peer(2), former)]);
-        let told = alone.hear(7, 0, Body::LeaderQuery);
+        let told = alone.hear(7, 0, Body::LeaderQuery { list: ListWanted::Whole });
         assert!(matches!(told[..], [(7, Body::LeaderInfo { .. })]), "of a {former:?} one: {told:?}");
     }
 }
@@ -371,7 +371,7 @@ fn a_process_that_was_paused_follows_no_leader_that_has_not_answered_since() {
     let mut alone = Alone::following();
     alone.now += ms(5_000);
     let asked = alone.feed(Event::Turn);
-    assert_eq!(asked, [(3, Body::LeaderQuery)]);
+    assert_eq!(asked, [(3, Body::LeaderQuery { list: ListWanted::Whole })]);
     let heartbeat = || Body::Heartbeat { sequence: 1, pace: Pace::default() };
     for old in [heartbeat(), Body::Coordinator { elected_at_ms: 0 }] {
         alone.hear(3, 1, old);
@@ -491,7 +491,7 @@ fn the_leaders_list_is_asked_for_when_one_is_followed_anew() {
     alone.hear(2, 1, Body::Membership { version: version(3), entries: [].into() });
     let beat = Body::Heartbeat { sequence: 9, pace: Pace::default() };
     let ack = Body::HeartbeatAck { sequence: 9, membership: MembershipVersion::default() };
-    assert_eq!(alone.hear(3, 1, beat), [(3, Body::LeaderQuery), (3, ack)]);
+    assert_eq!(alone.hear(3, 1, beat), [(3, Body::LeaderQuery { list: ListWanted::Whole }), (3, ack)]);
 }
 
 /// A follower acknowledges the heartbeats of the leader that it follows, and no others.
@@ -640,7 +640,29 @@ fn of_two_leaders_the_higher_one_goes_on() {
         let incumbent = Incumbent { peer: peer(other), elected_at_ms: 0 };
         let sent = leader.hear(1, 7, Body::LeaderInfo { leader: Some(incumbent), entries: [].into() });
         assert_eq!(leader.machine.status().role, role);
-        assert_eq!(sent.contains(&(other, Body::LeaderQuery)), role == Role::Asking, "{sent:?}");
+        assert_eq!(
+            sent.contains(&(other, Body::LeaderQuery { list: ListWanted::Whole })),
+            role == Role::Asking,
+            "{sent:?}"
+        );
+    }
+}
+
+/// A peer of a leader follows another leader of the same epoch. Both lead on until they are connected. Where
+/// discovery names this leader, it names the other one, too.
+#[test]
+fn a_leader_learns_of_another_leader_of_its_epoch() {
+    let table: [(&[usize], u64, &[usize]); 4] =
+        [(&[1], 1, &[1, 3, 5]), (&[1], 0, &[1, 3]), (&[1, 3], 1, &[1, 3]), (&[1, 3, 5], 1, &[1, 3, 5])];
+    for (discovered, epoch, members) in table {
+        let mut leader = Alone::leading(3);
+        let addresses = discovered.iter().map(|k| address(*k)).collect();
+        leader.feed(Event::Discovered { addresses, complete: true });
+        leader.feed(Event::LinkUp(peer(1)));
+        let incumbent = Incumbent { peer: peer(5), elected_at_ms: 0 };
+        leader.hear(1, epoch, Body::LeaderInfo { leader: Some(incumbent), entries: [].into() });
+        assert_eq!(leader.members(), members, "{discovered:?}, epoch {epoch}");
+        assert_eq!((leader.machine.status().role, leader.machine.epoch()), (Role::Leading, Epoch(1)));
     }
 }
 
@@ -660,7 +682,7 @@ fn a_leader_answers_an_acknowledgement_of_another_epoch() {
     leader.feed(Event::Timer(Timer::Margin));
     assert_eq!((leader.machine.status().role, leader.machine.epoch()), (Role::Leading, Epoch(2)));
     let acknowledge = || Body::HeartbeatAck { sequence: 0, membership: MembershipVersion::default() };
-    assert_eq!(leader.hear(1, 3, acknowledge()), [(1, Body::LeaderQuery)]);
+    assert_eq!(leader.hear(1, 3, acknowledge()), [(1, Body::LeaderQuery { list: ListWanted::Whole })]);
     assert_eq!(leader.hear(1, 1, acknowledge()), [(1, Body::Coordinator { elected_at_ms: 0 })]);
 }
 
@@ -707,7 +729,7 @@ fn a_leader_with_a_successor_in_its_place_is_lost() {
 fn a_list_that_is_not_agreed_with_is_asked_for_again() {
     let (mut alone, newcomer) = follower_with_a_newcomer(State::Failed);
     assert_eq!(alone.acknowledged(), version(4));
-    alone.hear(7, 1, Body::LeaderQuery);
+    alone.hear(7, 1, Body::LeaderQuery { list: ListWanted::Whole });
     alone.list(4, &[(newcomer.clone(), State::Failed)]);
     assert_eq!(alone.acknowledged(), MembershipVersion::default());
     alone.list(5, &[(newcomer, State::Alive)]);
@@ -738,7 +760,7 @@ fn a_transfer_that_ends_in_another_election_has_failed() {
     alone.now = ms(5400);
     alone.feed(Event::Timer(Timer::Answer));
     assert_eq!(alone.machine.status().role, Role::Leading);
-    alone.hear(3, 2, Body::LeaderQuery);
+    alone.hear(3, 2, Body::LeaderQuery { list: ListWanted::Whole });
     assert_eq!(alone.armed(Timer::Preempt), Some(ms(10_000)));
 }
 
@@ -746,7 +768,7 @@ fn a_transfer_that_ends_in_another_election_has_failed() {
 /// uncordoned. A follower that did not wait for it would lead the same epoch.
 #[test]
 fn a_successor_is_waited_for_whatever_it_counted_for() {
-    let asked = vec![(2, Body::LeaderQuery)];
+    let asked = vec![(2, Body::LeaderQuery { list: ListWanted::Whole })];
     for (priority, sends) in [(Priority::DEFAULT, vec![]), (Priority::NEVER, asked)] {
         let mut alone = Alone::new(4);
         alone.feed(Event::LinkUp(peer(3)));
@@ -768,7 +790,7 @@ fn a_leader_beats_to_every_process_it_hears_from() {
     alone.hear(1, 0, Body::LeaderInfo { leader: None, entries });
     alone.now = ms(1000);
     alone.feed(Event::Timer(Timer::Margin));
-    alone.hear(2, 1, Body::LeaderQuery);
+    alone.hear(2, 1, Body::LeaderQuery { list: ListWanted::Whole });
     alone.now = ms(1250);
     let beats = alone.feed(Event::Timer(Timer::Heartbeat));
     let to: Vec<usize> =

@@ -34,8 +34,8 @@
 mod support;
 
 use bellwether::election::{
-    Body, CrashEvidence, Epoch, Event, Message, Operation, Preempt, Priority, Role, Safety, Settings, Sign,
-    State, Variant,
+    Body, CrashEvidence, Epoch, Event, ListWanted, Message, Operation, Preempt, Priority, Role, Safety,
+    Settings, Sign, State, Variant,
 };
 use libtest_mimic::{Arguments, Trial};
 use std::collections::BTreeSet;
@@ -79,7 +79,7 @@ fn injected(name: &str, epoch: &str) -> Result<Message, String> {
         "answer" => Body::Answer,
         "declare" => Body::Declare,
         "coordinator" => Body::Coordinator { elected_at_ms: 0 },
-        "leader_query" => Body::LeaderQuery,
+        "leader_query" => Body::LeaderQuery { list: ListWanted::Whole },
         other => return Err(format!("cannot inject {other}")),
     };
     let epoch = Epoch(epoch.parse().map_err(|_| format!("{epoch} is no number"))?);

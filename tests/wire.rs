@@ -9,7 +9,7 @@ mod strategies;
 
 use bellwether::election::{
     ANNOUNCE_MAX, AnnouncedValues, Ballot, Body, CLUSTER_BYTES_MAX, ConfigVersion, Denial, Entry, Epoch,
-    Flags, Incarnation, Incumbent, Instance, LEASE_MS_MAX, Learnt, LimitError, MEMBERS_MAX,
+    Flags, Incarnation, Incumbent, Instance, LEASE_MS_MAX, Learnt, LimitError, ListWanted, MEMBERS_MAX,
     MembershipVersion, Message, Moment, NAME_BYTES_MAX, Pace, Peer, Priority, ProcessId, RecoveredState,
     Stage, State, VOTERS_MAX, VoteOutcome, VoteRequest, VoterConfig,
 };
@@ -102,6 +102,7 @@ fn largest_stamp() -> Stamp {
     Stamp { cluster: "c".repeat(CLUSTER_BYTES_MAX), id: ProcessId(Uuid::max()) }
 }
 
+const QUERY: Body = Body::LeaderQuery { list: ListWanted::Whole };
 const LARGEST_VERSION: MembershipVersion = MembershipVersion { epoch: Epoch::MAX, version: u32::MAX };
 
 fn encoded(body: Body) -> Vec<u8> {
@@ -123,6 +124,7 @@ fn ends_of_earlier_versions(frame: &Frame, length: usize) -> Vec<usize> {
         Frame::Message { message, .. } => match &message.body {
             Body::Heartbeat { pace, .. } => vec![length - bytes_of(pace)],
             Body::Renew { learnt, .. } => vec![length - bytes_of(learnt)],
+            Body::LeaderQuery { list } => vec![length - bytes_of(list)],
             _ => Vec::new(),
         },
         _ => Vec::new(),
@@ -378,12 +380,12 @@ fn what_is_beyond_its_limit_neither_leaves_nor_enters() {
         })
         .collect();
     let above = Epoch(Epoch::MAX.0 + 1);
-    let (above_max, query) = (Priority(Priority::MAX.0 + 1), Body::LeaderQuery);
+    let (above_max, query) = (Priority(Priority::MAX.0 + 1), QUERY);
     let message = Message { epoch: Epoch(1), priority: above_max, body: query };
     cases.push((small_stamp(), message, LimitError::Priority(above_max)));
     cases.push((
         small_stamp(),
-        Message { epoch: above, priority: Priority::DEFAULT, body: Body::LeaderQuery },
+        Message { epoch: above, priority: Priority::DEFAULT, body: QUERY },
         LimitError::Epoch(above),
     ));
     for (stamp, error) in [
@@ -393,11 +395,7 @@ fn what_is_beyond_its_limit_neither_leaves_nor_enters() {
         ),
         (Stamp { cluster: "\n".to_owned(), ..small_stamp() }, control("the cluster's name", 0)),
     ] {
-        cases.push((
-            stamp,
-            Message { epoch: Epoch(1), priority: Priority::DEFAULT, body: Body::LeaderQuery },
-            error,
-        ));
+        cases.push((stamp, Message { epoch: Epoch(1), priority: Priority::DEFAULT, body: QUERY }, error));
     }
     for (stamp, message, error) in cases {
         assert_eq!(encode_message(&stamp, &message), Err(error.clone()));
@@ -560,9 +558,8 @@ fn fields_of(config: &VoterConfig) -> (ConfigVersion, Vec<&String>, u32, u32) {
 /// A message's frame as documented, written by other means than the crate's, and without its checks.
 fn unchecked(stamp: &Stamp, message: &Message) -> Vec<u8> {
     let fields = match &message.body {
-        Body::Election | Body::Answer | Body::Declare | Body::LeaderQuery | Body::ProposeTransfer => {
-            Ok(vec![])
-        }
+        Body::Election | Body::Answer | Body::Declare | Body::ProposeTransfer => Ok(vec![]),
+        Body::LeaderQuery { list } => postcard::to_stdvec(list),
         Body::Coordinator { elected_at_ms } => postcard::to_stdvec(elected_at_ms),
         Body::Heartbeat { sequence, pace: Pace { lease_ms, learnt } } => {
             postcard::to_stdvec(&(sequence, lease_ms, learnt.worst_ms, learnt.eighths))
@@ -782,7 +779,7 @@ fn our_own_versions_agree() {
 #[test]
 fn errors_say_what_was_seen_and_what_is_allowed() {
     let above = Epoch(Epoch::MAX.0 + 1);
-    let message = Message { epoch: above, priority: Priority::DEFAULT, body: Body::LeaderQuery };
+    let message = Message { epoch: above, priority: Priority::DEFAULT, body: QUERY };
     let text = decode(&unchecked(&small_stamp(), &message), 1024).unwrap_err().to_string();
     assert_eq!(
         text,

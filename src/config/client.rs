@@ -16,8 +16,8 @@ Runs a command while the process here leads, under a hold: no other member leads
 ended, with all its descendants.
 
 A loss ends the command and not exec, which waits until it leads again. Some sidecars grant no hold: those \
-of classic, and those with --crash-evidence release. They are asked whether they lead. Two commands can run \
-at once then, and a warning says so.";
+of classic, and those with --crash-evidence release or --app-clients none. They are asked whether they \
+lead. Two commands can run at once then, and a warning says so.";
 
 pub const EXEC_EXAMPLES: &str = "\
 Examples:

@@ -441,7 +441,7 @@ pub struct RunArgs {
     /// suspect: a death, for calling an election, so that a crash is noticed within milliseconds. off:
     /// nothing, only silence counts. Choose it where a mesh or a firewall refuses connections in the name of
     /// live processes. release, only with --safety majority: they also end the dead leader's lease, so that
-    /// another leads at once instead of after --lease. Then two may lead where anything on the path refuses
+    /// another leads at once instead of after the lease. Then two may lead where anything on the path refuses
     /// connections in the name of a live leader.
     #[arg(
         long, env = "BELLWETHER_CRASH_EVIDENCE", value_name = "WHAT", help_heading = ELECTION,
@@ -508,7 +508,7 @@ pub struct RunArgs {
     )]
     pub buffers_max: usize,
 
-    /// Time between two heartbeats of a leader
+    /// Longest time between two heartbeats of a leader
     #[arg(
         long, env = "BELLWETHER_HEARTBEAT", value_name = "DURATION",
         help_heading = TIMING, default_value = "250ms",
@@ -516,9 +516,10 @@ pub struct RunArgs {
     )]
     pub heartbeat: Duration,
 
-    /// Failure timeout: silence of a leader for this long is its death; at least 4 heartbeats
+    /// Longest lease and failure timeout: a leader that is silent for its lease counts as dead
     ///
-    /// With --safety majority also the lease: how long a leader leads without hearing from a majority.
+    /// At least 4 heartbeats. With --lease-mode fixed each lease is this long. With --safety majority a
+    /// leader leads for a lease without hearing from a majority.
     #[arg(
         long, env = "BELLWETHER_LEASE", value_name = "DURATION",
         help_heading = TIMING, default_value = "1500ms",
@@ -529,17 +530,17 @@ pub struct RunArgs {
     /// How a leader chooses its lease
     ///
     /// The others notice that a leader hangs or is cut off once the lease in use is over. With adaptive
-    /// leases heartbeats come each fifth of the lease, and --heartbeat is the longest time between two.
+    /// leases heartbeats come at least twice in each, and --heartbeat is the longest time between two.
     #[arg(
         long, env = "BELLWETHER_LEASE_MODE", value_name = "MODE", help_heading = TIMING,
-        default_value = "fixed", value_enum
+        default_value = "adaptive", value_enum
     )]
     pub lease_mode: LeaseMode,
 
     /// With --lease-mode adaptive: the shortest lease, or --lease where that is shorter
     #[arg(
         long, env = "BELLWETHER_LEASE_MIN", value_name = "DURATION", help_heading = TIMING,
-        default_value = "250ms", value_parser = parse_positive
+        default_value = "300ms", value_parser = parse_positive
     )]
     pub lease_min: Duration,
 

@@ -94,7 +94,8 @@ impl Demo {
             binary,
             n: args.n,
             base_port: args.base_port,
-            flags: vec!["--log".to_owned(), "error".to_owned()],
+            // It knows how many it starts, so they need not wait for others that may come.
+            flags: ["--log", "error", "--expect", &args.n.to_string()].map(str::to_owned).into(),
             majority: states.as_ref().map(|states| states.0.clone()),
             logs: None,
             relay: None,

@@ -30,7 +30,7 @@ impl<N: Fn(ProcessId) -> String> Describer<N> {
             | Body::Answer
             | Body::Declare
             | Body::Coordinator { .. }
-            | Body::LeaderQuery
+            | Body::LeaderQuery { .. }
             | Body::ProposeTransfer => message.body.name().to_owned(),
             Body::Heartbeat { sequence, .. } => format!("heartbeat {sequence}"),
             Body::HeartbeatAck { sequence, .. } => format!("heartbeat_ack {sequence}"),

@@ -94,12 +94,16 @@ macro_rules! message_table {
                 leaving: bool,
             };
             /// Asks for the receiver's leader and epoch ("Returning processes ask first.").
-            Both 25 "leader_query" LeaderQuery;
+            Both 25 "leader_query" LeaderQuery {
+                /// Which members the reply has to name. An earlier version does not say.
+                list: ListWanted,
+            };
             /// The reply to [`Body::LeaderQuery`], and to any message of a lower epoch.
             Both 26 "leader_info" LeaderInfo {
                 /// The leader that the sender follows, or the sender itself.
                 leader: Option<Incumbent>,
-                /// The members that the sender knows, at most [`MEMBERS_MAX`](super::MEMBERS_MAX).
+                /// Members that the sender knows: all, or the best. At most
+                /// [`MEMBERS_MAX`](super::MEMBERS_MAX).
                 entries: Arc<[Entry]>,
             };
             /// A candidate asks a voter.
@@ -233,6 +237,16 @@ macro_rules! declare {
     };
 }
 message_table!(declare);
+
+/// Which members the reply to a [`Body::LeaderQuery`] has to name.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+pub enum ListWanted {
+    /// All.
+    #[default]
+    Whole,
+    /// The best one that may lead: discovery names all to the sender.
+    Best,
+}
 
 /// What a candidate sends to each voter.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]

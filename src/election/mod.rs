@@ -18,7 +18,7 @@ mod types;
 
 pub use machine::Machine;
 pub(crate) use message::message_table;
-pub use message::{Body, Incumbent, Message, VoteRequest};
+pub use message::{Body, Incumbent, ListWanted, Message, VoteRequest};
 #[cfg(any(test, feature = "mutations"))]
 #[doc(hidden)]
 pub use mutations::Mutation;

@@ -100,7 +100,7 @@ pub trait Source: Send + Sync + 'static {
         Err(Unheld::Busy)
     }
     /// Hands a sign of the application to the driver, as soon as it has room: this is called on threads of
-    /// its own.
+    /// its own. [`Sign::Watches`] does not wait for room, since the watchers' thread hands it on.
     fn sign(&self, _sign: Sign) -> Result<(), Unheld> {
         Err(Unheld::Busy)
     }
@@ -261,7 +261,7 @@ impl<S: Source> Api<S> {
             }
         }
         let watches = request.method == Method::Get && watch::PATHS.contains(&request.path);
-        let look = watches.then(|| watch::look(request, &*self.source));
+        let look = watches.then(|| watch::look(request, from, &*self.source));
         let response = match look {
             Some(Look::Waits(waiting)) => match self.watchers.place(remote.ip()) {
                 Some(place) => {

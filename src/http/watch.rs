@@ -2,6 +2,7 @@
 //! answers those that wait.
 
 use super::Source;
+use super::app_clients::refusal;
 use super::feed::{Change, Observed, Position, VERSION_CHARS_MAX};
 use super::json::{LeaderBody, NameBody};
 use super::query::parameter;
@@ -9,6 +10,7 @@ use super::request::Request;
 use super::response::{Response, error, etag, events, json};
 use crate::base::duration;
 use serde::Serialize;
+use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +23,10 @@ const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 const TIMEOUTS: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(60);
 /// What `every=` may be.
 const REPEATS: RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_secs(60);
+/// What `valid_for=` may be.
+const VALIDITIES: RangeInclusive<Duration> = REPEATS;
+/// How soon an answer is told again at the soonest, whose validity is too short for its client.
+const SOONEST: Duration = Duration::from_millis(50);
 
 /// What a client wants to be told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,6 +53,8 @@ struct Watch {
     mode: Mode,
     /// The version that the client knows.
     after: Option<String>,
+    /// For how long each answer is to hold at least; none: the client does not act on validities.
+    valid_for: Option<Duration>,
 }
 
 /// What a client that waits is told from now on.
@@ -56,6 +64,41 @@ pub(super) struct Waiting {
     /// The number of the first change to tell of.
     pub(super) next: u64,
     pub(super) telling: Telling,
+    /// For how long each answer is to hold at least.
+    pub(super) valid_for: Option<Duration>,
+    /// How long it waits for a change before it is told the state. None: without end.
+    pub(super) pause: Option<Duration>,
+}
+
+impl Waiting {
+    /// As it waits after this state. An application hears sooner of a validity that is too short for it,
+    /// since leases lengthen with the next round of heartbeats.
+    pub(super) fn after(self, latest: &Observed) -> Waiting {
+        let asked = match self.mode {
+            Mode::LongPoll { timeout } => Some(timeout),
+            Mode::Events { every } => every,
+        };
+        let short = self.valid_for.and_then(|wanted| short_validity(latest, wanted));
+        let soon = short.map(|left| (left / 4).max(SOONEST));
+        let pause = asked.map(|asked| soon.map_or(asked, |soon| soon.min(asked)));
+        Waiting { next: latest.change.number + 1, pause, ..self }
+    }
+}
+
+/// In what time the leader of this state is none any more, unless the driver turns.
+pub(super) fn expiry(latest: &Observed) -> Option<Duration> {
+    let snapshot = &latest.snapshot;
+    snapshot.leader()?;
+    let stale = snapshot.turned.plus(snapshot.status.answer_ttl);
+    let until = snapshot.status.valid_until.map_or(stale, |until| until.min(stale));
+    Some(until.since(snapshot.now))
+}
+
+/// What is left of this leader's validity, where that is less than an application wants. None: it is enough,
+/// or leases cannot be long enough.
+fn short_validity(latest: &Observed, wanted: Duration) -> Option<Duration> {
+    let snapshot = &latest.snapshot;
+    expiry(latest).filter(|left| *left < wanted && snapshot.leads() && snapshot.status.can_hold_for(wanted))
 }
 
 /// What is told of one change.
@@ -77,6 +120,8 @@ impl Watch {
             parameter(query, name).map_err(|_| expected())
         };
         let (after, timeout, every) = (value("after")?, value("timeout")?, value("every")?);
+        // A name alone has no validity.
+        let valid_for = if form == Form::Leader { value("valid_for")? } else { None };
         let events = request.events || form == Form::Name;
         if let Some(version) = after.as_deref().filter(|version| !is_version(version)) {
             return Err(refused(format!(
@@ -87,6 +132,7 @@ impl Watch {
         }
         let timeout = within("timeout", timeout, TIMEOUTS).map_err(refused)?;
         let every = within("every", every, REPEATS).map_err(refused)?;
+        let valid_for = within("valid_for", valid_for, VALIDITIES).map_err(refused)?;
         let mode = match (events, every) {
             (true, every) => Mode::Events { every },
             (false, None) => Mode::LongPoll { timeout: timeout.unwrap_or(TIMEOUT_DEFAULT) },
@@ -99,7 +145,7 @@ impl Watch {
         // refused.
         let last_seen = request.last_event_id.filter(|_| events);
         let after = after.or(last_seen.map(|id| String::from_utf8_lossy(id).into_owned()));
-        Ok(Watch { form, mode, after })
+        Ok(Watch { form, mode, after, valid_for })
     }
 }
 
@@ -112,31 +158,40 @@ pub(super) enum Look {
 }
 
 /// Looks at a request and the state once, so that what is told is of one instant.
-pub(super) fn look(request: &Request<'_>, source: &dyn Source) -> Look {
+pub(super) fn look(request: &Request<'_>, remote: IpAddr, source: &dyn Source) -> Look {
     let watch = match Watch::read(request) {
         Ok(watch) => watch,
         Err(refused) => return Look::Answered(refused),
     };
+    // It changes how long leases are.
+    let refused = watch.valid_for.and_then(|_| refusal(request, remote, source));
+    if let Some(refused) = refused {
+        return Look::Answered(refused);
+    }
     let (latest, position) = source.feed().look(watch.after.as_deref(), || source.snapshot());
     let missed = matches!(position, Some(Position::Unknown));
     let telling = Telling { form: watch.form, missed };
-    let change = match (position, watch.mode) {
+    let Watch { mode, valid_for, .. } = watch;
+    let now = latest.change.number;
+    let waiting = Waiting { mode, next: now, telling, valid_for, pause: None }.after(&latest);
+    // The first answer waits until leases are long enough for it.
+    let early = valid_for.is_some_and(|wanted| short_validity(&latest, wanted).is_some());
+    let waits = waiting.pause.is_some_and(|pause| !pause.is_zero());
+    let change = match (position, mode) {
         (Some(Position::Before(next)), _) => next,
-        (Some(Position::Latest), Mode::LongPoll { timeout }) if !timeout.is_zero() => {
-            let next = latest.change.number + 1;
-            return Look::Waits(Waiting { mode: watch.mode, next, telling });
-        }
+        (Some(Position::Latest), Mode::LongPoll { .. }) if waits => return Look::Waits(waiting),
+        _ if waits && early => return Look::Waits(waiting),
         _ => Arc::clone(&latest.change),
     };
-    match watch.mode {
-        Mode::Events { .. } => Look::Waits(Waiting { mode: watch.mode, next: change.number, telling }),
+    match mode {
+        Mode::Events { .. } => Look::Waits(Waiting { next: change.number, ..waiting }),
         Mode::LongPoll { .. } => Look::Answered(told(&change, &latest, telling)),
     }
 }
 
-/// What is answered to a client that cannot wait: one of HEAD.
+/// What is answered to a client that cannot wait: one of HEAD. It lengthens no lease, so any client may ask.
 pub(super) fn answer(request: &Request<'_>, source: &dyn Source) -> Response {
-    match look(request, source) {
+    match look(request, Ipv4Addr::LOCALHOST.into(), source) {
         Look::Answered(response) => response,
         Look::Waits(Waiting { mode: Mode::Events { .. }, .. }) => events(),
         Look::Waits(Waiting { telling, .. }) => {

@@ -5,10 +5,10 @@
 //! been told of yet.
 
 use super::response::{encode_head, encode_last, events};
-use super::watch::{Mode, Telling, Waiting, event, told};
+use super::watch::{Mode, Telling, Waiting, event, expiry, told};
 use super::{Observed, Source};
 use crate::base::{LogEvent, RateLimit, Share, boottime};
-use crate::election::Moment;
+use crate::election::{Moment, Sign};
 use crate::net::{ANSWER_AGE_MAX, ANSWER_ATTEMPTS_MAX, Detached};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -30,6 +30,8 @@ const STALL_MAX: Duration = Duration::from_secs(5);
 const COMMENT_EVERY: Duration = Duration::from_secs(10);
 /// How many bytes a client may send that waits. It has nothing to say.
 const IGNORED_BYTES_MAX: usize = 8 * 1024;
+/// How often the driver hears that applications act on validities. Leases stay long for longer than that.
+const SIGN_EVERY: Duration = Duration::from_secs(2);
 /// How long nothing is polled after poll(2) failed.
 const POLL_PAUSE: Duration = Duration::from_millis(20);
 const STACK_BYTES: usize = 256 * 1024;
@@ -152,6 +154,7 @@ impl<S: Source> Worker<S> {
             watchers: Vec::new(),
             reported: Vec::new(),
             log: RateLimit::new(LOG_LINES, LOG_LINE_EVERY),
+            told: (Moment::default(), Duration::ZERO),
         };
         let thread = thread::Builder::new()
             .name("watch".to_owned())
@@ -186,6 +189,8 @@ struct Loop<S: Source> {
     /// What poll(2) reported of each watcher, in their order.
     reported: Vec<PollFlags>,
     log: RateLimit,
+    /// When the driver heard last that applications act on validities, and how long those are to be.
+    told: (Moment, Duration),
 }
 
 /// What the watchers of one turn are told.
@@ -218,6 +223,7 @@ impl<S: Source> Loop<S> {
             self.reported.resize(self.watchers.len(), PollFlags::empty());
             let at = boottime();
             let turn = Turn { latest: self.source.observe(), at, stopping };
+            self.tell_of_validities(at);
             held_up = !self.turn(&turn);
             last_turns += u32::from(stopping);
             if stopping && (!held_up || last_turns >= ANSWER_ATTEMPTS_MAX) {
@@ -247,6 +253,18 @@ impl<S: Source> Loop<S> {
             }
         }
         true
+    }
+
+    /// Has leases last as long as the applications here want.
+    fn tell_of_validities(&mut self, now: Moment) {
+        let wanted = self.watchers.iter().filter_map(|watcher| watcher.waiting.valid_for);
+        let Some(valid_for) = wanted.max() else { return };
+        let (at, former) = self.told;
+        let due = valid_for > former || now.since(at) >= SIGN_EVERY;
+        // A driver without room hears of it in the next turn.
+        if due && self.source.sign(Sign::Watches { valid_for }).is_ok() {
+            self.told = (now, valid_for);
+        }
     }
 
     /// Waits until a watcher comes or a socket has something, the state changes, or a deadline passes.
@@ -290,15 +308,6 @@ impl<S: Source> Loop<S> {
                 .say("a watcher takes nothing that it is told, so it is cut off; it may ask again");
         }
     }
-}
-
-/// In what time the leader of this state is none any more, unless the driver turns.
-fn expiry(latest: &Observed) -> Option<Duration> {
-    let snapshot = &latest.snapshot;
-    snapshot.leader()?;
-    let stale = snapshot.turned.plus(snapshot.status.answer_ttl);
-    let until = snapshot.status.valid_until.map_or(stale, |until| until.min(stale));
-    Some(until.since(snapshot.now))
 }
 
 /// Why a watcher is watched no longer.
@@ -349,12 +358,11 @@ struct Due {
 impl<S: Source> Watcher<S> {
     fn new(detached: Detached<(Waiting, Place<S>)>, now: Moment) -> Watcher<S> {
         let Detached { stream, remote, held, admitted: (waiting, place), .. } = detached;
+        let pause = waiting.pause.map(|pause| now.plus(pause));
         let (out, until, repeats) = match waiting.mode {
-            Mode::LongPoll { timeout } => (Vec::new(), now.plus(timeout), None),
-            // The first event is due at once.
-            Mode::Events { every } => {
-                let begin = [&encode_head(events()), STREAM_BEGINS].concat();
-                (begin, now.plus(COMMENT_EVERY), every.map(|every| now.plus(every)))
+            Mode::LongPoll { .. } => (Vec::new(), pause.unwrap_or(now), None),
+            Mode::Events { .. } => {
+                ([&encode_head(events()), STREAM_BEGINS].concat(), now.plus(COMMENT_EVERY), pause)
             }
         };
         Watcher {
@@ -424,7 +432,7 @@ impl<S: Source> Watcher<S> {
 
     /// What is to be sent now, if anything.
     fn due(&self, source: &S, turn: &Turn) -> Result<Option<Due>, End> {
-        let Waiting { mode, next, telling } = self.waiting;
+        let Waiting { mode, next, telling, .. } = self.waiting;
         let latest = &turn.latest;
         let changed = next <= latest.change.number;
         let change = if changed { source.feed().change(next) } else { None };
@@ -440,13 +448,14 @@ impl<S: Source> Watcher<S> {
             }
             // It is more changes behind than are kept.
             Mode::Events { .. } if changed && change.is_none() => Err(End::Cut),
-            Mode::Events { every } => {
+            Mode::Events { .. } => {
                 let repeated = repeats.is_some_and(|repeats| turn.at >= repeats);
                 if let Some(change) = change.or_else(|| repeated.then(|| Arc::clone(&latest.change))) {
                     let bytes = event(&change, latest, telling);
                     let telling = Telling { missed: false, ..telling };
-                    let waiting = Waiting { next: change.number + 1, telling, ..self.waiting };
-                    let repeats = every.map(|every| turn.at.plus(every));
+                    let next = change.number + 1;
+                    let waiting = Waiting { next, telling, ..self.waiting.after(latest) };
+                    let repeats = waiting.pause.map(|pause| turn.at.plus(pause));
                     return Ok(Some(Due { bytes, waiting, until, repeats, last: false }));
                 }
                 let comment =

@@ -11,8 +11,7 @@ use std::time::Duration;
 
 /// How old an answer may be when it is last looked at, just before the first byte of its reply is written. An
 /// older one is thrown away and the [`Service`] asked again: the process was stopped in between, and the
-/// answer may be false by now. It is less than what a leader takes off its lease for the drift of clocks: 15
-/// ms at the default lease.
+/// answer may be false by now.
 ///
 /// What holds is that the answer was true at one instant between question and answer. Between the last look
 /// and write(2) a stop of the process (SIGSTOP, no CPU time, a suspend) can still send an old one.

@@ -23,12 +23,32 @@ impl AskDriver for Applications {
         answered.recv_timeout(PATIENCE).map_err(|_| Unheld::Busy)
     }
 
-    /// The end of a lifeline is not lost: it waits for as long as the driver lives.
+    /// The end of a lifeline is not lost: it waits for as long as the driver lives. That an application
+    /// watches is said again and again, and waits for nothing.
     fn sign(&self, sign: Sign) -> Result<(), Unheld> {
         let input = Input::Application(sign);
-        if sign == Sign::LifelineEnded {
-            return self.0.send(input).map_err(|_| Unheld::Busy);
-        }
-        hand_over(&self.0, input, boottime().plus(PATIENCE)).map_err(|_| Unheld::Busy)
+        let handed_on = match sign {
+            Sign::LifelineEnded => self.0.send(input).is_ok(),
+            Sign::Watches { .. } => self.0.try_send(input).is_ok(),
+            _ => hand_over(&self.0, input, boottime().plus(PATIENCE)).is_ok(),
+        };
+        if handed_on { Ok(()) } else { Err(Unheld::Busy) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It is said from the thread that answers all watchers.
+    #[test]
+    fn that_an_application_watches_waits_for_no_full_driver() {
+        let (sender, receiver) = sync_channel(1);
+        let (applications, began) = (Applications(sender), boottime());
+        let watches = Sign::Watches { valid_for: Duration::from_secs(1) };
+        assert_eq!(applications.sign(watches), Ok(()));
+        assert_eq!(applications.sign(watches), Err(Unheld::Busy));
+        assert!(boottime().since(began) < PATIENCE);
+        drop(receiver);
     }
 }

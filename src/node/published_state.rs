@@ -134,7 +134,7 @@ impl PublishedState {
 pub(super) trait AskDriver: Send + Sync {
     /// Asks for a hold, and waits for the answer.
     fn hold(&self, request: HoldRequest) -> Result<Held, Unheld>;
-    /// Hands a sign on, as soon as the driver has room.
+    /// Hands a sign on, as soon as the driver has room. [`Sign::Watches`] does not wait for room.
     fn sign(&self, sign: Sign) -> Result<(), Unheld>;
 }
 
@@ -311,6 +311,8 @@ mod tests {
             assert_eq!(answers.serves_applications(), serves);
             assert_eq!(answers.hold(HoldRequest::End { hold: 1 }), Err(refusal));
             assert_eq!(answers.sign(Sign::LifelineOpened), Err(refusal));
+            let watches = Sign::Watches { valid_for: ms(100) };
+            assert_eq!(answers.sign(watches), Err(refusal));
         }
     }
 

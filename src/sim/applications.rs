@@ -5,7 +5,7 @@ use super::hold::{Applications, Hold};
 use super::node::{Input, NodeInstance};
 use super::rule::Rule;
 use super::world::World;
-use crate::election::{CrashEvidence, Event, HOLDS_MAX, HoldAnswer, HoldOutcome, HoldRequest};
+use crate::election::{CrashEvidence, Event, HOLDS_MAX, HoldAnswer, HoldOutcome, HoldRequest, Sign};
 use std::time::Duration;
 
 /// The longest hold that an application is granted, and how long a resignation waits, in such a run.
@@ -50,6 +50,10 @@ impl World {
             }
             (2..=4, Some(hold)) => HoldRequest::Extend { hold, lasts },
             (0..=5, _) => HoldRequest::Take { lasts },
+            (6, _) => {
+                let sign = Sign::Watches { valid_for: lasts };
+                return self.input(instance, Input::Event(Event::Application(sign)));
+            }
             _ => return,
         };
         self.input(instance, Input::Event(Event::Hold(request)));

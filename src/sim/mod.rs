@@ -53,19 +53,19 @@ pub fn run(args: &SimArgs) -> ExitCode {
     sweep::say_the_seed_of_a_panic(args);
     let mut out = stdout().lock();
     // A reader may close the pipe early; the exit code still tells the result.
-    let broken = match args.task {
-        SimTask::Seeds { first, last } => {
+    let broken = match &args.task {
+        &SimTask::Seeds { first, last } => {
             let totals = sweep::sweep(args, first, last, |line| drop(writeln!(out, "{line}")));
             drop(write!(out, "{totals}"));
             totals.violations > 0
         }
-        SimTask::Replay(seed) => {
+        &SimTask::Replay(seed) => {
             let outcome = sweep::of_seed(seed, || run::run(plan_generator::draw(seed, args), Trace::kept()));
             drop(writeln!(out, "{}", outcome.lines.join("\n")));
             outcome.violation.is_some()
         }
-        SimTask::CompareVariants => compare::compare(&compare::SIZES, &mut out).is_err(),
-        SimTask::Minimise(seed) => sweep::of_seed(seed, || minimised(args, seed, &mut out)),
+        SimTask::CompareVariants(sizes) => compare::compare(sizes, &mut out).is_err(),
+        &SimTask::Minimise(seed) => sweep::of_seed(seed, || minimised(args, seed, &mut out)),
     };
     ExitCode::from(u8::from(broken))
 }

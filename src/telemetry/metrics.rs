@@ -24,8 +24,8 @@ const LOOKUPS: [&str; 3] = ["found", "empty", "unknown"];
 /// From a millisecond (crash evidence on loopback) to an election that takes several rounds.
 const ELECTION_SECONDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
 /// From crash evidence on loopback to a lost majority.
-const LEADERLESS_SECONDS: [f64; 12] =
-    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 1.5, 2.5, 10.0, 60.0];
+const LEADERLESS_SECONDS: [f64; 14] =
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 0.35, 0.5, 1.0, 1.5, 2.5, 10.0, 60.0];
 /// From a host's own loopback to the failure timeout.
 const ROUND_TRIP_SECONDS: [f64; 12] =
     [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0];
@@ -120,8 +120,8 @@ impl Standing {
         )?;
         let candidate = IntGauge::new(
             "bellwether_candidate",
-            "Whether this process may lead: its priority is not 0, no operator has cordoned it, and it does \
-             not stand aside after a resignation.",
+            "Whether this process may lead: its priority is not 0, it is neither cordoned nor standing \
+             aside, and its application is healthy. A leader may lead on.",
         )?;
         let unhealthy = IntGauge::new(
             "bellwether_application_unhealthy",
@@ -208,7 +208,8 @@ impl Elections {
         )?;
         let pauses = IntCounter::new(
             "bellwether_pauses_total",
-            "How often this process found that it had not run for longer than the failure timeout.",
+            "How often this process found that it had not run for longer than the failure timeout. A leader \
+             of classic counts what is longer than its lease in use.",
         )?;
         for outcome in ElectionOutcome::ALL {
             ended.with_label_values(&[outcome.name()]);

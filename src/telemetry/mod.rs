@@ -11,4 +11,4 @@ mod notification_text;
 
 pub use event_log::EventLog;
 pub use metrics::{Direction, Metrics};
-pub use not_ready::{founding_refused, no_vote_yet};
+pub use not_ready::no_vote_yet;

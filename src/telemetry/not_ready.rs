@@ -43,16 +43,16 @@ pub fn no_vote_yet(not_ready: &NotReady, now: Moment) -> String {
 /// What a voter without a record waits for.
 fn recovery_lacks(missing: &[String], differ: &[String], records: Option<(usize, usize)>) -> String {
     if records.is_some_and(|(told, needed)| told >= needed) {
-        return "enough have answered from their records, so it votes within a lease".to_owned();
+        return "enough have answered from their records, so it votes within --lease".to_owned();
     }
     let waits = match (missing, records) {
         ([], Some((told, _))) if told > 0 => {
-            "all of them have answered. If this lasts for more than a lease, half of the voters or more have \
+            "all of them have answered. If this lasts for more than --lease, half of the voters or more have \
                no record"
                 .to_owned()
         }
         ([], _) => {
-            "all of them have answered. If this lasts for more than a lease, none of them has a record, or \
+            "all of them have answered. If this lasts for more than --lease, none of them has a record, or \
                --found forbids a first start (event founding_refused)"
                 .to_owned()
         }

@@ -36,7 +36,7 @@ impl Connections {
                 }
             }
             Report::Refused(address) => Some(Event::Refused(address)),
-            Report::Received { from, incarnation, message, held: _ } => {
+            Report::Received { from, incarnation, message, _held: _ } => {
                 let current = self.latest.get(&from) == Some(&incarnation);
                 current.then_some(Event::Received { from, message })
             }
@@ -93,7 +93,7 @@ mod tests {
             body: Body::Leave { version: None, id: ID },
         };
         let held = Budget::new(0).share(Holder::Named);
-        Report::Received { from: ID, incarnation: Incarnation(life), message, held }
+        Report::Received { from: ID, incarnation: Incarnation(life), message, _held: held }
     }
 
     #[test]

@@ -281,7 +281,7 @@ fn frames(
                 let incarnation = link.peer.incarnation;
                 match inner.settings.budget.take(holder, waiting_bytes(length, &message)) {
                     Some(held) => {
-                        inner.report(Report::Received { from: stamp.id, incarnation, message, held });
+                        inner.report(Report::Received { from: stamp.id, incarnation, message, _held: held });
                     }
                     // Messages may be lost, and this peer sends more than this process can look at.
                     None => {

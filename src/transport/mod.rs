@@ -124,7 +124,7 @@ pub enum Report {
         /// What.
         message: Message,
         /// What the message has of the budget, until the driver looks at it.
-        held: Share,
+        _held: Share,
     },
     /// A dial to this address reached this process itself.
     ReachedSelf(SocketAddr),
@@ -236,11 +236,6 @@ impl Transport {
             .stack_size(STACK_BYTES)
             .spawn(move || dialer::seek(&seeker))?;
         Ok(Transport { inner, listener })
-    }
-
-    /// Where it listens.
-    pub fn local_address(&self) -> SocketAddr {
-        self.listener.local_address()
     }
 
     /// Whether the peer port accepts connections.

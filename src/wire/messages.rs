@@ -4,8 +4,9 @@ use super::reader::{DecodeError, Reader};
 use super::writer::{begin, put};
 use super::{Frame, Stamp};
 use crate::election::{
-    Ballot, Body, ConfigVersion, Entry, Epoch, Flags, Incarnation, Incumbent, Learnt, MembershipVersion,
-    Message, Pace, ProcessId, RecoveredState, VoteOutcome, VoteRequest, VoterConfig, message_table,
+    Ballot, Body, ConfigVersion, Entry, Epoch, Flags, Incarnation, Incumbent, Learnt, ListWanted,
+    MembershipVersion, Message, Pace, ProcessId, RecoveredState, VoteOutcome, VoteRequest, VoterConfig,
+    message_table,
 };
 use std::sync::Arc;
 
@@ -79,7 +80,7 @@ macro_rules! added {
         })*
     };
 }
-added!(Learnt, Pace);
+added!(Learnt, ListWanted, Pace);
 
 impl Field for Arc<[Entry]> {
     fn read(fields: &mut Reader<'_>) -> Result<Arc<[Entry]>, DecodeError> {

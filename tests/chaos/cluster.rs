@@ -51,6 +51,8 @@ pub struct ChaosPlan {
     pub channel: bool,
     /// More flags for all.
     pub flags: Vec<&'static str>,
+    /// Between an answer and the next question to the same process.
+    pub pause: Duration,
 }
 
 /// How a process is doing.
@@ -96,7 +98,7 @@ impl Cluster {
         let network = Network::new(n);
         let places = (0..n).map(|place| {
             let door = network.door(place);
-            Place { http: HTTP, enter: Box::new(move || enter(&door)), pause: Duration::ZERO }
+            Place { http: HTTP, enter: Box::new(move || enter(&door)), pause: plan.pause }
         });
         let samplers = Samplers::start(places.collect());
         let clocks = own_clocks();

@@ -212,6 +212,8 @@ pub struct Observer {
     pub yes: u64,
     /// How many were not.
     pub unanswered: u64,
+    /// How long the slowest answer took.
+    pub slowest: Nanos,
     /// The latest answer.
     pub latest: Option<Sample>,
     runs: Vec<Run>,
@@ -235,6 +237,7 @@ impl Observer {
             return;
         };
         self.answers += 1;
+        self.slowest = self.slowest.max(sample.received - sample.sent);
         if let Some((life, last)) = self.latest.as_ref().and_then(|s| Some((s.life, s.answer.as_ref()?)))
             && life.folder == sample.life.folder
             && answer.epoch < last.epoch

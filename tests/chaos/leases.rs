@@ -13,7 +13,14 @@ const STOPPED: Duration = Duration::from_secs(5);
 const ROUNDS: usize = 3;
 
 fn cluster(n: usize) -> Cluster {
-    let plan = ChaosPlan { n, safety: Safety::Majority, priorities: vec![], channel: false, flags: vec![] };
+    let plan = ChaosPlan {
+        n,
+        safety: Safety::Majority,
+        priorities: vec![],
+        channel: false,
+        flags: vec![],
+        pause: Duration::ZERO,
+    };
     Cluster::started(plan, seed())
 }
 

@@ -6,7 +6,7 @@
 use super::cluster::{ChaosPlan, Cluster, Safety, name};
 use super::history::{self, Nanos, Seconds};
 use super::network::{Path, Paths};
-use super::{alone, seed, sound};
+use super::{seed, sound};
 use crate::wait::within;
 use std::time::Duration;
 
@@ -22,6 +22,8 @@ const WATCHED: Duration = Duration::from_secs(8);
 /// The leader when it begins, and the leader after it: a third one in between would be a leader changing back
 /// and forth.
 const LEADERS_MAX: usize = 2;
+/// Often enough for a time until a leader is found, and seldom enough for more than one cluster on two cores.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Where each role is played.
 struct Roles {
@@ -90,11 +92,10 @@ fn reigns_after(cluster: &Cluster, time: Nanos) -> Vec<history::Reign> {
 
 /// Each topology with each way to cut it. The hub is first the process that ranks lowest, then the one that
 /// ranks highest, then any one.
-fn each(topology: impl Fn(&mut Cluster, Path, &Roles, &mut fastrand::Rng)) {
-    let _alone = alone();
+fn each(topology: impl Fn(&mut Cluster, Path, &Roles, &mut fastrand::Rng) + Sync) {
     let seed = seed();
-    let mut random = fastrand::Rng::with_seed(seed);
-    for (n, rounds) in SIZES {
+    let size = |n: usize, rounds: &[Path]| {
+        let mut random = fastrand::Rng::with_seed(seed);
         // Ranked by place, and no process takes over for its rank alone.
         let priorities = (0..n).map(|place| 100 + place as u16).collect();
         let plan = ChaosPlan {
@@ -103,6 +104,7 @@ fn each(topology: impl Fn(&mut Cluster, Path, &Roles, &mut fastrand::Rng)) {
             priorities,
             channel: false,
             flags: vec!["--preempt", "never"],
+            pause: PAUSE,
         };
         let mut cluster = Cluster::started(plan, seed);
         for (round, how) in rounds.iter().enumerate() {
@@ -116,7 +118,13 @@ fn each(topology: impl Fn(&mut Cluster, Path, &Roles, &mut fastrand::Rng)) {
             topology(&mut cluster, *how, &Roles { leader, others }, &mut random);
         }
         sound(&cluster.observers());
-    }
+    };
+    std::thread::scope(|scope| {
+        for (n, rounds) in SIZES {
+            let size = &size;
+            scope.spawn(move || size(n, rounds));
+        }
+    });
 }
 
 /// Each place is connected with the hub only, the leader too. So the leader has lost its majority, and the

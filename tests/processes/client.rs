@@ -241,7 +241,7 @@ fn wait_waits_for_a_sidecar_and_for_what_it_is_asked_for() {
     let other = 1 - now.leader;
     assert_eq!(end(&asks(now.leader, "leading", "30s")).0, Some(0));
     assert_eq!(end(&asks(other, "following", "30s")).0, Some(0));
-    let (code, error) = end(&asks(other, "leading", "50ms"));
+    let (code, error) = end(&asks(other, "leading", "1s"));
     let leads = format!("{} leads in epoch {}", real.name(now.leader), now.epoch);
     assert!(code == Some(124) && error.contains(&leads), "{code:?} {error}");
 }

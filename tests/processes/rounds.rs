@@ -90,6 +90,11 @@ pub fn best_besides(processes: &ProcessCluster, but: usize) -> Result<usize, Str
         .ok_or_else(|| format!("{} is none of these processes", best.name))
 }
 
+/// The places of all processes that run, apart from one.
+pub fn others(processes: &ProcessCluster, but: usize) -> Vec<usize> {
+    processes.running().into_iter().filter(|place| *place != but).collect()
+}
+
 /// Takes the leader down. All others agree on one leader with a higher epoch, and after a resignation on the
 /// one that ranks highest. The time until they do is measured from the signal.
 pub fn take_down(
@@ -98,8 +103,9 @@ pub fn take_down(
     cause: Cause,
 ) -> Result<(Agreement, Duration), String> {
     acquainted(processes)?;
+    ready(processes)?;
     let best = best_besides(processes, now.leader)?;
-    let survivors: Vec<usize> = processes.running().into_iter().filter(|p| *p != now.leader).collect();
+    let survivors = others(processes, now.leader);
     let at = Instant::now();
     processes.signal(now.leader, if cause == Cause::Crash { Signal::KILL } else { Signal::TERM });
     let next = processes.agree_among(&survivors, now.epoch, PATIENCE).map_err(text)?;
@@ -153,7 +159,8 @@ pub fn bring_back(
 }
 
 /// Waits until all are ready. A restarted voter may have forgotten a promise until it hears the leader's
-/// heartbeat. A crash before that would be a second failure while the first one lasts.
+/// heartbeat. A crash before that would be a second failure while the first one lasts. In a new cluster, a
+/// voter that only learns of the leader has no record yet. A crash then waits until it has asked for one.
 fn ready(processes: &ProcessCluster) -> Result<(), String> {
     match processes
         .running()
@@ -207,7 +214,7 @@ pub fn pause(
 ) -> Result<(Agreement, Pause), String> {
     acquainted(processes)?;
     let place = now.leader;
-    let others: Vec<usize> = processes.running().into_iter().filter(|p| *p != place).collect();
+    let others = others(processes, place);
     // Some connections are old when it stops.
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, processes.ports(place).http));
     let old: Vec<TcpStream> =

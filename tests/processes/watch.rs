@@ -1,8 +1,9 @@
 //! `/watch` of real processes: what their clients see of an election.
 
 use crate::harness::{Real, started, voters_started};
-use crate::rounds::{Cause, take_down};
+use crate::rounds::{Cause, PATIENCE, take_down};
 use crate::usage::Usage;
+use crate::wait::within;
 use crate::watch_client::Client;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -78,4 +79,30 @@ fn a_crowd_that_watches_is_told_and_costs_no_probe() {
         (real.metric(place, "bellwether_watchers") == Some(0.0)).then_some(())
     });
     assert!(left.is_some(), "places are not free again");
+}
+
+/// The lease in use at a process, in milliseconds.
+fn lease_in_use(real: &Real, place: usize) -> u64 {
+    let (_, body) = real.get(place, "/members").unwrap();
+    let members: Value = serde_json::from_str(&body).unwrap();
+    members["lease_in_use_ms"].as_u64().unwrap_or(0)
+}
+
+/// Also under the next leader, whose application has watched before.
+#[test]
+fn leases_are_long_enough_for_an_application_that_acts_on_validities() {
+    let (mut real, now) = voters_started(3, &NEVER);
+    within(PATIENCE, || (lease_in_use(&real, now.leader) < 900).then_some(())).unwrap();
+    let path = "/watch?every=200ms&valid_for=600ms";
+    let follow = |place| {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, real.ports(place).http));
+        let mut client = Client::follows(address, path, "");
+        // It reads as long as its sidecar lives, or this test.
+        std::thread::spawn(move || while client.next_event().is_some() {});
+    };
+    (0..3).for_each(follow);
+    within(PATIENCE, || (lease_in_use(&real, now.leader) >= 900).then_some(())).unwrap();
+    let (next, _) = take_down(&mut real, &now, Cause::Resignation).unwrap();
+    let first = within(PATIENCE, || Some(lease_in_use(&real, next.leader)).filter(|ms| *ms > 0));
+    assert!(first >= Some(900), "{first:?}");
 }

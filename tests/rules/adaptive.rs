@@ -1,7 +1,7 @@
 //! Adaptive leases in `classic`: what a leader asks for, and how long its followers wait for it.
 
 use super::*;
-use bellwether::election::Learnt;
+use bellwether::election::{Learnt, Sign};
 
 const ADAPTIVE: Duration = Duration::from_millis(250);
 
@@ -65,7 +65,7 @@ fn a_leader_asks_for_short_leases_once_it_has_learnt_for_two_seconds() {
     assert_eq!(alone.armed(Timer::Heartbeat), Some(ms(250)));
     let pace = beats(&mut alone, 10, ms(1));
     assert_eq!((pace.lease_ms, pace.learnt.worst_ms, pace.learnt.eighths), (250, 1, 8));
-    assert_eq!(alone.armed(Timer::Heartbeat), Some(ms(50)));
+    assert_eq!(alone.armed(Timer::Heartbeat), Some(ms(70)));
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn elections_wait_longer_for_answers_than_a_round_trip_takes() {
 fn a_stall_that_ends_the_term_is_learnt() {
     let mut alone = leader();
     beats(&mut alone, 12, ms(1));
-    alone.now += ms(310);
+    alone.now += ms(330);
     alone.feed(Event::Turn);
     let status = alone.machine.status();
     assert_eq!(status.role, Role::Asking);
@@ -202,11 +202,11 @@ fn a_stall_that_ends_the_term_is_learnt() {
 fn a_lease_that_has_just_grown_does_not_excuse_a_pause_yet() {
     let mut alone = leader();
     beats(&mut alone, 12, ms(1));
-    alone.now += ms(190);
-    assert!(next_beat(&mut alone).1.lease_ms > 450);
+    alone.now += ms(170);
+    assert!(next_beat(&mut alone).1.lease_ms > 430);
     assert_eq!(alone.machine.answer_ttl(), ADAPTIVE);
     next_beat(&mut alone);
-    assert!(alone.machine.answer_ttl() > ms(450));
+    assert!(alone.machine.answer_ttl() > ms(430));
 }
 
 /// One round: which lease each recipient is told. All of them acknowledge it.
@@ -247,8 +247,8 @@ fn with_a_short_lease_only_the_best_eight_get_each_heartbeat() {
         assert!(others.is_empty() || others.len() == 3 && others.iter().all(|(_, lease)| **lease == 1500));
         seldom += usize::from(!others.is_empty());
     }
-    // Each 250 ms in one second.
-    assert_eq!(seldom, 4);
+    // Each fourth one, since they are 70 ms apart.
+    assert_eq!(seldom, 5);
 }
 
 #[test]
@@ -313,4 +313,13 @@ fn a_member_that_was_away_for_a_round_hears_at_once_that_it_may_wait_longer() {
     alone.feed(Event::LinkUp(peer(4)));
     assert_eq!(told(&mut alone).get(&4), Some(&1500));
     assert_eq!(told(&mut alone).get(&4), None);
+}
+
+/// Its answers have no validity.
+#[test]
+fn no_application_lengthens_a_lease_of_classic() {
+    let mut alone = leader();
+    let short = beats(&mut alone, 25, ms(1));
+    alone.feed(Event::Application(Sign::Watches { valid_for: ms(400) }));
+    assert_eq!((short.lease_ms, beats(&mut alone, 1, ms(1)).lease_ms), (250, 250));
 }

@@ -112,6 +112,47 @@ fn a_process_waits_for_a_live_member_that_it_must_not_dial_yet() {
     assert!(leads(&answered), "discovery names all, and p7 is not among them");
 }
 
+/// Each process that starts asks all others. One whose discovery names all needs no list from each.
+#[test]
+fn a_reply_names_the_best_alone_where_the_asker_needs_no_list() {
+    let (whole, best) = (ListWanted::Whole, ListWanted::Best);
+    for (members, asker, list, named) in [
+        (12, 4, whole, (2..=12).collect()),
+        (12, 4, best, vec![11]),
+        (12, 11, best, vec![10]),
+        (8, 4, best, (2..=8).collect()),
+    ] {
+        let mut alone = Alone::new(1);
+        (2..=members).for_each(|k| drop(alone.feed(Event::LinkUp(peer(k)))));
+        // The last one may not lead.
+        alone.priorities.insert(12, Priority(0));
+        alone.hear(members, 0, Body::Answer);
+        let sent = alone.hear(asker, 0, Body::LeaderQuery { list });
+        let reply = sent.iter().find_map(|(to, body)| match body {
+            Body::LeaderInfo { entries, .. } if *to == asker => Some(entries),
+            _ => None,
+        });
+        let entries: Vec<usize> = reply.unwrap().iter().map(|e| number(e.peer.id)).collect();
+        assert_eq!(entries, named, "{members} members, p{asker} asks for {list:?}");
+    }
+}
+
+/// A seed alone names few, and so may a name server at first. No answer names none.
+#[test]
+fn a_process_needs_lists_unless_discovery_names_it() {
+    for (named, list) in
+        [(vec![], ListWanted::Whole), (vec![2], ListWanted::Whole), (vec![1, 2], ListWanted::Best)]
+    {
+        let mut alone = Alone::new(1);
+        if !named.is_empty() {
+            let addresses = named.iter().map(|k| address(*k)).collect();
+            alone.feed(Event::Discovered { addresses, complete: true });
+        }
+        let asked = alone.feed(Event::LinkUp(peer(2)));
+        assert_eq!(asked, [(2, Body::LeaderQuery { list })], "{named:?}");
+    }
+}
+
 /// In a small cluster all keep links with all, so that an election opens none. A large one has two stars.
 #[test]
 fn the_followers_of_a_small_cluster_keep_links_with_each_other() {

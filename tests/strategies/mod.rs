@@ -3,9 +3,9 @@
 
 use bellwether::election::{
     Ballot, Body, CLUSTER_BYTES_MAX, ConfigVersion, Denial, Entry, Epoch, Flags, Incarnation, Incumbent,
-    KnownPeers, LEASE_MS_MAX, Learnt, MEMBERS_MAX, MembershipVersion, Message, Moment, NAME_BYTES_MAX, Pace,
-    Peer, Priority, ProcessId, REVISION_BYTES_MAX, Record, RecoveredState, Stage, State, VOTERS_MAX,
-    VoteOutcome, VoteRecord, VoteRequest, VoterConfig,
+    KnownPeers, LEASE_MS_MAX, Learnt, ListWanted, MEMBERS_MAX, MembershipVersion, Message, Moment,
+    NAME_BYTES_MAX, Pace, Peer, Priority, ProcessId, REVISION_BYTES_MAX, Record, RecoveredState, Stage,
+    State, VOTERS_MAX, VoteOutcome, VoteRecord, VoteRequest, VoterConfig,
 };
 use proptest::collection::{btree_set, vec};
 use proptest::option;
@@ -218,7 +218,9 @@ fn classic_body() -> impl Strategy<Value = Body> {
             .prop_map(|(version, id)| Body::Leave { version, id }),
         (option::of(process_id()), any::<bool>())
             .prop_map(|(successor, leaving)| Body::Resign { successor, leaving }),
-        Just(Body::LeaderQuery),
+        any::<bool>().prop_map(|best| Body::LeaderQuery {
+            list: if best { ListWanted::Best } else { ListWanted::Whole },
+        }),
         (option::of((peer(), any::<u64>())), entries()).prop_map(|(leader, entries)| Body::LeaderInfo {
             leader: leader.map(|(peer, elected_at_ms)| Incumbent { peer, elected_at_ms }),
             entries: entries.into(),

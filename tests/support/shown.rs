@@ -2,12 +2,12 @@
 
 use bellwether::base::{Budget, Reading, boottime};
 use bellwether::election::{
-    Candidacy, Epoch, Incarnation, Incumbent, Peer, Priority, ProcessId, Role, Status,
+    Candidacy, Epoch, Incarnation, Incumbent, Peer, Priority, ProcessId, Role, Sign, Status,
 };
-use bellwether::http::{self, Feed, Room, Server, Snapshot, Source};
+use bellwether::http::{self, Feed, Room, Server, Snapshot, Source, Unheld};
 use bellwether::net::{self, Limits};
 use std::net::Ipv4Addr;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use uuid::Uuid;
@@ -21,6 +21,9 @@ pub struct Shown {
     feed: Feed,
     watchers: AtomicI64,
     pub cut: AtomicI64,
+    /// What the driver has heard of applications, and whether it has room for more.
+    pub signs: Mutex<Vec<Sign>>,
+    pub full: AtomicBool,
     /// For how long the watchers' thread stands still after its next look at the state.
     pub held_up_ms: AtomicU64,
 }
@@ -83,6 +86,13 @@ impl Source for Shows {
     fn watchers(&self, more: i64) {
         self.0.watchers.fetch_add(more, Ordering::Relaxed);
     }
+    fn sign(&self, sign: Sign) -> Result<(), Unheld> {
+        if self.0.full.load(Ordering::Relaxed) {
+            return Err(Unheld::Busy);
+        }
+        self.0.signs.lock().unwrap().push(sign);
+        Ok(())
+    }
     fn watcher_cut(&self) {
         self.0.cut.fetch_add(1, Ordering::Relaxed);
     }
@@ -119,6 +129,8 @@ pub fn serve(limits: Limits, watchers_max: usize) -> (Server, Arc<Shown>) {
         feed: Feed::new(Incarnation(7)),
         watchers: AtomicI64::new(0),
         cut: AtomicI64::new(0),
+        signs: Mutex::default(),
+        full: AtomicBool::new(false),
         held_up_ms: AtomicU64::new(0),
     });
     let listener = net::listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap();

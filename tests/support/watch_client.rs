@@ -20,7 +20,7 @@ impl Client {
     pub fn over(mut stream: TcpStream, request: &str, headers: &str) -> Client {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_nodelay(true).unwrap();
-        write!(stream, "{request} HTTP/1.1\r\nHost: a\r\n{headers}\r\n").unwrap();
+        write!(stream, "{request} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n").unwrap();
         Client(BufReader::new(stream))
     }
 

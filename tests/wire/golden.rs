@@ -3,8 +3,8 @@
 use super::{ASKED_AT, small_peer, small_stamp};
 use bellwether::election::{
     AnnouncedValues, Ballot, Body, ConfigVersion, Denial, Entry, Epoch, Flags, Incarnation, Incumbent,
-    Instance, Learnt, MembershipVersion, Message, Pace, Peer, Priority, ProcessId, RecoveredState, Stage,
-    State, VoteOutcome, VoteRequest, VoterConfig,
+    Instance, Learnt, ListWanted, MembershipVersion, Message, Pace, Peer, Priority, ProcessId,
+    RecoveredState, Stage, State, VoteOutcome, VoteRequest, VoterConfig,
 };
 use bellwether::wire::{
     Confirm, Confirmed, Hello, Refusal, SafetyCode, encode_bye, encode_confirm, encode_confirmed,
@@ -72,7 +72,7 @@ fn bodies_about_members() -> Vec<Body> {
         Body::Join { version: VERSION, entry: failed.clone() },
         Body::Leave { version: Some(VERSION), id: OTHER },
         Body::Resign { successor: Some(OTHER), leaving: true },
-        Body::LeaderQuery,
+        Body::LeaderQuery { list: ListWanted::Whole },
         Body::LeaderInfo {
             leader: Some(Incumbent { peer: small_peer(), elected_at_ms: 1_793_534_400_000 }),
             entries: [alive, failed].into(),

@@ -4,7 +4,7 @@
 //! worst delays of the last minutes. A lease grows at once, and shrinks as the delays are forgotten. Each
 //! round says what its leader has learnt, so a new leader goes on from there.
 
-use crate::election::types::pace::{duration, milliseconds};
+use crate::election::types::pace::{REST_INTERVAL, duration, lease_for, milliseconds};
 use crate::election::{DELAY_MAX, Learnt, Moment, Settings};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,13 +12,18 @@ use std::time::Duration;
 /// A lease has room for two heartbeats at the shortest interval, and for this number of the worst delay.
 pub(in crate::election) const SHORTEST_INTERVAL: Duration = Duration::from_millis(50);
 const DELAYS: u32 = 2;
+/// Each heartbeat costs processor time. So they are further apart than a fifth of a lease, where that leaves
+/// room for a stall of this length.
+const STALL: Duration = Duration::from_millis(180);
+const INTERVALS_A_LEASE: u32 = 5;
 /// A delay is remembered for five minutes, in parts of which each keeps its worst one.
 const PARTS: u64 = 8;
 const PART: Duration = Duration::from_millis(37_500);
 /// How long after the first answer a leader without a memory asks for the longest lease.
 const PROBATION: Duration = Duration::from_secs(2);
-/// How long after an application has asked for a hold leases are long enough for it.
-const DEMAND_LASTS: Duration = Duration::from_secs(5);
+/// Leases are long enough for what applications have asked for in this part of the time, and in the one
+/// before.
+const DEMAND_PART: Duration = Duration::from_secs(5);
 
 /// What is known of delays: nothing, where leases are fixed.
 #[derive(Clone, Hash, Debug, Default)]
@@ -33,8 +38,8 @@ pub(crate) struct Adaptation {
     /// For how long the latest rounds have had too few answers. It counts while that lasts. An answer is
     /// remembered, and silence is not: those members may be gone.
     unanswered: Duration,
-    /// The lease that holds need, and until when they count.
-    demand: (Moment, Duration),
+    /// The lease that applications need, by the part of the time in which they have asked: at most two.
+    demand: BTreeMap<u64, Duration>,
 }
 
 impl Adaptation {
@@ -109,20 +114,31 @@ impl Adaptation {
     /// The lease to ask for, this one at most.
     pub(crate) fn lease(&self, now: Moment, longest: Duration) -> Duration {
         let (Some(shortest), Some(worst)) = (self.shortest, self.worst(now)) else { return longest };
-        let (until, demand) = self.demand;
-        let demand = if now < until { demand } else { Duration::ZERO };
-        (SHORTEST_INTERVAL * 2 + worst.max(self.unanswered) * DELAYS).max(shortest).max(demand).min(longest)
+        let delay = worst.max(self.unanswered);
+        let demand = self.demand.range(demand_part(now).saturating_sub(1)..).map(|(_, lease)| *lease + delay);
+        (SHORTEST_INTERVAL * 2 + delay * DELAYS)
+            .max(shortest)
+            .max(demand.max().unwrap_or_default())
+            .min(longest)
     }
 
-    /// An application asks for a hold. A hold takes nine tenths of what is left of a lease, and the next
-    /// round comes a fifth of the lease later.
-    pub(crate) fn demand(&mut self, now: Moment, hold: Duration) {
+    /// How long after a round that asks for this lease the next one comes. Two rounds and two of the worst
+    /// delay fit into the lease, unless it cannot be long enough.
+    pub(crate) fn interval(&self, now: Moment, lease: Duration) -> Duration {
+        let delay = self.worst(now).unwrap_or(lease).max(self.unanswered);
+        let spare = lease.saturating_sub(delay * DELAYS) / 2;
+        spare.min(lease.saturating_sub(STALL)).min(REST_INTERVAL).max(lease / INTERVALS_A_LEASE)
+    }
+
+    /// An application asks for a hold, or for answers that hold for so long.
+    pub(crate) fn demand(&mut self, now: Moment, lasts: Duration) {
         if !self.is_on() {
             return;
         }
-        let (until, before) = self.demand;
-        let lease = hold.saturating_mul(3) / 2;
-        self.demand = (now.plus(DEMAND_LASTS), if now < until { lease.max(before) } else { lease });
+        let part = demand_part(now);
+        self.demand.retain(|asked, _| asked + 1 >= part);
+        let asked = self.demand.entry(part).or_default();
+        *asked = lease_for(lasts).max(*asked);
     }
 
     fn forget(&mut self, now: Moment) {
@@ -135,6 +151,11 @@ impl Adaptation {
         let worst = self.worst.entry(until).or_default();
         *worst = delay.min(DELAY_MAX).max(*worst);
     }
+}
+
+/// The number of the part in which an application asks at a moment.
+fn demand_part(now: Moment) -> u64 {
+    now.0.as_secs() / DEMAND_PART.as_secs()
 }
 
 /// The number of the part that a moment lies in.
@@ -188,6 +209,35 @@ mod tests {
         }
     }
 
+    /// The worst delay, the lease that is asked for, and how far its rounds are apart.
+    #[test]
+    fn rounds_are_as_far_apart_as_the_delays_allow() {
+        for (worst, lease, interval) in [
+            (1, 250, 70),
+            (1, 270, 90),
+            (65, 270, 70),
+            (75, 270, 60),
+            (85, 270, 54),
+            (30, 300, 120),
+            (31, 300, 119),
+            (100, 300, 60),
+            (150, 400, 80),
+            (5, 400, 120),
+            (5, 700, 140),
+            (600, 1000, 200),
+        ] {
+            let mut adaptation = adaptive();
+            adaptation.observe(at(0), ms(worst));
+            let asked = adaptation.interval(at(2_000), ms(lease));
+            assert_eq!(asked, ms(interval), "{worst} {lease}");
+        }
+        let mut silent = adaptive();
+        silent.observe(at(0), ms(1));
+        silent.await_answers(ms(90));
+        assert_eq!(silent.interval(at(2_000), ms(300)), ms(60), "answers are missing");
+        assert_eq!(adaptive().interval(at(0), ms(250)), ms(50), "nothing is known");
+    }
+
     #[test]
     fn what_is_remembered_is_bounded() {
         let mut adaptation = adaptive();
@@ -237,15 +287,36 @@ mod tests {
     }
 
     #[test]
-    fn holds_lengthen_a_lease_for_five_seconds() {
+    fn what_applications_ask_for_lengthens_a_lease_for_five_to_ten_seconds() {
         let mut adaptation = adaptive();
         adaptation.observe(at(0), ms(1));
-        adaptation.demand(at(3_000), ms(400));
-        adaptation.demand(at(4_000), ms(200));
-        for (now, lease) in [(4_000, 600), (8_999, 600), (9_000, 250)] {
+        adaptation.demand(at(5_000), ms(400));
+        for second in 6..30 {
+            adaptation.demand(at(second * 1000), ms(200));
+        }
+        // The delay comes on top.
+        for (now, lease) in [(29_999, 361), (34_999, 361), (35_000, 250)] {
             assert_eq!(adaptation.lease(at(now), LONGEST), ms(lease), "{now}");
         }
-        adaptation.demand(at(10_000), ms(1_400));
-        assert_eq!(adaptation.lease(at(10_000), LONGEST), LONGEST);
+        let mut adaptation = adaptive();
+        adaptation.observe(at(0), ms(1));
+        adaptation.demand(at(9_999), ms(400));
+        for (now, lease) in [(9_999, 601), (14_999, 601), (15_000, 250)] {
+            assert_eq!(adaptation.lease(at(now), LONGEST), ms(lease), "{now}");
+        }
+        adaptation.demand(at(16_000), Duration::MAX);
+        assert_eq!(adaptation.lease(at(16_000), LONGEST), LONGEST);
+    }
+
+    #[test]
+    fn a_lease_is_long_enough_for_a_hold_until_the_next_answers_come() {
+        for (hold, delay) in [(100, 1), (150, 1), (333, 1), (400, 1), (900, 1), (100, 80), (400, 150)] {
+            let mut adaptation = adaptive();
+            adaptation.observe(at(0), ms(delay));
+            adaptation.demand(at(2_000), ms(hold));
+            let lease = adaptation.lease(at(2_000), LONGEST);
+            let left = lease - adaptation.interval(at(2_000), lease) - ms(delay);
+            assert!(left * 9 / 10 >= ms(hold), "{hold} {delay}: {lease:?}");
+        }
     }
 }

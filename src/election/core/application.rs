@@ -59,6 +59,8 @@ impl Application {
                 self.lifelines = self.lifelines.saturating_add(1);
             }
             Sign::LifelineEnded => self.lifelines = self.lifelines.saturating_sub(1),
+            // It says nothing of the application's health.
+            Sign::Watches { .. } => {}
         }
         self.look(now);
     }
@@ -97,6 +99,13 @@ impl Application {
 impl<P: Protocol> Core<P> {
     /// Something is heard of the application.
     pub(super) fn on_sign(&mut self, now: Now, sign: Sign) {
+        if let Sign::Watches { valid_for } = sign {
+            // Answers of `classic` have no validity.
+            if P::longest_lease(self).is_some() {
+                self.lengthen_leases(now, valid_for);
+            }
+            return;
+        }
         self.application.hear(now.at, sign);
         self.heed_application(now);
     }

@@ -14,8 +14,9 @@ use std::time::Duration;
 
 /// How many heartbeats a leader remembers for measuring round trips: 0.6 s of them, 40 ms apart.
 const SENT_MAX: usize = 16;
-/// A lease that is not this process's own is this number of heartbeats long, or more.
-const INTERVALS_A_LEASE: u32 = 5;
+
+/// No round comes sooner after another one.
+const ROUNDS_APART: Duration = Duration::from_millis(20);
 
 /// The heartbeats of this incarnation.
 #[derive(Clone, Hash, Debug)]
@@ -43,7 +44,7 @@ pub(crate) struct Sent {
 
 impl Heartbeats {
     /// Different incarnations count with different numbers. So an acknowledgement of a heartbeat of one never
-    /// counts for another. Half of all numbers are left to count with, for seventeen years at four a second.
+    /// counts for another. Half of all numbers are left to count with, for eight years at eight a second.
     pub(super) fn of(incarnation: Incarnation) -> Heartbeats {
         let sequence = (incarnation.0 >> 33) as u32;
         Heartbeats {
@@ -175,7 +176,7 @@ impl<P: Protocol> Core<P> {
             return self.send_coordinator(from);
         }
         if epoch > self.epoch {
-            return self.send(from, Body::LeaderQuery);
+            return self.query_leader(from);
         }
         let sent = self.heartbeats.sent.iter_mut().find(|sent| sent.sequence == sequence);
         if let (Some(sent), Some(member)) = (sent, self.members.get_mut(from)) {
@@ -287,13 +288,23 @@ impl<P: Protocol> Core<P> {
         self.broadcast_entry(id);
     }
 
-    /// Between two rounds of heartbeats that ask for this lease: what the flags say, or a fifth of a lease
-    /// that is not theirs.
+    /// Between two rounds of heartbeats that ask for this lease: what the flags say, or less for a lease that
+    /// is not theirs.
     pub(crate) fn heartbeat_interval(&self, asked: Duration) -> Duration {
         if asked == self.settings.failure_timeout {
             return self.settings.heartbeat;
         }
-        self.settings.heartbeat.min(asked / INTERVALS_A_LEASE)
+        self.settings.heartbeat.min(self.adaptation.interval(self.last_turn.at, asked))
+    }
+
+    /// An application asks for what only a longer lease can give. The next round asks for that lease, and
+    /// comes at once; applications that ask for more each time bring no storm of rounds.
+    pub(super) fn lengthen_leases(&mut self, now: Now, lasts: Duration) {
+        self.adaptation.demand(now.at, lasts);
+        if self.phase.leading() && self.pace.is_some_and(|lease| P::lease_asked(self) > lease) {
+            let last = self.heartbeats.sent.back().map_or(now.at, |sent| sent.at);
+            self.arm(Timer::Heartbeat, last.plus(ROUNDS_APART).since(now.at));
+        }
     }
 
     /// How long a leader may be silent, by its latest heartbeat. Before that it is the failure timeout, or

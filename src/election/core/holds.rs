@@ -39,7 +39,7 @@ impl<P: Protocol> Core<P> {
         let clauses = self.clauses;
         self.holds.out.retain(|_, (_, end)| !clauses.hold_is_over(*end, now.slow, now.at));
         if let HoldRequest::Take { lasts } | HoldRequest::Extend { lasts, .. } = request {
-            self.adaptation.demand(now.at, lasts.min(self.longest_hold()));
+            self.lengthen_leases(now, lasts.min(self.longest_hold()));
         }
         let outcome = match request {
             HoldRequest::Take { lasts } => self.take_hold(now, lasts),

@@ -109,7 +109,7 @@ impl<P: Protocol> Core<P> {
             self.note(Notification::Leader { peer: leader.clone(), epoch, reason, me: false });
             if elected_at_ms.is_none() {
                 // A heartbeat does not say when it was elected; its answer will.
-                self.send(leader.id, Body::LeaderQuery);
+                self.query_leader(leader.id);
             }
         } else if let (Some(known), Some(elected_at_ms)) = (&mut self.leader, elected_at_ms) {
             known.elected_at_ms = elected_at_ms;

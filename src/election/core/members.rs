@@ -2,14 +2,17 @@
 
 use crate::election::{Entry, Member, MembershipVersion, Moment, Peer, ProcessId, State};
 use core::net::SocketAddr;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
+use uuid::Uuid;
 
 /// All members but this process.
 #[derive(Clone, Hash, Debug)]
 pub(crate) struct Members {
     members: BTreeMap<ProcessId, Member>,
+    /// The address and id of each member: a list of n members asks n times which process has an address.
+    addresses: BTreeSet<(SocketAddr, ProcessId)>,
     /// How many there may be, this process included.
     most: usize,
     /// Which state of a leader's list this is.
@@ -33,7 +36,8 @@ pub(crate) enum Upsert {
 impl Members {
     pub(crate) fn of_at_most(most: usize) -> Members {
         let version = MembershipVersion::default();
-        Members { members: BTreeMap::new(), most, version, list_stale: false }
+        let (members, addresses) = (BTreeMap::new(), BTreeSet::new());
+        Members { members, addresses, most, version, list_stale: false }
     }
 
     /// What a follower acknowledges. It names no version where the list may differ, so that the leader sends
@@ -63,12 +67,15 @@ impl Members {
     }
 
     pub(crate) fn remove(&mut self, id: ProcessId) -> Option<Member> {
-        self.members.remove(&id)
+        let member = self.members.remove(&id)?;
+        self.addresses.remove(&(member.peer.address, id));
+        Some(member)
     }
 
     /// The member, other than `but`, that is known under this address.
     pub(crate) fn at(&self, address: SocketAddr, but: ProcessId) -> Option<ProcessId> {
-        self.iter().map(|m| &m.peer).find(|p| p.address == address && p.id != but).map(|p| p.id)
+        let here = self.addresses.range((address, ProcessId(Uuid::nil()))..);
+        here.take_while(|(at, _)| *at == address).map(|(_, id)| *id).find(|id| *id != but)
     }
 
     /// The name of a member, unless another one of that name is connected, alive, heard within that time, and
@@ -102,6 +109,10 @@ impl Members {
             if state == State::Alive && member.state == State::Failed {
                 member.alive_since = now;
             }
+            if member.peer.address != peer.address {
+                self.addresses.remove(&(member.peer.address, peer.id));
+                self.addresses.insert((peer.address, peer.id));
+            }
             member.peer = peer;
             member.state = state;
             return if changed { Upsert::Changed } else { Upsert::Known };
@@ -109,7 +120,7 @@ impl Members {
         if self.members.len() + 1 >= self.most {
             let failed = self.iter().find(|m| m.state == State::Failed && !m.linked).map(|m| m.peer.id);
             match failed {
-                Some(id) if state == State::Alive => self.members.remove(&id),
+                Some(id) if state == State::Alive => self.remove(id),
                 _ => return Upsert::Full,
             };
         }
@@ -125,6 +136,7 @@ impl Members {
             rank_untold: false,
             unlisted_since: None,
         };
+        self.addresses.insert((member.peer.address, id));
         self.members.insert(id, member);
         Upsert::Changed
     }
@@ -134,8 +146,6 @@ impl Members {
 mod tests {
     use super::*;
     use crate::election::{Incarnation, MEMBERS_MAX, Priority};
-    use std::time::Duration;
-    use uuid::Uuid;
 
     fn peer(number: u128) -> Peer {
         Peer {

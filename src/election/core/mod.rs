@@ -221,7 +221,7 @@ impl<P: Protocol> Core<P> {
             Body::Join { version, entry } => self.on_join(now, from, epoch, version, entry),
             Body::Leave { version, id } => self.on_leave(now, from, epoch, version, id),
             Body::Resign { successor, leaving } => self.on_resign(now, from, epoch, successor, leaving),
-            Body::LeaderQuery => self.on_leader_query(now, from, epoch),
+            Body::LeaderQuery { list } => self.on_leader_query(by, list),
             Body::LeaderInfo { leader, entries } => self.on_leader_info(now, from, epoch, leader, &entries),
             body => P::on_message(self, by, body),
         }

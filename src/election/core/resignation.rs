@@ -65,7 +65,7 @@ impl<P: Protocol> Core<P> {
                 Some(id) if self.members.get(id).is_some_and(|m| m.state == State::Alive) => {
                     self.wait_for(id);
                     if self.waits_in_vain(id) {
-                        self.send(id, Body::LeaderQuery);
+                        self.query_leader(id);
                     }
                 }
                 _ => {

@@ -3,7 +3,7 @@
 
 use super::{Announcement, Core, Heard, Phase, Protocol};
 use crate::election::{
-    Body, Entry, Epoch, Incumbent, Member, Notification, Now, ProcessId, Reason, State, Timer,
+    Body, Entry, Epoch, Incumbent, ListWanted, Member, Notification, Now, ProcessId, Reason, State, Timer,
 };
 use std::collections::BTreeSet;
 
@@ -53,7 +53,8 @@ impl<P: Protocol> Core<P> {
         if let Phase::Asking(asking) = &mut self.phase {
             asking.unanswered.insert(id);
         }
-        self.send(id, Body::LeaderQuery);
+        let list = if self.dial_targets.name_this_process() { ListWanted::Best } else { ListWanted::Whole };
+        self.send(id, Body::LeaderQuery { list });
     }
 
     /// A new peer is there, while this process may be asking.
@@ -85,7 +86,8 @@ impl<P: Protocol> Core<P> {
 
     /// A peer's question. A leader that hears from a leaderless process of a higher epoch announces itself
     /// anew above that epoch. Otherwise its messages would stay stale for that process.
-    pub(crate) fn on_leader_query(&mut self, now: Now, from: ProcessId, epoch: Epoch) {
+    pub(crate) fn on_leader_query(&mut self, by: Heard, list: ListWanted) {
+        let Heard { now, from, epoch } = by;
         if self.phase.leading() && epoch > self.epoch {
             P::on_higher_epoch(self, now, None);
         }
@@ -96,17 +98,32 @@ impl<P: Protocol> Core<P> {
             self.lose_leader(Reason::Pause);
             P::start_election(self, now);
         }
-        self.send_leader_info(from);
+        self.reply_with_leader(from, list);
         if self.phase.leading() {
             // The peer may have missed this leader's configuration, and follows this leader now.
             P::send_config(self, from);
         }
     }
 
-    /// Tells a peer the leader, as far as this process knows it.
+    /// The best member that may lead, apart from one.
+    fn best_beside(&self, id: ProcessId) -> Option<&Member> {
+        self.members.iter().filter(|m| m.can_lead() && m.peer.id != id).max_by_key(|m| m.peer.rank())
+    }
+
+    /// Tells a peer the leader, as far as this process knows it, and all members.
     pub(crate) fn send_leader_info(&mut self, to: ProcessId) {
+        self.reply_with_leader(to, ListWanted::Whole);
+    }
+
+    /// In a large cluster each process that starts would hear the whole list from each other one.
+    fn reply_with_leader(&mut self, to: ProcessId, list: ListWanted) {
         let leader = self.incumbent();
-        let entries = self.members.entries();
+        let entries = match list {
+            ListWanted::Best if !self.is_small() => {
+                self.best_beside(to).map(Member::entry).into_iter().collect()
+            }
+            _ => self.members.entries(),
+        };
         self.send(to, Body::LeaderInfo { leader, entries });
     }
 
@@ -129,9 +146,11 @@ impl<P: Protocol> Core<P> {
         }
         match self.phase {
             Phase::Following | Phase::Leaving => return,
+            Phase::Leading(own) if epoch > own => return P::on_higher_epoch(self, now, leader),
             Phase::Leading(own) => {
-                if epoch > own {
-                    P::on_higher_epoch(self, now, leader);
+                // Two leaders of one epoch decide by their ranks, once they are connected.
+                if let Some(other) = leader.filter(|l| epoch == own && self.may_dial(l.peer.address)) {
+                    self.learn(now, Entry { peer: other.peer, state: State::Alive });
                 }
                 return;
             }

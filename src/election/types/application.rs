@@ -19,6 +19,11 @@ pub enum Sign {
     LifelineOpened,
     /// A lifeline has ended, and with it perhaps the application.
     LifelineEnded,
+    /// The application watches, and acts on validities. It says so again and again.
+    Watches {
+        /// For how long each answer is to hold at least.
+        valid_for: Duration,
+    },
 }
 
 /// What keeps the application here from being healthy; all false: it is healthy.

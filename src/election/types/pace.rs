@@ -21,6 +21,14 @@ pub struct Pace {
     pub learnt: Learnt,
 }
 
+/// Where delays are small, heartbeats are up to this far apart, or a fifth of a lease where that is longer.
+pub(in crate::election) const REST_INTERVAL: Duration = Duration::from_millis(120);
+
+/// The lease of which nine tenths are still this long when the next round comes. Delays come on top.
+pub(in crate::election) fn lease_for(lasts: Duration) -> Duration {
+    (lasts.saturating_mul(3) / 2).max(lasts.saturating_mul(6) / 5 + REST_INTERVAL)
+}
+
 /// A duration as the wire and the record have it: whole milliseconds, rounded up. So a promise is never
 /// shorter than the requested time.
 pub(in crate::election) fn milliseconds(duration: Duration) -> u32 {

@@ -132,10 +132,10 @@ pub struct Settings {
     pub preempt: Preempt,
     /// Whether crash evidence counts.
     pub crash_evidence: CrashEvidence,
-    /// Between two heartbeats of a leader.
+    /// The longest time between two heartbeats of a leader.
     pub heartbeat: Duration,
-    /// Silence for this long is a failure, and in `majority` a promise lasts this long (`--lease`); at least
-    /// four heartbeats.
+    /// The longest lease (`--lease`), at least four heartbeats. For so long at most a leader may be silent,
+    /// and a promise of `majority` lasts.
     pub failure_timeout: Duration,
     /// The shortest lease that a leader asks for, which learns how long it has to be (`--lease-min`). None:
     /// each lease is the longest (`--lease-mode fixed`).
@@ -201,7 +201,8 @@ impl Settings {
 }
 
 impl Default for Settings {
-    /// The defaults of the command line.
+    /// The defaults of the command line, but with fixed leases: tests of all other rules then have one time
+    /// for silence.
     fn default() -> Settings {
         Settings {
             variant: Variant::Detector,

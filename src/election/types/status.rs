@@ -1,5 +1,6 @@
 //! What a process may be asked about, as one immutable snapshot.
 
+use super::pace::lease_for;
 use crate::election::{Candidacy, Epoch, Incumbent, Moment, Peer, ProcessId, State, VoterConfig};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -139,6 +140,12 @@ impl Status {
     /// The leader at `now`, as far as this process knows.
     pub fn leader(&self, now: Moment, turned: Moment) -> Option<&Incumbent> {
         self.leader.as_ref().filter(|_| self.is_fresh(now, turned))
+    }
+
+    /// Whether leases can be long enough for answers that hold for so long, from one round to the next.
+    pub fn can_hold_for(&self, wanted: Duration) -> bool {
+        let config = self.voting.as_ref().and_then(|voting| voting.config.as_ref());
+        config.is_some_and(|config| lease_for(wanted) <= config.lease())
     }
 
     /// Whether it votes, or no votes are counted, and it knows a leader at `now`.

@@ -376,6 +376,8 @@ fn a_malformed_watch_says_what_is_expected() {
         ("timeout=61s", "0s to 60s"), ("timeout=5", "write 5s"), ("timeout=", "0s to 60s"),
         ("timeout=1s&timeout=1s", "twice"),
         ("every=1s", "every is for events only"), ("every=49ms", "50ms to 60s"), ("every=61s", "50ms to 60s"),
+        ("valid_for=49ms", "50ms to 60s"), ("valid_for=1", "write 1s"),
+        ("valid_for=1s&valid_for=1s", "twice"),
     ];
     for (query, words) in table {
         let (status, body) = get(&format!("/watch?{query}"), &source);
@@ -616,7 +618,7 @@ fn a_voter_without_a_vote_says_what_it_waits_for() {
             "half of the voters or more have no record; 2 other voters have to",
         ),
         (voting(Role::Asking, Some(none)), "none of them has a record, or --found forbids"),
-        (voting(Role::Asking, Some(lost)), "all of them have answered. If this lasts for more than a lease"),
+        (voting(Role::Asking, Some(lost)), "all of them have answered. If this lasts for more than --lease"),
         (
             cordoned,
             "each live member is cordoned or has priority 0, or an application that is not healthy, so none",

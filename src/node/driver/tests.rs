@@ -3,8 +3,8 @@
 use super::*;
 use crate::base::boottime;
 use crate::election::{
-    AnnouncedValues, Epoch, HoldOutcome, Incarnation, Incumbent, KnownPeers, MembershipVersion, Pace, Peer,
-    Priority, ProcessId, Safety, Settings,
+    AnnouncedValues, Epoch, HoldOutcome, Incarnation, Incumbent, KnownPeers, ListWanted, MembershipVersion,
+    Pace, Peer, Priority, ProcessId, Safety, Settings,
 };
 use crate::http::Source;
 use crate::node::published_state::Answers;
@@ -292,11 +292,11 @@ fn the_round_trip_of_each_acknowledged_heartbeat_is_counted() {
         let count = metrics.lines().find(|line| line.starts_with("bellwether_heartbeat_rtt_seconds_count"));
         count.unwrap().rsplit(' ').next().unwrap().to_owned()
     };
-    assert_eq!(hear(Body::LeaderQuery), "0");
+    assert_eq!(hear(Body::LeaderQuery { list: ListWanted::Whole }), "0");
     // The heartbeats that it may have sent by now.
     let acknowledge = |sequence| Body::HeartbeatAck { sequence, membership: MembershipVersion::default() };
     assert!((1..20).any(|sequence| hear(acknowledge(sequence)) == "1"));
-    assert_eq!(hear(Body::LeaderQuery), "1");
+    assert_eq!(hear(Body::LeaderQuery { list: ListWanted::Whole }), "1");
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::election::{
-    Ballot, Body, Candidacy, ConfigVersion, Epoch, Flags, Incarnation, Incumbent, Learnt, MemberStatus,
-    MembershipVersion, Moment, Pace, Peer, Priority, ProcessId, RecoveredState, Role, Safety, Stage,
-    VoteOutcome, VoteRequest, VoterConfig, Voting,
+    Ballot, Body, Candidacy, ConfigVersion, Epoch, Flags, Incarnation, Incumbent, Learnt, ListWanted,
+    MemberStatus, MembershipVersion, Moment, Pace, Peer, Priority, ProcessId, RecoveredState, Role, Safety,
+    Stage, VoteOutcome, VoteRequest, VoterConfig, Voting,
 };
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -130,7 +130,7 @@ fn every_message_has_its_series() {
         Body::Leave { version: None, id: entry.peer.id },
         Body::Join { version, entry },
         Body::Resign { successor: None, leaving: true },
-        Body::LeaderQuery,
+        Body::LeaderQuery { list: ListWanted::Whole },
         Body::LeaderInfo { leader: None, entries: entries.into() },
         Body::VoteRequest {
             request: VoteRequest { ballot, contender: true, transfer: None, config: config.clone() },

@@ -7,7 +7,7 @@ mod identity;
 mod link_close;
 
 use super::*;
-use crate::election::{AnnouncedValues, Body, Epoch, Priority};
+use crate::election::{AnnouncedValues, Body, Epoch, ListWanted, Priority};
 use crate::wire::{Confirmed, Frame, Hello, Refusal, SafetyCode};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{Read, Write};
@@ -165,7 +165,11 @@ impl Side {
 }
 
 fn ask(epoch: u64) -> Message {
-    Message { epoch: Epoch(epoch), priority: Priority::DEFAULT, body: Body::LeaderQuery }
+    Message {
+        epoch: Epoch(epoch),
+        priority: Priority::DEFAULT,
+        body: Body::LeaderQuery { list: ListWanted::Whole },
+    }
 }
 
 fn hello(cluster: &str, from: Peer) -> Hello {

@@ -1,7 +1,7 @@
 //! Adaptive leases: what a leader and a candidate ask for.
 
 use super::*;
-use crate::election::HoldRequest;
+use crate::election::{HoldRequest, Sign};
 
 /// p1 of three, with adaptive leases, leads; p2 and p3 are connected.
 fn leader() -> Voter {
@@ -12,6 +12,17 @@ fn leader() -> Voter {
     voter.ask_for_votes();
     voter.answered(2, GRANTED);
     assert!(voter.leads());
+    voter
+}
+
+/// The same, once its lease is over.
+fn lapsed() -> Voter {
+    let mut voter = leader();
+    voter.learns(2100);
+    // Long enough to be no delay, and no pause.
+    voter.now += Duration::from_millis(1400);
+    voter.feed(Event::Turn);
+    assert!(!voter.leads());
     voter
 }
 
@@ -44,7 +55,7 @@ fn rounds_ask_for_the_longest_lease_until_the_leader_has_learnt_for_two_seconds(
     voter.learns(100);
     assert_eq!(voter.round_asks_for(), 250);
     let sent = voter.timer(Timer::Heartbeat);
-    assert_eq!(armed(&sent, Timer::Heartbeat), Some(Duration::from_millis(50)));
+    assert_eq!(armed(&sent, Timer::Heartbeat), Some(Duration::from_millis(70)));
 }
 
 /// The other follower alone could elect no leader, so a short lease would gain nothing.
@@ -102,12 +113,7 @@ fn answers_of_fewer_than_a_majority_do_not_count_as_answered() {
 
 #[test]
 fn a_request_for_votes_asks_for_a_lease_that_outlasts_it() {
-    let mut voter = leader();
-    voter.learns(2100);
-    // Long enough to be no delay, and no pause.
-    voter.now += Duration::from_millis(1400);
-    voter.feed(Event::Turn);
-    assert!(!voter.leads());
+    let mut voter = lapsed();
     voter.ask_for_votes();
     // An answer timeout and two heartbeats, with the margin between clocks.
     assert_eq!(voter.asked.as_ref().unwrap().ballot.lease_ms, 405);
@@ -118,12 +124,43 @@ fn a_hold_that_is_asked_for_lengthens_the_lease() {
     let mut voter = leader();
     voter.learns(2100);
     voter.feed(Event::Hold(HoldRequest::Take { lasts: Duration::from_millis(600) }));
-    assert_eq!(voter.round_asks_for(), 900);
+    assert_eq!(voter.round_asks_for(), 901);
     voter.acknowledged(2, voter.round, version(5, 0), flags(&[1, 2, 3], 1500));
     voter.learns(4950);
-    assert_eq!(voter.round_asks_for(), 900);
-    voter.learns(100);
+    assert_eq!(voter.round_asks_for(), 901);
+    voter.learns(5000);
     assert_eq!(voter.round_asks_for(), 250);
+}
+
+/// The next round comes 20 ms after the last one, however often applications ask for more.
+#[test]
+fn an_application_that_acts_on_validities_lengthens_the_lease() {
+    let mut voter = leader();
+    voter.learns(2100);
+    let mut watches = |valid_for| {
+        voter.pass(5);
+        let valid_for = Duration::from_millis(valid_for);
+        let sent = voter.feed(Event::Application(Sign::Watches { valid_for }));
+        armed(&sent, Timer::Heartbeat).map(|after| after.as_millis())
+    };
+    assert_eq!([200, 400, 401, 300].map(&mut watches), [Some(15), Some(10), Some(5), Some(0)]);
+    assert_eq!(voter.round_asks_for(), 603);
+    // It asks for enough already.
+    let sent = voter.feed(Event::Application(Sign::Watches { valid_for: Duration::from_millis(400) }));
+    assert_eq!(armed(&sent, Timer::Heartbeat), None);
+    voter.feed(Event::Application(Sign::Watches { valid_for: Duration::MAX }));
+    assert_eq!(voter.round_asks_for(), 1500);
+}
+
+/// It has asked while another led.
+#[test]
+fn a_new_leaders_first_lease_is_long_enough_for_its_application() {
+    let mut voter = lapsed();
+    let sent = voter.feed(Event::Application(Sign::Watches { valid_for: Duration::from_millis(400) }));
+    assert_eq!(armed(&sent, Timer::Heartbeat), None);
+    voter.ask_for_votes();
+    voter.answered(2, GRANTED);
+    assert!(voter.leads() && voter.round_asks_for() >= 600);
 }
 
 /// Answers of a follower stand as long as its leader may be silent.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::election::core::Phase;
-use crate::election::{Operation, Sign, WhenAllSick};
+use crate::election::{ListWanted, Operation, Sign, WhenAllSick};
 
 const SICK: Event = Event::Application(Sign::Probed { healthy: false });
 const HEALTHY: Event = Event::Application(Sign::Probed { healthy: true });
@@ -83,11 +83,12 @@ fn a_successor_that_seems_to_be_no_candidate_is_asked() {
     for (known, asks) in [(Priority(100), false), (Priority::NEVER, true)] {
         let mut voter = Voter::settled(None);
         assert_eq!(voter.acknowledges(2, 5, 1500, version(4, 0)), Some(true));
-        let told = Message { epoch: Epoch(5), priority: known, body: Body::LeaderQuery };
+        let told =
+            Message { epoch: Epoch(5), priority: known, body: Body::LeaderQuery { list: ListWanted::Whole } };
         voter.feed(Event::Received { from: peer(3).id, message: told });
         let sent = voter.hear(2, 5, Body::Resign { successor: Some(peer(3).id), leaving: false });
         assert_eq!(voter.machine.phase, Phase::Waiting(peer(3).id));
-        assert_eq!(bodies(&sent).any(|body| *body == Body::LeaderQuery), asks);
+        assert_eq!(bodies(&sent).any(|body| *body == Body::LeaderQuery { list: ListWanted::Whole }), asks);
     }
 }
 
@@ -275,8 +276,11 @@ fn a_leader_for_want_of_another_stands_for_no_higher_epoch() {
             voter.feed(SICK);
         }
         voter.pass(1000);
-        let message =
-            |epoch| Message { epoch: Epoch(epoch), priority: peer(2).priority, body: Body::LeaderQuery };
+        let message = |epoch| Message {
+            epoch: Epoch(epoch),
+            priority: peer(2).priority,
+            body: Body::LeaderQuery { list: ListWanted::Whole },
+        };
         let from = peer(2).id;
         let mut sick = message(8);
         sick.priority = if healthy { peer(2).priority } else { Priority::NEVER };

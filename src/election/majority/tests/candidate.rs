@@ -1,9 +1,9 @@
 //! The candidate: clauses 13 to 15, 24 and 25.
 
 use super::*;
-use crate::election::State;
 use crate::election::core::Phase;
 use crate::election::majority::tally::Tally;
+use crate::election::{ListWanted, State};
 
 pub(super) const OUTRANKED: VoteOutcome = VoteOutcome::Denied(Denial::Outranked);
 
@@ -83,7 +83,7 @@ fn a_majority_of_the_configuration_that_the_request_names_elects() {
 fn of_two_live_processes_of_one_name_the_one_known_longer_votes() {
     let double = Peer { name: "p2".to_owned(), ..peer(9) };
     let mut voter = Voter::settled(None);
-    voter.hear(2, 4, Body::LeaderQuery);
+    voter.hear(2, 4, Body::LeaderQuery { list: ListWanted::Whole });
     voter.feed(Event::LinkUp(double.clone()));
     voter.start_campaign();
     voter.answered(9, GRANTED);
@@ -387,8 +387,8 @@ fn two_processes_of_one_name_that_came_at_once_have_no_vote() {
         voter.pass(later);
         voter.feed(Event::LinkUp(Peer { name: "p2".to_owned(), ..peer(4) }));
         voter.pass(500);
-        voter.hear(2, 4, Body::LeaderQuery);
-        voter.hear(4, 4, Body::LeaderQuery);
+        voter.hear(2, 4, Body::LeaderQuery { list: ListWanted::Whole });
+        voter.hear(4, 4, Body::LeaderQuery { list: ListWanted::Whole });
         voter.pass(1000);
         voter.timer(Timer::Grace);
         let asked = voter.ask_for_votes();
@@ -438,13 +438,13 @@ fn a_voter_that_answers_no_candidate_has_failed_once_it_is_silent_for_the_failur
     // No voter, and so not asked.
     voter.feed(Event::LinkUp(peer(4)));
     voter.pass(1501);
-    voter.hear(2, 4, Body::LeaderQuery);
+    voter.hear(2, 4, Body::LeaderQuery { list: ListWanted::Whole });
     let states = |voter: &Voter| [2, 3, 4].map(|k| voter.machine.members.get(peer(k).id).unwrap().state);
     voter.start_campaign();
     voter.timer(Timer::Answer);
     assert_eq!(states(&voter), [State::Alive; 3], "it asks twice");
     voter.timer(Timer::Answer);
     assert_eq!(states(&voter), [State::Alive, State::Failed, State::Alive]);
-    voter.hear(3, 4, Body::LeaderQuery);
+    voter.hear(3, 4, Body::LeaderQuery { list: ListWanted::Whole });
     assert_eq!(states(&voter), [State::Alive; 3]);
 }

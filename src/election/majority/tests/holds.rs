@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::election::{
-    CrashEvidence, HOLDS_MAX, HoldAnswer, HoldOutcome, HoldRequest, Operation, OperationRefusal, Role,
+    CrashEvidence, HOLDS_MAX, HoldAnswer, HoldOutcome, HoldRequest, ListWanted, Operation, OperationRefusal,
+    Role,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -401,7 +402,7 @@ fn a_leader_that_waits_for_holds_does_not_stand_for_another_epoch() {
     for stops in [true, false] {
         let mut voter = leader(true, None);
         let (hold, _) = voter.takes(SECOND).unwrap();
-        voter.hear(3, 7, Body::LeaderQuery);
+        voter.hear(3, 7, Body::LeaderQuery { list: ListWanted::Whole });
         if stops {
             voter.feed(Event::Stop);
         }

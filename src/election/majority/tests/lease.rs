@@ -1,6 +1,7 @@
 //! The leader's lease: clauses 16, 17 and 27.
 
 use super::*;
+use crate::election::ListWanted;
 use crate::election::core::Phase;
 
 /// Until when a leader leads, counted in milliseconds from the election.
@@ -174,7 +175,7 @@ fn a_leader_stands_for_an_epoch_above_that_of_a_voter() {
         assert!(voter.leads(), "it leads the old epoch until it votes for itself");
     }
     let mut voter = Voter::leader(None);
-    voter.hear(3, 7, Body::LeaderQuery);
+    voter.hear(3, 7, Body::LeaderQuery { list: ListWanted::Whole });
     assert!(voter.machine.protocol.campaign.is_some(), "a question says the same");
     voter.answered(2, GRANTED);
     assert!(!voter.leads() && voter.machine.phase == Phase::Electing);
@@ -212,7 +213,7 @@ fn under_release_a_leader_stops_once_it_is_connected_with_fewer_than_a_majority(
     }
 }
 
-/// The heartbeat is at most a fifth of the lease in use.
+/// Before anything is learnt, heartbeats are a fifth of the lease in use apart.
 #[test]
 fn the_heartbeat_follows_the_lease_in_use() {
     for (lease, heartbeat) in [(1500, 250), (200, 40)] {
