@@ -32,9 +32,11 @@ pub struct SimFlags {
     #[arg(long, value_name = "SEED", conflicts_with = "seeds")]
     pub minimise: Option<u64>,
 
-    /// Prints what an election costs in each variant of `classic`, with 3 to 1,000 processes
-    #[arg(long, exclusive = true)]
-    pub compare_variants: bool,
+    /// Prints what an election costs in each variant of `classic`, for these numbers of processes
+    #[arg(long, exclusive = true, value_name = "N,N", num_args = 0..=1, value_delimiter = ',',
+        default_missing_value = "3,5,10,30,100,300,1000",
+        value_parser = |text: &str| whole::<usize>(text, 3..=10_000))]
+    pub compare_variants: Vec<usize>,
 
     /// How many processes, 3 to 31
     #[arg(long = "n", value_name = "N", default_value = "3",
@@ -71,7 +73,7 @@ pub struct SimArgs {
 }
 
 /// What to do with which seeds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SimTask {
     /// Run them.
     Seeds {
@@ -84,8 +86,8 @@ pub enum SimTask {
     Replay(u64),
     /// Make it smaller.
     Minimise(u64),
-    /// Run none: compare the variants of `classic`.
-    CompareVariants,
+    /// Run none: compare the variants of `classic`, for each of these numbers of processes.
+    CompareVariants(Vec<usize>),
 }
 
 impl SimArgs {
@@ -112,7 +114,7 @@ impl TryFrom<SimFlags> for SimArgs {
             return Err(SafetyError::ReleaseInClassic);
         }
         let task = match (flags.replay, flags.minimise) {
-            _ if flags.compare_variants => SimTask::CompareVariants,
+            _ if !flags.compare_variants.is_empty() => SimTask::CompareVariants(flags.compare_variants),
             (Some(seed), _) => SimTask::Replay(seed),
             (_, Some(seed)) => SimTask::Minimise(seed),
             _ => SimTask::Seeds { first: flags.seeds.0, last: flags.seeds.1 },
@@ -140,7 +142,7 @@ mod tests {
             seeds: (1, 1),
             replay: None,
             minimise: None,
-            compare_variants: false,
+            compare_variants: Vec::new(),
             n: 3,
             safety,
             swarm: false,
@@ -162,6 +164,20 @@ mod tests {
         for bad in ["2", "32", "0", "three", ""] {
             let error = parsed(bad).map(|_| ()).unwrap_err().to_string();
             assert!(error.contains("write a whole number from 3 to 31"), "{bad}: {error}");
+        }
+    }
+
+    #[test]
+    fn variants_are_compared_for_numbers_of_processes() {
+        let parsed = |line: &[&str]| {
+            let line = ["bellwether", "sim"].iter().chain(line);
+            <super::super::flags::Cli as clap::Parser>::try_parse_from(line)
+        };
+        assert!(parsed(&["--compare-variants"]).is_ok());
+        assert!(parsed(&["--compare-variants", "3,10000"]).is_ok());
+        for bad in ["2", "10001", "3,", "many"] {
+            let error = parsed(&["--compare-variants", bad]).map(|_| ()).unwrap_err().to_string();
+            assert!(error.contains("write a whole number from 3 to 10000"), "{bad}: {error}");
         }
     }
 

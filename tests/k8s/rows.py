@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime
+import itertools
 import time
 
 import proof
@@ -10,7 +11,7 @@ from cluster import Refused, say, wait_until
 from election import restart_count, uids
 from table import Bounds, Row
 
-# A crash that nothing tells of, with the program's defaults: --lease and --answer-timeout.
+# A crash that nothing tells of, with the program's defaults at most: --lease and --answer-timeout.
 CRASH_MS = 1500 + 300
 KILLED = "leader's process killed (SIGKILL)"
 # The kubelet starts a container of a pod again after 0, 10, 20, 40 s. After as many kills all pods are made anew.
@@ -79,7 +80,7 @@ def repeat(row, election, act, renew=0):
     if row is None:
         return
     until = None  # A round begins where the one before ended, so that nothing happens between them.
-    for number in range(row.wanted):
+    for number in itertools.takewhile(row.wants_more, itertools.count()):
         try:
             if renew and number and number % renew == 0:
                 election.restart_all()
@@ -244,11 +245,11 @@ def rolling(lab, election, what, act, gap):
         return
     first = Row(f"{what}, the first pod to go leads", election.where, Bounds(median=2 * gap, changes=2, duals=0))
     try:
-        while len(row.leaderless) < row.wanted:
+        while row.wants_more(len(row.leaderless)):
             leader, _ = election.settled()
             if not leader.leader.endswith(f"-{election.replicas - 1}"):
                 one_round(row, election, act)
-            elif len(first.leaderless) < max(1, row.wanted // 3):
+            elif len(first.leaderless) < max(1, row.wanted // 3) or first.misses_median():
                 one_round(first, election, act)
             else:
                 election.settled(**delete_leader(None)(election, leader))
@@ -457,7 +458,7 @@ def outage(lab, service, killed, others, seconds, every, gap):
         for number, election in enumerate(e for e in elections if e in killed):
             lab.killer.plan(election, BEFORE_KILLS + number * every / 2, every, OUTAGE_KILLS)
 
-    while any(len(rows[election].leaderless) < rows[election].wanted for election in elections):
+    while any(rows[election].wants_more(len(rows[election].leaderless)) for election in elections):
         if any(rows[election].errors for election in elections):
             return
         stopped = False

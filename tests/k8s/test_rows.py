@@ -6,7 +6,7 @@ from unittest import mock
 
 import rows
 from records import parse
-from table import Bounds
+from table import MORE_ROUNDS, Bounds, Row
 from test_records import leads, line
 
 
@@ -69,6 +69,19 @@ class Rounds(unittest.TestCase):
         row = self.lab(2).row("deleted", election)
         rows.repeat(row, election, lambda election, leader: {})
         self.assertEqual((len(row.leaderless), len(row.errors), election.renewed, row.verdict), (1, 1, 1, "FAILED"))
+
+    def test_a_median_over_its_bound_gets_more_rounds_and_not_for_ever(self):
+        for bound, rounds in (12.5, 1), (-1, 1 + MORE_ROUNDS):  # None passes the second bound.
+            election = MadeUp([("web-0", 0.5), ("web-1", 2.5)] * 9, *TRANSFER)
+            row = self.lab().row("deleted", election, Bounds(median=bound))
+            rows.repeat(row, election, lambda election, leader: {})
+            self.assertEqual((len(row.leaderless), row.verdict), (rounds, "ok" if rounds == 1 else "FAILED"))
+
+    def test_one_slow_round_of_two_is_no_median(self):
+        row = Row("deleted", "made up", Bounds(median=50), 2, leaderless=[90, 20])
+        self.assertTrue(row.wants_more(2))
+        row.leaderless.append(20)
+        self.assertFalse(row.wants_more(3))
 
     def test_pods_are_made_anew_after_some_kills(self):
         election = MadeUp([("web-0", 0.5), ("web-1", 2.5)] * 4, *TRANSFER)
