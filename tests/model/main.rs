@@ -51,6 +51,10 @@ use checks::{
 use std::time::Duration;
 use world::{Faults, Rules, TICK};
 
+/// A search copies a machine for each state that it sees.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn ticks(n: u64) -> Duration {
     Duration::from_secs(n * TICK)
 }

@@ -119,7 +119,7 @@ pub struct Node {
     pub machine: Option<Machine>,
     pub status: Option<Arc<Status>>,
     /// What it was last started with.
-    settings: Settings,
+    settings: Arc<Settings>,
     /// Whether it asks for the shorter lease.
     pub short: bool,
     /// When the driver last turned.
@@ -224,7 +224,7 @@ impl World {
         let down = |settings: &Settings| Node {
             machine: None,
             status: None,
-            settings: settings.clone(),
+            settings: Arc::new(settings.clone()),
             short: false,
             turned: Moment::default(),
             timers: BTreeMap::new(),
@@ -337,7 +337,7 @@ impl World {
             priority: Priority::DEFAULT,
             revision: String::new(),
         };
-        let settings = node.settings.clone();
+        let settings = Settings::clone(&node.settings);
         let before = node.record.as_ref().map(|r| r.epoch);
         #[allow(unused_mut)] // Without the feature nothing changes it.
         let mut machine = Machine::new(settings, "model".to_string(), me, node.record.as_deref());
@@ -486,7 +486,8 @@ impl World {
     pub fn relet(&mut self, k: usize) {
         self.crash(k, false);
         let lease = self.rules.other_lease;
-        Arc::make_mut(&mut self.nodes[k]).settings.failure_timeout = lease;
+        let node = Arc::make_mut(&mut self.nodes[k]);
+        Arc::make_mut(&mut node.settings).failure_timeout = lease;
         self.start(k, false);
     }
 
