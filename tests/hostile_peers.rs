@@ -5,6 +5,9 @@
 //! (`tests/hostile_peers/wire.rs`), have no secret, and connect from other addresses than the processes. In
 //! `classic` and in `majority`, against 3 and 5 processes: no process ends, no two lead at one instant, and
 //! nothing of an attack outlasts it ([`siege::Siege::lift`]).
+//!
+//! A flood takes all of two cores, so that it says something of an optimised program alone:
+//! `cargo test --profile checks --test hostile_peers flood -- --ignored`.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // Helpers of tests are tests.
 
 #[path = "hostile_peers/addresses.rs"]
@@ -15,6 +18,8 @@ mod cgroup;
 mod client;
 #[path = "hostile_peers/configurations.rs"]
 mod configurations;
+#[path = "hostile_peers/connections.rs"]
+mod connections;
 #[path = "hostile_peers/epochs.rs"]
 mod epochs;
 #[path = "hostile_peers/everything.rs"]

@@ -125,7 +125,7 @@ fn a_recovering_voter_believes_only_voters() {
             std::thread::sleep(LASTING + LEASE);
         });
         let names = siege.voters(siege.before.leader);
-        let stored = within(2 * LEASE, || (siege.voters(fresh) == names).then_some(()));
+        let stored = within(siege.recovery(), || (siege.voters(fresh) == names).then_some(()));
         assert!(stored.is_some(), "the voter has recovered {}", siege.voters(fresh));
         siege.lift();
     });

@@ -1,6 +1,6 @@
 //! F4: epochs that leave no room for elections.
 
-use crate::rows::{BOTH, SIZES, alone, in_each};
+use crate::rows::{BOTH, alone, clusters, in_each};
 use crate::siege::{Attacker, EPOCHS_ABOVE_CLOCK, Siege, Stop, clock_ms};
 use crate::wire::Message;
 use std::time::Duration;
@@ -16,8 +16,7 @@ const EPOCH_MAX: u64 = 1 << 62;
 // red before: F4
 #[test]
 fn messages_use_up_no_epochs() {
-    let clusters = BOTH.iter().flat_map(|level| SIZES.map(|n| (*level, n)));
-    alone(&clusters.collect::<Vec<_>>(), |level, n| {
+    alone(&clusters(BOTH), |level, n| {
         let mut siege = Siege::begin(level, n, &[]);
         let attackers = (0..3 * n).map(|number| {
             let (claim, to) = (siege.stranger(number as u16), siege.address(number % n));
@@ -60,12 +59,11 @@ fn an_election_takes_place_above_the_highest_plausible_epoch() {
         let attackers = attackers.collect();
         siege.during(attackers, |siege| {
             std::thread::sleep(LASTING);
-            let now = siege.agreed();
-            siege.kill(now.leader);
-            let left = siege.real.running();
             // The epochs go on rising, so all agree on the leader, and hardly ever on its epoch.
-            siege.led_by_another(&left, now.leader);
-            siege.start(now.leader);
+            let leader = siege.led(&siege.real.running(), None);
+            siege.kill(leader);
+            siege.led(&siege.real.running(), Some(leader));
+            siege.start(leader);
         });
         siege.lift();
     });

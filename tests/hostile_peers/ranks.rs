@@ -111,7 +111,7 @@ fn failover(siege: &mut Siege, strangers: u16) -> Duration {
         let silent: Vec<Silent> = (0..strangers).filter_map(join).collect();
         let told = |place: usize| siege.listed(place).len() >= siege.real.n() + silent.len();
         let all = || siege.real.running().into_iter().all(told).then_some(());
-        assert!(within(Duration::from_secs(1), all).is_some(), "{} are not listed", silent.len());
+        assert!(within(PATIENCE, all).is_some(), "{} are not listed", silent.len());
         let others: Vec<usize> = siege.real.running().into_iter().filter(|p| *p != now.leader).collect();
         let at = Instant::now();
         siege.kill(now.leader);

@@ -36,10 +36,14 @@ impl Drop for Seats {
     }
 }
 
-/// Runs a row against 3 and 5 processes of each level, and says which of these clusters fell.
+/// 3 and 5 processes of each level.
+pub fn clusters(levels: &[Level]) -> Vec<(Level, usize)> {
+    levels.iter().flat_map(|level| SIZES.map(|n| (*level, n))).collect()
+}
+
+/// Runs a row against these, and says which of them fell.
 pub fn in_each(levels: &[Level], row: impl Fn(Level, usize) + Sync) {
-    let clusters = levels.iter().flat_map(|level| SIZES.map(|n| (*level, n)));
-    run(&clusters.collect::<Vec<_>>(), 1, &row);
+    run(&clusters(levels), 1, &row);
 }
 
 /// Runs a row that takes all of two cores, or measures, against each of these clusters with no other at its

@@ -284,7 +284,8 @@ impl Message {
             Message::Resign { successor, leaving } => {
                 (24, f.option(*successor, Fields::id).byte(u8::from(*leaving)))
             }
-            Message::LeaderQuery => (25, f),
+            // For the whole list.
+            Message::LeaderQuery => (25, f.byte(0)),
             Message::LeaderInfo { leader, entries } => {
                 let f = f.option(leader.as_ref(), |f, (peer, since)| f.peer(peer).number(*since));
                 (26, f.list(entries, Fields::entry))

@@ -22,7 +22,6 @@ mod exec;
 mod failover;
 mod harness;
 mod holds;
-mod hostile;
 #[path = "../support/log_table.rs"]
 mod log_table;
 mod logs;

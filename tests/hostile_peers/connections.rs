@@ -1,4 +1,4 @@
-//! A thousand hostile connections a second, on either port of a leader.
+//! Hundreds of hostile connections a second, on either port of a leader; a thousand a second in a flood.
 
 use crate::harness::started;
 use crate::rounds::{PATIENCE, ask};
@@ -9,7 +9,9 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-const PER_SECOND: u32 = 1000;
+/// Connections a second: a program without optimisations on a busy machine can accept these.
+const SHORT_ATTACK: u32 = 300;
+const FLOOD: u32 = 1000;
 const ATTACKERS: u32 = 2;
 /// How many of its connections an attacker keeps open: more than the port allows.
 const HELD: usize = 400;
@@ -47,8 +49,8 @@ const TO_PEERS: Arsenal = &[
 
 /// Opens connections at its share of the rate until `until`; every third is reset, the others are kept for a
 /// while.
-fn attack(target: SocketAddr, arsenal: Arsenal, until: Instant, opened: &AtomicU64) {
-    let interval = Duration::from_secs(1) * ATTACKERS / PER_SECOND;
+fn attack(target: SocketAddr, arsenal: Arsenal, per_second: u32, until: Instant, opened: &AtomicU64) {
+    let interval = Duration::from_secs(1) * ATTACKERS / per_second;
     let mut held = VecDeque::new();
     let mut next = Instant::now();
     for (i, bytes) in arsenal.iter().cycle().enumerate() {
@@ -95,8 +97,9 @@ fn descriptors(pid: u32) -> usize {
     std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)
 }
 
-fn survives(what: &str, arsenal: Arsenal, lasting: Duration) {
-    let (real, now) = started(3, &[]);
+fn survives(what: &str, arsenal: Arsenal, per_second: u32, lasting: Duration) {
+    // Leases are fixed, as in all sieges.
+    let (real, now) = started(3, &["--lease-mode", "fixed"]);
     let ports = real.ports(now.leader);
     let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let target = local(if what == "peer" { ports.peer } else { ports.http });
@@ -115,8 +118,9 @@ fn survives(what: &str, arsenal: Arsenal, lasting: Duration) {
             }
             most
         });
-        let attackers: Vec<_> =
-            (0..ATTACKERS).map(|_| scope.spawn(|| attack(target, arsenal, until, &opened))).collect();
+        let attackers: Vec<_> = (0..ATTACKERS)
+            .map(|_| scope.spawn(|| attack(target, arsenal, per_second, until, &opened)))
+            .collect();
         for attacker in attackers {
             attacker.join().unwrap();
         }
@@ -138,7 +142,7 @@ fn survives(what: &str, arsenal: Arsenal, lasting: Duration) {
         before.threads
     );
     // Half of the rate is asked for, since this machine may be busy.
-    assert!(opened >= u64::from(PER_SECOND) * lasting.as_secs() / 2, "{opened} connections are no attack");
+    assert!(opened >= u64::from(per_second) * lasting.as_secs() / 2, "{opened} connections are no attack");
     assert!(after.resident_peak_kib <= RESIDENT_PEAK_KIB_MAX, "{} KiB", after.resident_peak_kib);
     assert!(threads <= before.threads + THREADS_MORE, "{} threads became {threads}", before.threads);
     assert!(open <= open_before + DESCRIPTORS_MORE, "{open_before} descriptors became {open}");
@@ -148,22 +152,22 @@ fn survives(what: &str, arsenal: Arsenal, lasting: Duration) {
 
 #[test]
 fn a_short_attack_on_the_status_port_harms_no_process() {
-    survives("HTTP", TO_HTTP, Duration::from_secs(3));
+    survives("HTTP", TO_HTTP, SHORT_ATTACK, Duration::from_secs(3));
 }
 
 #[test]
 fn a_short_attack_on_the_peer_port_harms_no_process() {
-    survives("peer", TO_PEERS, Duration::from_secs(3));
+    survives("peer", TO_PEERS, SHORT_ATTACK, Duration::from_secs(3));
 }
 
 #[test]
-#[ignore = "takes half a minute"]
-fn a_long_attack_on_the_status_port_harms_no_process() {
-    survives("HTTP", TO_HTTP, Duration::from_secs(30));
+#[ignore = "wants an optimised program: cargo test --profile checks"]
+fn a_flood_of_connections_to_the_status_port_harms_no_process() {
+    survives("HTTP", TO_HTTP, FLOOD, Duration::from_secs(30));
 }
 
 #[test]
-#[ignore = "takes half a minute"]
-fn a_long_attack_on_the_peer_port_harms_no_process() {
-    survives("peer", TO_PEERS, Duration::from_secs(30));
+#[ignore = "wants an optimised program: cargo test --profile checks"]
+fn a_flood_of_connections_to_the_peer_port_harms_no_process() {
+    survives("peer", TO_PEERS, FLOOD, Duration::from_secs(30));
 }
