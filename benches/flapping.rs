@@ -13,7 +13,8 @@
 
 #[path = "flapping/group.rs"]
 mod group;
-#[path = "flapping/relay.rs"]
+#[path = "relay.rs"]
+#[allow(dead_code)]
 mod relay;
 
 use bellwether::demo::process_cluster::{ClusterPlan, ProcessCluster};

@@ -1,10 +1,11 @@
 //! What more members cost, with real processes on loopback:
-//! `cargo bench --bench scale [-- --rounds 10] [--sizes 3,10,30,100] [--plots docs/scale]`.
+//! `cargo bench --bench scale [-- --rounds 10] [--sizes 3,10,30,100] [--plots docs/scale] [--image PROGRAM]`.
 //!
 //! For each size: a start of all at once, crashes and resignations of the leader, and what the processes use
 //! that are left alone. Times are from the logs, since questions to a hundred processes would be a load: to a
 //! millisecond. A start counts from that of the last process, all else from the signal, until the last
-//! process knows the leader. `--plots` writes a picture of each figure into a folder.
+//! process knows the leader. `--plots` writes a picture of each figure into a folder. `--image` measures the
+//! image's program in the place of the bench's own, which takes more memory.
 //!
 //! Fails where a bound for the largest size is not kept: 3 s for a start, and 100 ms for the median after a
 //! crash.
@@ -32,9 +33,12 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
+use tempfile::TempDir;
 use usage::Usage;
 
 const ROUNDS: usize = 10;
+/// A log has 64 changes of the leader in a row one by one, and each round has two.
+const ROUNDS_A_CLUSTER: usize = 25;
 const SIZES: [usize; 4] = [3, 10, 30, 100];
 /// Processes are asked so often whether they agree: hardly a load.
 const ASK_EVERY: Duration = Duration::from_millis(250);
@@ -49,6 +53,7 @@ const LO: &str = "lo:";
 struct Asked {
     rounds: usize,
     sizes: Vec<usize>,
+    program: PathBuf,
     /// Where pictures go.
     plots: Option<PathBuf>,
 }
@@ -66,7 +71,8 @@ fn main() -> ExitCode {
 
 /// What the command line asks for. Cargo itself adds `--bench`.
 fn asked(mut args: impl Iterator<Item = String>) -> Result<Asked, String> {
-    let mut asked = Asked { rounds: ROUNDS, sizes: SIZES.to_vec(), plots: None };
+    let program = env!("CARGO_BIN_EXE_bellwether").into();
+    let mut asked = Asked { rounds: ROUNDS, sizes: SIZES.to_vec(), program, plots: None };
     while let Some(arg) = args.next() {
         let value = if arg == "--bench" { String::new() } else { args.next().unwrap_or_default() };
         match arg.as_str() {
@@ -81,9 +87,11 @@ fn asked(mut args: impl Iterator<Item = String>) -> Result<Asked, String> {
                     sizes.collect::<Option<_>>().ok_or("--sizes needs numbers from 2 to 256, with commas")?;
             }
             "--plots" if !value.is_empty() => asked.plots = Some(value.into()),
+            "--image" if !value.is_empty() => asked.program = value.into(),
             _ => {
                 return Err(format!(
-                    "{arg} is not known; there are --rounds N, --sizes N,N and --plots FOLDER"
+                    "{arg} is not known; there are --rounds N, --sizes N,N, --plots FOLDER and \
+                     --image PROGRAM"
                 ));
             }
         }
@@ -107,7 +115,7 @@ fn run(asked: &Asked) -> Result<bool, String> {
     let mut good = true;
     let mut rows = Vec::new();
     for n in &asked.sizes {
-        let row = Row::of(*n, asked.rounds)?;
+        let row = Row::of(*n, asked)?;
         println!("{row}");
         good &= *n < largest || row.started <= START_MAX && percentile(&row.crashes, 50) <= CRASH_MEDIAN_MAX;
         rows.push(row);
@@ -212,11 +220,43 @@ struct Used {
 }
 
 impl Row {
-    fn of(n: usize, rounds: usize) -> Result<Row, String> {
+    fn of(n: usize, asked: &Asked) -> Result<Row, String> {
+        let mut times = [Vec::new(), Vec::new()];
+        let mut cluster = Cluster::start(n, asked)?;
+        let started = cluster.started;
+        for round in 0..asked.rounds {
+            if round > 0 && round.is_multiple_of(ROUNDS_A_CLUSTER) {
+                cluster = Cluster::start(n, asked)?;
+            }
+            for (signal, times) in [Signal::KILL, Signal::TERM].into_iter().zip(&mut times) {
+                times.push(cluster.round(signal)?);
+            }
+        }
+        let [mut crashes, mut resignations] = times;
+        crashes.sort_unstable();
+        resignations.sort_unstable();
+        let Cluster { processes, now, .. } = cluster;
+        rounds::acquainted(&processes)?;
+        let (leader, follower, bytes_a_second) = left_alone(&processes, now.leader)?;
+        Ok(Row { n, started, crashes, resignations, leader, follower, bytes_a_second })
+    }
+}
+
+/// Processes whose logs are read.
+struct Cluster {
+    processes: ProcessCluster,
+    now: Agreement,
+    /// How long their start took.
+    started: Duration,
+    _logs: TempDir,
+}
+
+impl Cluster {
+    fn start(n: usize, asked: &Asked) -> Result<Cluster, String> {
         let logs = tempfile::tempdir().map_err(text)?;
         let flags = ["--preempt", "never", "--log-format", "json"];
         let plan = ClusterPlan {
-            binary: env!("CARGO_BIN_EXE_bellwether").into(),
+            binary: asked.program.clone(),
             n,
             base_port: None,
             flags: flags.map(str::to_owned).to_vec(),
@@ -228,36 +268,25 @@ impl Row {
         processes.ask_every(Some(ASK_EVERY));
         processes.start_all().map_err(text)?;
         let all_started = SystemTime::now();
-        let mut now = processes.agree(0, PATIENCE).map_err(text)?;
-        let all: Vec<usize> = processes.running();
-        let started = known_after(&processes, &all, now.epoch, all_started)?;
-        let mut times = [Vec::new(), Vec::new()];
-        for _ in 0..rounds {
-            for (signal, times) in [Signal::KILL, Signal::TERM].into_iter().zip(&mut times) {
-                times.push(round(&mut processes, &mut now, signal)?);
-            }
-        }
-        let [mut crashes, mut resignations] = times;
-        crashes.sort_unstable();
-        resignations.sort_unstable();
-        rounds::acquainted(&processes)?;
-        let (leader, follower, bytes_a_second) = left_alone(&processes, now.leader)?;
-        Ok(Row { n, started, crashes, resignations, leader, follower, bytes_a_second })
+        let now = processes.agree(0, PATIENCE).map_err(text)?;
+        let started = known_after(&processes, &processes.running(), now.epoch, all_started)?;
+        Ok(Cluster { processes, now, started, _logs: logs })
     }
-}
 
-/// Takes the leader down and starts it again. How long it took until all others knew the next one.
-fn round(processes: &mut ProcessCluster, now: &mut Agreement, signal: Signal) -> Result<Duration, String> {
-    rounds::acquainted(processes)?;
-    let survivors: Vec<usize> = processes.running().into_iter().filter(|p| *p != now.leader).collect();
-    let at = SystemTime::now();
-    processes.signal(now.leader, signal);
-    let next = processes.agree_among(&survivors, now.epoch, PATIENCE).map_err(text)?;
-    processes.wait(now.leader, FAREWELL_MAX).map_err(text)?;
-    let took = known_after(processes, &survivors, next.epoch, at)?;
-    rounds::bring_back(processes, now.leader, &[], &next)?;
-    *now = next;
-    Ok(took)
+    /// Takes the leader down and starts it again. How long it took until all others knew the next one.
+    fn round(&mut self, signal: Signal) -> Result<Duration, String> {
+        let Cluster { processes, now, .. } = self;
+        rounds::acquainted(processes)?;
+        let survivors: Vec<usize> = processes.running().into_iter().filter(|p| *p != now.leader).collect();
+        let at = SystemTime::now();
+        processes.signal(now.leader, signal);
+        let next = processes.agree_among(&survivors, now.epoch, PATIENCE).map_err(text)?;
+        processes.wait(now.leader, FAREWELL_MAX).map_err(text)?;
+        let took = known_after(processes, &survivors, next.epoch, at)?;
+        rounds::bring_back(processes, now.leader, &[], &next)?;
+        *now = next;
+        Ok(took)
+    }
 }
 
 /// How long after an instant the last of these processes knew the leader of an epoch, by their logs.
@@ -269,14 +298,17 @@ fn known_after(
 ) -> Result<Duration, String> {
     let mut last = after;
     for place in places {
-        let log = processes.log(*place);
-        let lines = log.lines().filter(|line| line.contains("leader_elected"));
-        let line = lines
-            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-            .find(|line| line["event"] == "leader_elected" && line["epoch"] == epoch)
-            .ok_or_else(|| {
-                format!("the log of {} names no leader of epoch {epoch}", processes.name(*place))
-            })?;
+        // A line is written after the answer that it is about.
+        let line = wait::within(PATIENCE, || {
+            let log = processes.log(*place);
+            let lines = log.lines().filter(|line| line.contains("leader_elected"));
+            lines
+                .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+                .find(|line| line["event"] == "leader_elected" && line["epoch"] == epoch)
+        });
+        let line = line.ok_or_else(|| {
+            format!("the log of {} names no leader of epoch {epoch}", processes.name(*place))
+        })?;
         let at = line["ts"].as_str().and_then(|at| humantime::parse_rfc3339(at).ok());
         last = last.max(at.ok_or("a log line without a time")?);
     }

@@ -1,11 +1,11 @@
-//! What adaptive leases gain: how long until all others agree once a leader is stopped, or dies where crash
-//! evidence frees no promise. Fixed leases beside them.
+//! What adaptive leases gain: how long until all others agree once a leader is stopped, its network is cut,
+//! or it dies where crash evidence frees no promise. Fixed leases beside them.
 
-use super::rounds::{self, Cause};
-use super::{Bound, MEMORY, Row, SIZES, print, started};
-use bellwether::demo::process_cluster::{Agreement, ProcessCluster};
+use super::rounds::{self, Cause, FAREWELL_MAX, PATIENCE};
+use super::{Bound, MEMORY, PROGRAM, Row, SIZES, plan, print, relay, running};
+use bellwether::demo::process_cluster::{Agreement, ClusterError, ClusterPlan, ProcessCluster};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Longer than a stall that a leader learns from.
 const STOPPED: Duration = Duration::from_secs(1);
@@ -25,6 +25,9 @@ const FIXED_SHARE: usize = 5;
 /// One round with a cluster that agrees on a leader: how long it took.
 type Round = fn(&mut ProcessCluster, &mut Agreement) -> Result<Duration, String>;
 
+/// What starts a relay.
+type Relay = fn(u16) -> std::io::Result<u16>;
+
 /// Prints the rows of both sizes at once, adaptive leases beside fixed ones. Says whether the adaptive ones
 /// are within their bounds.
 pub fn measure(rounds: usize, logs: &Path) -> Result<bool, String> {
@@ -41,10 +44,19 @@ pub fn measure(rounds: usize, logs: &Path) -> Result<bool, String> {
 /// The rows of one size.
 fn measure_size(n: usize, rounds: usize, memory: Option<&Path>, logs: &Path) -> Result<bool, String> {
     let mut good = true;
-    for (what, states, round) in
-        [("hang", None, hang as Round), ("majority, hang", memory, hang), ("majority, crash", memory, crash)]
-    {
-        let times = |rounds, mode| times(n, rounds, mode, states, round, logs);
+    let relay: Option<Relay> = Some(relay::start);
+    for (what, states, relay, round) in [
+        ("hang", None, None, hang as Round),
+        ("network cut", None, relay, cut),
+        ("majority, hang", memory, None, hang),
+        ("majority, network cut", memory, relay, cut),
+        ("majority, crash", memory, None, crash),
+    ] {
+        let times = |rounds, mode| {
+            let flags = ["--lease-mode", mode];
+            let plan = ClusterPlan { relay, ..plan(Path::new(PROGRAM), n, &flags, states, logs)? };
+            times(plan, rounds, round)
+        };
         let adaptive = times(rounds, "adaptive")?;
         good &= print(&Row { n, what, times: adaptive, bound: Bound::MedianAndP99(MEDIAN, P99) });
         let fixed = times(rounds.div_ceil(FIXED_SHARE), "fixed")?;
@@ -53,15 +65,9 @@ fn measure_size(n: usize, rounds: usize, memory: Option<&Path>, logs: &Path) -> 
     Ok(good)
 }
 
-fn times(
-    n: usize,
-    rounds: usize,
-    mode: &str,
-    states: Option<&Path>,
-    round: Round,
-    logs: &Path,
-) -> Result<Vec<Duration>, String> {
-    let (mut processes, mut now) = started(n, &["--lease-mode", mode], Some(ASK_EVERY), states, logs)?;
+fn times(plan: ClusterPlan, rounds: usize, round: Round) -> Result<Vec<Duration>, String> {
+    let (mut processes, mut now) = running(plan)?;
+    processes.ask_every(Some(ASK_EVERY));
     std::thread::sleep(REST);
     let mut times = Vec::new();
     for number in 1..=rounds {
@@ -80,4 +86,25 @@ fn hang(processes: &mut ProcessCluster, now: &mut Agreement) -> Result<Duration,
 
 fn crash(processes: &mut ProcessCluster, now: &mut Agreement) -> Result<Duration, String> {
     rounds::round(processes, now, Cause::Crash).map(|(took, _)| took)
+}
+
+/// Nothing passes from or to the leader, until the others agree. Then it ends, and comes back as another
+/// incarnation: the former one would remember for minutes how late answers can be.
+fn cut(processes: &mut ProcessCluster, now: &mut Agreement) -> Result<Duration, String> {
+    let text = |error: ClusterError| error.to_string();
+    rounds::acquainted(processes)?;
+    let others = rounds::others(processes, now.leader);
+    let peer = processes.ports(now.leader).peer;
+    let at = Instant::now();
+    relay::cut(peer);
+    let next = processes.agree_among(&others, now.epoch, PATIENCE);
+    processes.kill(now.leader);
+    let ended = processes.wait(now.leader, FAREWELL_MAX);
+    relay::heal(peer);
+    let next = next.map_err(text)?;
+    ended.map_err(text)?;
+    rounds::bring_back(processes, now.leader, &[], &next)?;
+    let took = next.since.saturating_duration_since(at);
+    *now = next;
+    Ok(took)
 }

@@ -1,6 +1,6 @@
 //! The programs that are measured: how each is made, and the flags of its rows.
 
-use super::{Make, sources, text};
+use super::{Make, N, sources, text};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,19 @@ pub struct Program {
     pub records: bool,
 }
 
-/// All systems: the name of each, and how its programs are made.
-pub const ALL: [(&str, Make); 6] = [
-    ("bellwether", |_| Ok(bellwether())),
+/// A system: its name, and how its programs are made.
+pub type System = (&'static str, Make);
+
+/// The rows of these run one after the other, since they take milliseconds.
+pub const ONE_BY_ONE: [System; 4] = [
+    ("bellwether", |builder| Ok(builder.bellwether())),
     ("raft", |builder| builder.go("hashicorp", "hashicorp/raft", "250 ms")),
     ("etcd", |builder| builder.go("etcd", "etcd", "250 ms")),
+    ("keepalived", |builder| builder.keepalived()),
+];
+
+/// The rows of these run at once, after the others. They take seconds, and a round of some a minute.
+pub const AT_ONCE: [System; 3] = [
     ("lease", |builder| match std::env::var_os("KUBECONFIG") {
         Some(_) => builder.go("lease", "client-go", "2 s"),
         None => Err("KUBECONFIG names no API server".to_owned()),
@@ -29,38 +37,42 @@ pub const ALL: [(&str, Make); 6] = [
     ("curator", |builder| builder.curator()),
 ];
 
-/// The rows of this project, all with adaptive leases.
-fn bellwether() -> Vec<Program> {
-    let defaults = "--preempt never --lease-mode adaptive";
-    let rows = [
-        ("bellwether, classic", defaults.to_owned(), false),
-        ("bellwether, majority", defaults.to_owned(), true),
-        ("bellwether, majority, release", format!("{defaults} --crash-evidence release"), true),
-    ];
-    rows.map(|(what, flags, records)| Program {
-        what: what.to_owned(),
-        path: env!("CARGO_BIN_EXE_bellwether").into(),
-        flags: flags.split(' ').map(str::to_owned).collect(),
-        records,
-    })
-    .into()
-}
-
 /// Makes the others' programs. Dropping it ends what they needed.
 pub struct Builder {
     folder: PathBuf,
+    bellwether: PathBuf,
     servers: Mutex<Vec<Child>>,
+    namespaces: Mutex<Vec<String>>,
 }
 
 impl Builder {
-    /// Programs are made in a folder beside the benches, and kept.
+    /// Programs are made in a folder beside the benches, and kept. Without a program of bellwether, it is the
+    /// bench's own.
     ///
     /// # Errors
     /// If there is no such folder.
-    pub fn new() -> Result<Builder, String> {
+    pub fn new(bellwether: Option<PathBuf>) -> Result<Builder, String> {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("peers");
         fs::create_dir_all(&folder).map_err(text)?;
-        Ok(Builder { folder, servers: Mutex::default() })
+        let bellwether = bellwether.unwrap_or_else(|| env!("CARGO_BIN_EXE_bellwether").into());
+        Ok(Builder { folder, bellwether, servers: Mutex::default(), namespaces: Mutex::default() })
+    }
+
+    /// The rows of this project.
+    fn bellwether(&self) -> Vec<Program> {
+        let defaults = "--preempt never";
+        let rows = [
+            ("bellwether, classic", defaults.to_owned(), false),
+            ("bellwether, majority", defaults.to_owned(), true),
+            ("bellwether, majority, release", format!("{defaults} --crash-evidence release"), true),
+        ];
+        rows.map(|(what, flags, records)| Program {
+            what: what.to_owned(),
+            path: self.bellwether.clone(),
+            flags: flags.split(' ').map(str::to_owned).collect(),
+            records,
+        })
+        .into()
     }
 
     /// A Go program, once with its defaults and once with its shortest times.
@@ -95,6 +107,30 @@ impl Builder {
         self.java("Curator", "Curator", "4 s", &format!("-Dzookeeper=127.0.0.1:{port}"))
     }
 
+    /// keepalived, with a network namespace for each process. The program knows their names.
+    fn keepalived(&self) -> Result<Vec<Program>, String> {
+        ran(Command::new("keepalived").arg("--version"))?;
+        let bridge = self.namespace("bridge")?;
+        ip(&["-n", &bridge, "link", "add", "bridge", "up", "type", "bridge"])?;
+        for place in 1..=N {
+            let (own, port) = (self.namespace(&place.to_string())?, format!("port{place}"));
+            let pair = ["name", "eth0", "type", "veth", "peer", "name", &port, "netns", &bridge];
+            ip(&[&["-n", &own, "link", "add"], pair.as_slice()].concat())?;
+            ip(&["-n", &bridge, "link", "set", &port, "up", "master", "bridge"])?;
+            ip(&["-n", &own, "address", "add", &format!("198.18.9.{place}/24"), "dev", "eth0"])?;
+            ip(&["-n", &own, "link", "set", "eth0", "up"])?;
+        }
+        self.go("keepalived", "keepalived", "250 ms")
+    }
+
+    /// A network namespace of this run, which dropping the builder takes away.
+    fn namespace(&self, what: &str) -> Result<String, String> {
+        let name = format!("bellwether-peers-{}-{what}", std::process::id());
+        ip(&["netns", "add", &name])?;
+        self.namespaces.lock().map_err(text)?.push(name.clone());
+        Ok(name)
+    }
+
     /// The class path: compiled programs and libraries.
     fn classes(&self) -> Result<String, String> {
         let (libraries, programs) = (self.folder.join("libraries"), self.folder.join("classes"));
@@ -116,7 +152,14 @@ impl Drop for Builder {
             let _ = server.kill();
             let _ = server.wait();
         }
+        for namespace in self.namespaces.get_mut().into_iter().flatten() {
+            let _ = ip(&["netns", "delete", namespace]);
+        }
     }
+}
+
+fn ip(args: &[&str]) -> Result<(), String> {
+    ran(Command::new("ip").args(args))
 }
 
 /// Both rows of one program.

@@ -38,9 +38,10 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	names := map[types.ID]string{}
+	// Several clients may ask at once.
 	answer := func() sidecar.Answer {
 		leader := server.Server.Leader()
+		names := map[types.ID]string{}
 		for _, member := range server.Server.Cluster().Members() {
 			names[member.ID] = member.Name
 		}

@@ -78,7 +78,10 @@ func main() {
 	ended.Add(1)
 	go func() {
 		defer ended.Done()
-		elector.Run(ctx)
+		// It returns where a leader has lost its lease.
+		for ctx.Err() == nil {
+			elector.Run(ctx)
+		}
 	}()
 	answer := func() sidecar.Answer {
 		return sidecar.New(elector.GetLeader(), elector.IsLeader(), lock.transitions.Load())
