@@ -2,7 +2,7 @@
 //! that the machine's noise hits both alike.
 
 use super::rounds::{self, Cause};
-use super::{Bound, MEMORY, Row, SIZES, percentile, print, started_with, usage};
+use super::{Bound, MEMORY, Row, SIZES, ms, percentile, print, started_with, usage};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -145,7 +145,7 @@ fn spread(at: usize) -> f64 {
 fn compare(n: usize, what: &str, times: [Vec<Duration>; 2]) -> bool {
     let medians = times.map(|mut times| {
         times.sort_unstable();
-        let median = percentile(&times, 50).as_secs_f64() * 1000.0;
+        let median = ms(percentile(&times, 50));
         print(&Row { n, what, times, bound: Bound::None });
         median
     });

@@ -2,7 +2,7 @@
 //! that the machine's noise hits all of them alike.
 
 use super::rounds::{self, Cause, PATIENCE};
-use super::{Bound, CAUSES, FAST, Row, SIZES, percentile, print, started};
+use super::{Bound, CAUSES, Row, SIZES, ms, percentile, print, started};
 use crate::wait::within;
 use bellwether::demo::process_cluster::{Agreement, ProcessCluster};
 use std::path::Path;
@@ -36,7 +36,7 @@ struct Cluster {
 type Times = [[Vec<Duration>; 2]; 2];
 
 /// Whether everything was within its bound. `channel`: the flags that turn the channel on.
-pub fn measure(channel: &[&str], logs: &Path) -> Result<bool, String> {
+pub fn measure(channel: &[&str], fast: Duration, logs: &Path) -> Result<bool, String> {
     let mut good = true;
     for n in SIZES {
         let kinds = [false, true].into_iter().cycle().take(2 * CLUSTERS);
@@ -54,7 +54,7 @@ pub fn measure(channel: &[&str], logs: &Path) -> Result<bool, String> {
                     }
                 }
             }
-            good &= print_all(n, what, times);
+            good &= print_all(n, what, fast, times);
         }
     }
     Ok(good)
@@ -82,18 +82,18 @@ impl Cluster {
 }
 
 /// Prints the rows of a size and a cause, and what the channel and the rest add.
-fn print_all(n: usize, what: &str, mut times: Times) -> bool {
+fn print_all(n: usize, what: &str, fast: Duration, mut times: Times) -> bool {
     let mut good = true;
     // Without the signal's name the words fit into their column.
     let what = what.split(' ').next().unwrap_or(what);
     for (channel, rested, words) in VARIANTS {
         let times = times[usize::from(channel)][usize::from(rested)].clone();
-        good &= print(&Row { n, what: &format!("{what}{words}"), times, bound: Bound::Median(FAST) });
+        good &= print(&Row { n, what: &format!("{what}{words}"), times, bound: Bound::Median(fast) });
     }
     let medians = times.each_mut().map(|kind| {
         kind.each_mut().map(|times| {
             times.sort_unstable();
-            percentile(times, 50).as_secs_f64() * 1000.0
+            ms(percentile(times, 50))
         })
     });
     let [clear, sealed] = medians;

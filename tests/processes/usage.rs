@@ -1,6 +1,9 @@
 //! What processes use of memory and processor time, from `/proc`. Shared by the tests and the benchmark.
 
 use bellwether::demo::process_cluster::ProcessCluster;
+use rustix::time::{ClockId, clock_gettime};
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 /// The unit of processor time in `/proc`: a hundredth of a second, on every architecture that matters here.
@@ -46,6 +49,59 @@ impl Usage {
             cpu: TICK * u32::try_from(ticks).unwrap_or(u32::MAX),
         })
     }
+}
+
+/// What a round trip of one byte over loopback takes on this machine, between two threads that wait for it.
+/// It is the mean of 4,000. Processes mostly do the like, so a bound in round trips also holds on a slow
+/// machine.
+#[derive(Clone, Copy, Debug)]
+pub struct RoundTrip {
+    /// From the question to the answer.
+    pub took: Duration,
+    /// Processor time of both threads.
+    pub cpu: Duration,
+}
+
+impl RoundTrip {
+    /// Measures it.
+    pub fn measured() -> io::Result<RoundTrip> {
+        const COUNT: u32 = 4000;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let mut asking = TcpStream::connect(listener.local_addr()?)?;
+        let (mut answering, _) = listener.accept()?;
+        for stream in [&asking, &answering] {
+            stream.set_nodelay(true)?;
+            stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+        }
+        let mut byte = [0];
+        let answers = std::thread::spawn(move || -> io::Result<Duration> {
+            let mut byte = [0];
+            for _ in 0..COUNT {
+                answering.read_exact(&mut byte)?;
+                answering.write_all(&byte)?;
+            }
+            Ok(thread_cpu())
+        });
+        let (began, before) = (Instant::now(), thread_cpu());
+        for _ in 0..COUNT {
+            asking.write_all(&byte)?;
+            asking.read_exact(&mut byte)?;
+        }
+        let (took, asked) = (began.elapsed(), thread_cpu().saturating_sub(before));
+        let answered = answers.join().map_err(|_| io::Error::other("the thread that answers panicked"))??;
+        Ok(RoundTrip { took: took / COUNT, cpu: (asked + answered) / COUNT })
+    }
+
+    /// The share of a core that as many take, in percent.
+    pub fn percent(self, a_second: u32) -> f64 {
+        100.0 * (self.cpu * a_second).as_secs_f64()
+    }
+}
+
+/// The processor time of this thread so far.
+fn thread_cpu() -> Duration {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(now).unwrap_or_default()
 }
 
 /// What the processes of a cluster used while no client asked them anything.
