@@ -10,9 +10,10 @@
 //! Each has its defaults, and once more its shortest times: those that its documentation or its program
 //! allows, or 250 ms. A round is SIGKILL, SIGTERM or SIGSTOP of the leader, until both others name the same
 //! next leader. Each signal has a cluster of its own, and its part of a row ends after its rounds, or after
-//! its minutes. Records are in memory (/dev/shm). After the rounds, wrk asks a follower for `/leader` over
-//! four connections. The rows of client-go, JGroups and Curator run at once, after the others and without
-//! wrk.
+//! its minutes. The clusters of a row rest at the same time, and one round at a time is measured; those of
+//! keepalived run one after the other. Records are in memory (/dev/shm). After the rounds, wrk asks a
+//! follower for `/leader` over four connections. The rows of client-go, JGroups and Curator run at once,
+//! after the others and without wrk.
 
 #[path = "failover/percentile.rs"]
 mod percentile;
@@ -27,12 +28,13 @@ mod usage;
 mod wrk;
 
 use bellwether::demo::process_cluster::{Agreement, ClusterPlan, ProcessCluster};
-use percentile::percentile;
+use percentile::{ms, percentile};
 use programs::{Builder, Program, System};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const N: usize = 3;
@@ -150,10 +152,19 @@ fn run(asked: &Asked) -> Result<(), String> {
 /// Measures one program. Where it has the machine alone, it is asked more often, and by wrk at the end.
 fn row(program: &Program, asked: &Asked, alone: bool) -> Result<Row, String> {
     let records = tempfile::tempdir_in(MEMORY).map_err(text)?;
-    let folder = |what: &str| records.path().join(what);
-    let measured = SIGNALS.map(|(signal, what)| {
-        rounds(program, asked, signal, folder(what), alone).map_err(|error| format!("{what}: {error}"))
-    });
+    let (folder, measuring) = (|what: &str| records.path().join(what), Mutex::new(()));
+    let rounds_of = |(signal, what)| {
+        let rounds = rounds(program, asked, signal, folder(what), alone, &measuring);
+        rounds.map_err(|error| format!("{what}: {error}"))
+    };
+    let measured = if alone && program.clusters_at_once {
+        std::thread::scope(|scope| {
+            let threads = SIGNALS.map(|signal| scope.spawn(move || rounds_of(signal)));
+            threads.map(|thread| thread.join().unwrap_or(Err("a thread panicked".to_owned())))
+        })
+    } else {
+        SIGNALS.map(rounds_of)
+    };
     let measured: Vec<Measured> = measured.into_iter().collect::<Result<_, _>>()?;
     let memory_kib = measured.iter().map(|measured| measured.memory_kib).max().unwrap_or(0);
     let times = measured.into_iter().map(|measured| measured.times).collect();
@@ -168,13 +179,14 @@ struct Measured {
     memory_kib: u64,
 }
 
-/// All rounds of one signal.
+/// All rounds of one signal. Of several clusters that lock `measuring`, one at a time has a round.
 fn rounds(
     program: &Program,
     asked: &Asked,
     signal: Signal,
     folder: PathBuf,
     alone: bool,
+    measuring: &Mutex<()>,
 ) -> Result<Measured, String> {
     let (mut processes, mut now) = started(program, folder)?;
     if !alone {
@@ -186,7 +198,7 @@ fn rounds(
     let mut times = Vec::new();
     while times.len() < asked.rounds && Instant::now() < until {
         std::thread::sleep(REST);
-        times.push(round(&mut processes, &mut now, signal)?);
+        times.push(round(&mut processes, &mut now, signal, measuring)?);
     }
     times.sort_unstable();
     let memory_kib = follower_kib(&processes, &now)?;
@@ -220,13 +232,20 @@ fn answers_a_second(program: &Program, folder: PathBuf) -> Result<Option<f64>, S
 }
 
 /// The leader is taken down, both others agree on the next, and it comes back.
-fn round(processes: &mut ProcessCluster, now: &mut Agreement, signal: Signal) -> Result<Duration, String> {
+fn round(
+    processes: &mut ProcessCluster,
+    now: &mut Agreement,
+    signal: Signal,
+    measuring: &Mutex<()>,
+) -> Result<Duration, String> {
     let place = now.leader;
     let others: Vec<usize> = (0..processes.n()).filter(|other| *other != place).collect();
+    let measured = measuring.lock().unwrap_or_else(PoisonError::into_inner);
     let at = Instant::now();
     signal_group(processes, place, signal);
     let next = processes.agree_among(&others, now.epoch, PATIENCE).map_err(text)?;
     let took = next.since.saturating_duration_since(at);
+    drop(measured);
     if signal == Signal::STOP {
         std::thread::sleep(STOPPED.saturating_sub(at.elapsed()));
         signal_group(processes, place, Signal::CONT);
@@ -262,10 +281,6 @@ fn line(row: &Row) -> String {
     let answers = row.answers_a_second.map_or("-".to_owned(), |answers| format!("{answers:.0}"));
     let mib = row.memory_kib as f64 / 1024.0;
     format!("{:<34} {} {mib:>8.1} {answers:>10}", row.system, cells.join(" "))
-}
-
-fn ms(time: Duration) -> f64 {
-    time.as_secs_f64() * 1000.0
 }
 
 fn text(error: impl Display) -> String {

@@ -24,7 +24,7 @@ mod usage;
 mod wait;
 
 use bellwether::demo::process_cluster::{Agreement, ClusterPlan, ProcessCluster};
-use percentile::percentile;
+use percentile::{ms, percentile};
 use plot::Line;
 use rounds::{FAREWELL_MAX, PATIENCE};
 use rustix::process::Signal;
@@ -180,10 +180,6 @@ const PICTURES: [Picture; 7] = [
         ],
     ),
 ];
-
-fn ms(time: Duration) -> f64 {
-    time.as_secs_f64() * 1000.0
-}
 
 fn write_plots(rows: &[Row], folder: &Path) -> Result<(), String> {
     std::fs::create_dir_all(folder).map_err(text)?;

@@ -14,6 +14,8 @@ pub struct Program {
     pub flags: Vec<String>,
     /// Whether its processes keep records, each in a folder of its own.
     pub records: bool,
+    /// Whether several clusters of it may run at the same time.
+    pub clusters_at_once: bool,
 }
 
 /// A system: its name, and how its programs are made.
@@ -71,6 +73,7 @@ impl Builder {
             path: self.bellwether.clone(),
             flags: flags.split(' ').map(str::to_owned).collect(),
             records,
+            clusters_at_once: true,
         })
         .into()
     }
@@ -120,7 +123,9 @@ impl Builder {
             ip(&["-n", &own, "address", "add", &format!("198.18.9.{place}/24"), "dev", "eth0"])?;
             ip(&["-n", &own, "link", "set", "eth0", "up"])?;
         }
-        self.go("keepalived", "keepalived", "250 ms")
+        let mut rows = self.go("keepalived", "keepalived", "250 ms")?;
+        rows.iter_mut().for_each(|row| row.clusters_at_once = false);
+        Ok(rows)
     }
 
     /// A network namespace of this run, which dropping the builder takes away.
@@ -169,6 +174,7 @@ fn two(what: &str, shortest: &str, path: &Path) -> Vec<Program> {
         path: path.to_owned(),
         flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
         records: true,
+        clusters_at_once: true,
     };
     vec![row(format!("{what}, defaults"), &[]), row(format!("{what}, {shortest}"), &["--fast"])]
 }
