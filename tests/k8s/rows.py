@@ -9,7 +9,7 @@ import proof
 import records
 from cluster import Refused, say, wait_until
 from election import restart_count, uids
-from table import Bounds, Row
+from table import MORE_ROUNDS, Bounds, Row
 
 # A crash that nothing tells of, with the program's defaults at most: --lease and --answer-timeout.
 CRASH_MS = 1500 + 300
@@ -245,12 +245,17 @@ def rolling(lab, election, what, act, gap):
         return
     first = Row(f"{what}, the first pod to go leads", election.where, Bounds(median=2 * gap, changes=2, duals=0))
     try:
-        while row.wants_more(len(row.leaderless)):
+        # Not for ever: the leader may never be the pod that a row waits for.
+        for _ in range(4 * (row.wanted + MORE_ROUNDS)):
+            wants, first_wants = row.wants_more(len(row.leaderless)), first.wants_more(len(first.leaderless))
+            if not wants and not first_wants:
+                break
             leader, _ = election.settled()
-            if not leader.leader.endswith(f"-{election.replicas - 1}"):
-                one_round(row, election, act)
-            elif len(first.leaderless) < max(1, row.wanted // 3) or first.misses_median():
+            leads_first = leader.leader.endswith(f"-{election.replicas - 1}")
+            if leads_first and (first_wants or len(first.leaderless) < max(1, row.wanted // 3)):
                 one_round(first, election, act)
+            elif wants and not leads_first:
+                one_round(row, election, act)
             else:
                 election.settled(**delete_leader(None)(election, leader))
     except Exception as error:

@@ -101,6 +101,19 @@ class Rounds(unittest.TestCase):
         self.assertEqual([(row.what, len(row.leaderless), row.bounds.changes) for row in lab.rows],
                          [("rolled", 1, 1), ("rolled, the first pod to go leads", 1, 2)])
 
+    def test_they_get_more_rounds_after_the_others_are_done_and_not_for_ever(self):
+        lab = self.lab(1)
+        rounds = [("web-2", 0.1), ("web-2", 0.5), ("web-1", 2.5), ("web-0", 0.1), ("web-0", 0.5), ("web-1", 2.5)]
+        slow = -1  # None passes it.
+        election = MadeUp(rounds[:3] * MORE_ROUNDS + rounds[3:] * (1 + MORE_ROUNDS), *TRANSFER)
+        rows.rolling(lab, election, "rolled", lambda election, leader: {}, slow)
+        self.assertEqual([(len(row.leaderless), row.verdict) for row in lab.rows],
+                         [(1 + MORE_ROUNDS, "FAILED"), (MORE_ROUNDS, "FAILED")])
+        lab = self.lab(1)
+        election = MadeUp([("web-0", 0.1), ("web-0", 0.5), ("web-1", 2.5)] * 40, *TRANSFER)
+        rows.rolling(lab, election, "rolled", lambda election, leader: {}, slow)
+        self.assertEqual([len(row.leaderless) for row in lab.rows], [1 + MORE_ROUNDS])
+
 
 class Rotated(MadeUp):
     """Its leader stays, and a step takes three seconds."""
