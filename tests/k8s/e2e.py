@@ -5,8 +5,10 @@ import collections
 import os
 import shlex
 import signal
+import statistics
 import subprocess
 import sys
+import time
 from functools import partial
 
 import picture
@@ -27,10 +29,13 @@ ELECTIONS = ["web", "batch", "gate", "cert", "slow", "work", "ill", "lease", "fa
 DEFAULT = ("15s", "10s", "2s")
 # The API refuses a Lease of less than a second; client-go wants duration > deadline > 1.2 * retry.
 FASTEST = ("1s", "900ms", "100ms")
-# Nothing but a leader that was told to stop (or killed, in classic) may cost more than this, in the middle of all rounds.
+# Nothing but a leader that was told to stop (or killed, in classic) may cost more than this, in the middle of all rounds. On
+# a slow machine it may cost more, and so may the start of a command.
 GAP_MS = 50
 # How much later than its pod leads a command under `bellwether exec` runs there; and how often leadership is given up.
 COMMAND_MS, LOSSES = 100, 20
+# What `slowness` computes takes so long on a machine of usual speed.
+USUAL_SECONDS = 0.07
 
 
 def arguments():
@@ -71,8 +76,20 @@ def arguments():
     return given
 
 
+def slowness():
+    """How many times as long as usual this machine computes, at least 1."""
+    def seconds():
+        began = time.monotonic()
+        sum(number * number for number in range(1_000_000))
+        return time.monotonic() - began
+
+    return max(1, statistics.median(seconds() for _ in range(9)) / USUAL_SECONDS)
+
+
 def main():
     given = arguments()
+    given.slowness = slowness()
+    say(f"bounds of {GAP_MS} and {COMMAND_MS} ms count {given.slowness:.1f} times: this machine may be slow")
     for archive in given.archives:
         say(f"loading {archive}")
         subprocess.run([*shlex.split(given.load), archive], check=True, timeout=COMMAND_SECONDS, stdout=subprocess.DEVNULL)
@@ -164,15 +181,16 @@ def main_rows(cluster, given, lab, checks):
             checks.check(f"every pod's own sidecar agrees with the list of pods, {election.name} ({election.where})",
                          agree, election)
 
-    basics = partial(rows.basic, lab, gap=GAP_MS)
-    rolls = [partial(rows.rolling, lab, what=what, act=act, gap=GAP_MS) for what, act in [
+    gap = GAP_MS * given.slowness
+    basics = partial(rows.basic, lab, gap=gap)
+    rolls = [partial(rows.rolling, lab, what=what, act=act, gap=gap) for what, act in [
         ("rolling restart", rows.roll), ("helm upgrade to another image tag", rows.upgrade)]]
     gates, scales, compares, secrets, certificates = (partial(steps, lab) for steps in (
         rows.gated, rows.scaling, rows.compared, rows.secret_rotated, rows.certificates_rotated))
-    drains = partial(rows.drained, lab, seconds=DRAIN_SECONDS, gap=GAP_MS)
+    drains = partial(rows.drained, lab, seconds=DRAIN_SECONDS, gap=gap)
     unready = partial(rows.unready, lab, seconds=10)
-    commands = partial(rows.commanded, lab, gap=GAP_MS, beyond=COMMAND_MS, losses=LOSSES)
-    health = partial(rows.healthy, lab, gap=GAP_MS)
+    commands = partial(rows.commanded, lab, gap=gap, beyond=COMMAND_MS * given.slowness, losses=LOSSES)
+    health = partial(rows.healthy, lab, gap=gap)
     for election, *steps in [(majority, checked, basics, *rolls, secrets, scales), (classic, checked, basics, *rolls, secrets),
                              (gated, gates), (certified, checked, certificates),
                              (draining, drains, unready), (working, commands), (ill, health), (slow, compares), (fast, compares)]:
@@ -192,8 +210,8 @@ def outages(cluster, given, lab, checks):
         election.install()
     if not given.no_checks:
         checks.check("releases in one namespace do not mix", apart, killed)
-    rows.outage(lab, NameServer(cluster), killed, [], 60, 10, GAP_MS)
-    rows.outage(lab, ApiServer(cluster, given.stop, given.start), killed, others, 30, 5, GAP_MS)
+    rows.outage(lab, NameServer(cluster), killed, [], 60, 10, GAP_MS * given.slowness)
+    rows.outage(lab, ApiServer(cluster, given.stop, given.start), killed, others, 30, 5, GAP_MS * given.slowness)
 
 
 if __name__ == "__main__":
