@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -199,10 +200,10 @@ impl Cluster {
             silent: vec![n - 1],
             cost,
         };
-        for k in 1..n {
-            let (machine, actions) = follower(&cluster.listed, variant, k);
-            cluster.keep(k - 1, machine);
-            cluster.act(k - 1, actions);
+        // All followers want the same.
+        let (_, actions) = follower(&cluster.listed, variant, 1);
+        for at in 0..n - 1 {
+            cluster.act(at, actions.clone());
         }
         cluster.queue.retain(|_, (_, coming)| matches!(coming, Coming::Timer(_)));
         (cluster.messages, cluster.cost) = (0, cost);
@@ -365,19 +366,29 @@ fn name(variant: Variant) -> &'static str {
 pub(super) fn compare(sizes: &[usize], out: &mut impl Write) -> io::Result<()> {
     let counted = "messages  elections  answers  declares  coordinators  milliseconds";
     writeln!(out, "{:<10} {:<12} {:>5}  {counted}  by the analysis", "variant", "survivors", "n")?;
-    for (variant, case, formula, analysis) in ROWS {
-        for &n in sizes {
-            write!(out, "{:<10} {:<12} {n:>5}", name(variant), case.name())?;
-            let messages = analysis(n as u64);
-            match (messages <= MESSAGES_MAX).then(|| Cluster::new(n, variant, KNOWN_MAX).elect(case)) {
-                Some(Some(cost)) => write!(out, "{cost}")?,
-                Some(None) => write!(out, "  no leader within {LIMIT:?}")?,
-                None => write!(out, "{:>68}", "not run: too many messages at once")?,
-            }
-            writeln!(out, "  {messages} = {formula}")?;
-        }
+    let lines: Vec<(&Row, usize)> =
+        ROWS.iter().flat_map(|row| sizes.iter().map(move |n| (row, *n))).collect();
+    // Each election takes one processor.
+    for some in lines.chunks(thread::available_parallelism().map_or(1, usize::from)) {
+        let told: Vec<String> = thread::scope(|scope| {
+            let threads: Vec<_> = some.iter().map(|(row, n)| scope.spawn(|| line(row, *n))).collect();
+            let panicked = || "a thread panicked".to_owned();
+            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| panicked())).collect()
+        });
+        told.iter().try_for_each(|line| writeln!(out, "{line}"))?;
     }
     Ok(())
+}
+
+/// One election, and what the analysis says of it.
+fn line((variant, case, formula, analysis): &Row, n: usize) -> String {
+    let messages = analysis(n as u64);
+    let cost = match (messages <= MESSAGES_MAX).then(|| Cluster::new(n, *variant, KNOWN_MAX).elect(*case)) {
+        Some(Some(cost)) => cost.to_string(),
+        Some(None) => format!("  no leader within {LIMIT:?}"),
+        None => format!("{:>68}", "not run: too many messages at once"),
+    };
+    format!("{:<10} {:<12} {n:>5}{cost}  {messages} = {formula}", name(*variant), case.name())
 }
 
 #[cfg(test)]
@@ -392,6 +403,25 @@ mod tests {
         for (variant, hops) in [(Variant::Detector, 1), (Variant::Optimized, 1), (Variant::Announcer, 4)] {
             let took = Cluster::new(7, variant, KNOWN_MAX).elect(Case::All).map(|cost| cost.took);
             assert_eq!(took, Some(DELAY * hops), "{variant:?}");
+        }
+    }
+
+    #[test]
+    fn all_followers_want_the_same() {
+        let listed: Arc<[Entry]> = (1..=30).map(|k| Entry { peer: peer(k), state: State::Alive }).collect();
+        for (variant, ..) in ROWS {
+            // What is sent before the crash does not count.
+            let wanted = |k| {
+                let (_, actions) = follower(&listed, variant, k);
+                let told = actions.into_iter().filter(|action| match action {
+                    Action::Notification(notification) => {
+                        matches!(notification, Notification::Leader { .. } | Notification::Leaderless { .. })
+                    }
+                    action => matches!(action, Action::Arm { .. } | Action::Disarm(_)),
+                });
+                told.map(|action| format!("{action:?}")).collect::<Vec<_>>()
+            };
+            (2..30).for_each(|k| assert_eq!(wanted(k), wanted(1), "{variant:?}, process {k}"));
         }
     }
 
