@@ -200,13 +200,12 @@ impl Cluster {
             silent: vec![n - 1],
             cost,
         };
-        // All followers want the same.
-        let (_, actions) = follower(&cluster.listed, variant, 1);
+        // All followers want the same. What they send before the crash does not count.
+        let (_, mut actions) = follower(&cluster.listed, variant, 1);
+        actions.retain(|action| !matches!(action, Action::Send { .. }));
         for at in 0..n - 1 {
             cluster.act(at, actions.clone());
         }
-        cluster.queue.retain(|_, (_, coming)| matches!(coming, Coming::Timer(_)));
-        (cluster.messages, cluster.cost) = (0, cost);
         cluster
     }
 

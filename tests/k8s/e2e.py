@@ -88,8 +88,9 @@ def slowness():
 
 def main():
     given = arguments()
-    given.slowness = slowness()
-    say(f"bounds of {GAP_MS} and {COMMAND_MS} ms count {given.slowness:.1f} times: this machine may be slow")
+    slow = slowness()
+    given.gap, given.command = GAP_MS * slow, COMMAND_MS * slow
+    say(f"bounds of {GAP_MS} and {COMMAND_MS} ms count {slow:.1f} times, for the speed of this machine")
     for archive in given.archives:
         say(f"loading {archive}")
         subprocess.run([*shlex.split(given.load), archive], check=True, timeout=COMMAND_SECONDS, stdout=subprocess.DEVNULL)
@@ -181,16 +182,15 @@ def main_rows(cluster, given, lab, checks):
             checks.check(f"every pod's own sidecar agrees with the list of pods, {election.name} ({election.where})",
                          agree, election)
 
-    gap = GAP_MS * given.slowness
-    basics = partial(rows.basic, lab, gap=gap)
-    rolls = [partial(rows.rolling, lab, what=what, act=act, gap=gap) for what, act in [
+    basics = partial(rows.basic, lab, gap=given.gap)
+    rolls = [partial(rows.rolling, lab, what=what, act=act, gap=given.gap) for what, act in [
         ("rolling restart", rows.roll), ("helm upgrade to another image tag", rows.upgrade)]]
     gates, scales, compares, secrets, certificates = (partial(steps, lab) for steps in (
         rows.gated, rows.scaling, rows.compared, rows.secret_rotated, rows.certificates_rotated))
-    drains = partial(rows.drained, lab, seconds=DRAIN_SECONDS, gap=gap)
+    drains = partial(rows.drained, lab, seconds=DRAIN_SECONDS, gap=given.gap)
     unready = partial(rows.unready, lab, seconds=10)
-    commands = partial(rows.commanded, lab, gap=gap, beyond=COMMAND_MS * given.slowness, losses=LOSSES)
-    health = partial(rows.healthy, lab, gap=gap)
+    commands = partial(rows.commanded, lab, gap=given.gap, beyond=given.command, losses=LOSSES)
+    health = partial(rows.healthy, lab, gap=given.gap)
     for election, *steps in [(majority, checked, basics, *rolls, secrets, scales), (classic, checked, basics, *rolls, secrets),
                              (gated, gates), (certified, checked, certificates),
                              (draining, drains, unready), (working, commands), (ill, health), (slow, compares), (fast, compares)]:
@@ -210,8 +210,8 @@ def outages(cluster, given, lab, checks):
         election.install()
     if not given.no_checks:
         checks.check("releases in one namespace do not mix", apart, killed)
-    rows.outage(lab, NameServer(cluster), killed, [], 60, 10, GAP_MS * given.slowness)
-    rows.outage(lab, ApiServer(cluster, given.stop, given.start), killed, others, 30, 5, GAP_MS * given.slowness)
+    rows.outage(lab, NameServer(cluster), killed, [], 60, 10, given.gap)
+    rows.outage(lab, ApiServer(cluster, given.stop, given.start), killed, others, 30, 5, given.gap)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 //! Clusters for tests: with logs, which are shown when a test fails.
 
-use crate::rounds::PATIENCE;
+use crate::rounds::{self, PATIENCE};
 use crate::wait::within;
 use bellwether::demo::process_cluster::{Agreement, ClusterPlan, ProcessCluster};
 use std::ops::{Deref, DerefMut};
@@ -65,7 +65,7 @@ pub fn voters_started(n: usize, flags: &[&str]) -> (Real, Agreement) {
     real.start_all().unwrap();
     let now = real.agree(0, PATIENCE).unwrap();
     // The slowest of three may have found others that voted without it, and ask for its vote still.
-    (0..n).for_each(|place| drop(real.logged(place, &["this voter votes from now on"])));
+    rounds::ready(&real).unwrap();
     (real, now)
 }
 

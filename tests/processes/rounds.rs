@@ -161,7 +161,7 @@ pub fn bring_back(
 /// Waits until all are ready. A restarted voter may have forgotten a promise until it hears the leader's
 /// heartbeat. A crash before that would be a second failure while the first one lasts. In a new cluster, a
 /// voter that only learns of the leader has no record yet. A crash then waits until it has asked for one.
-fn ready(processes: &ProcessCluster) -> Result<(), String> {
+pub fn ready(processes: &ProcessCluster) -> Result<(), String> {
     match processes
         .running()
         .into_iter()
