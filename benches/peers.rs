@@ -1,6 +1,7 @@
 //! bellwether beside other systems that elect a leader, three processes of each, on loopback:
 //! `cargo bench --bench peers [-- --rounds 20] [--minutes 3] [--only raft,etcd] [--plot FILE]
-//! [--image PROGRAM]`.
+//! [--image PROGRAM]`. `--only` has bellwether, bellwether-shortest, raft, etcd, keepalived, lease, jgroups
+//! and curator.
 //!
 //! The others are hashicorp/raft, etcd, keepalived, client-go's Lease, JGroups and Curator. Programs in
 //! benches/peers give them bellwether's command line and its `/leader`, so that one prober measures all of
@@ -10,10 +11,9 @@
 //! Each has its defaults, and once more its shortest times: those that its documentation or its program
 //! allows, or 250 ms. A round is SIGKILL, SIGTERM or SIGSTOP of the leader, until both others name the same
 //! next leader. Each signal has a cluster of its own, and its part of a row ends after its rounds, or after
-//! its minutes. The clusters of a row rest at the same time, and one round at a time is measured; those of
-//! keepalived run one after the other. Records are in memory (/dev/shm). After the rounds, wrk asks a
-//! follower for `/leader` over four connections. The rows of client-go, JGroups and Curator run at once,
-//! after the others and without wrk.
+//! its minutes. The clusters of a row rest at the same time, and one round at a time is measured. Records
+//! are in memory (/dev/shm). After the rounds, wrk asks a follower for `/leader` over four connections. The
+//! rows of client-go, JGroups and Curator run at once, after the others and without wrk.
 
 #[path = "failover/percentile.rs"]
 mod percentile;
@@ -157,7 +157,7 @@ fn row(program: &Program, asked: &Asked, alone: bool) -> Result<Row, String> {
         let rounds = rounds(program, asked, signal, folder(what), alone, &measuring);
         rounds.map_err(|error| format!("{what}: {error}"))
     };
-    let measured = if alone && program.clusters_at_once {
+    let measured = if alone {
         std::thread::scope(|scope| {
             let threads = SIGNALS.map(|signal| scope.spawn(move || rounds_of(signal)));
             threads.map(|thread| thread.join().unwrap_or(Err("a thread panicked".to_owned())))

@@ -14,16 +14,29 @@ pub struct Program {
     pub flags: Vec<String>,
     /// Whether its processes keep records, each in a folder of its own.
     pub records: bool,
-    /// Whether several clusters of it may run at the same time.
-    pub clusters_at_once: bool,
 }
 
 /// A system: its name, and how its programs are made.
 pub type System = (&'static str, Make);
 
+/// A row of this project: its name, its flags, and whether its processes keep records.
+type OwnRow = (&'static str, &'static str, bool);
+
+const DEFAULTS: [OwnRow; 3] = [
+    ("classic", "--preempt never", false),
+    ("majority", "--preempt never", true),
+    ("majority, release", "--preempt never --crash-evidence release", true),
+];
+/// With the shortest lease that adapts.
+const SHORTEST: [OwnRow; 2] = [
+    ("classic, 200 ms", "--preempt never --lease-min 200ms", false),
+    ("majority, 200 ms", "--preempt never --lease-min 200ms", true),
+];
+
 /// The rows of these run one after the other, since they take milliseconds.
-pub const ONE_BY_ONE: [System; 4] = [
-    ("bellwether", |builder| Ok(builder.bellwether())),
+pub const ONE_BY_ONE: [System; 5] = [
+    ("bellwether", |builder| Ok(builder.bellwether(&DEFAULTS))),
+    ("bellwether-shortest", |builder| Ok(builder.bellwether(&SHORTEST))),
     ("raft", |builder| builder.go("hashicorp", "hashicorp/raft", "250 ms")),
     ("etcd", |builder| builder.go("etcd", "etcd", "250 ms")),
     ("keepalived", |builder| builder.keepalived()),
@@ -60,22 +73,15 @@ impl Builder {
         Ok(Builder { folder, bellwether, servers: Mutex::default(), namespaces: Mutex::default() })
     }
 
-    /// The rows of this project.
-    fn bellwether(&self) -> Vec<Program> {
-        let defaults = "--preempt never";
-        let rows = [
-            ("bellwether, classic", defaults.to_owned(), false),
-            ("bellwether, majority", defaults.to_owned(), true),
-            ("bellwether, majority, release", format!("{defaults} --crash-evidence release"), true),
-        ];
-        rows.map(|(what, flags, records)| Program {
-            what: what.to_owned(),
+    /// Rows of this project.
+    fn bellwether(&self, rows: &[OwnRow]) -> Vec<Program> {
+        let program = |(what, flags, records): &OwnRow| Program {
+            what: format!("bellwether, {what}"),
             path: self.bellwether.clone(),
             flags: flags.split(' ').map(str::to_owned).collect(),
-            records,
-            clusters_at_once: true,
-        })
-        .into()
+            records: *records,
+        };
+        rows.iter().map(program).collect()
     }
 
     /// A Go program, once with its defaults and once with its shortest times.
@@ -123,9 +129,7 @@ impl Builder {
             ip(&["-n", &own, "address", "add", &format!("198.18.9.{place}/24"), "dev", "eth0"])?;
             ip(&["-n", &own, "link", "set", "eth0", "up"])?;
         }
-        let mut rows = self.go("keepalived", "keepalived", "250 ms")?;
-        rows.iter_mut().for_each(|row| row.clusters_at_once = false);
-        Ok(rows)
+        self.go("keepalived", "keepalived", "250 ms")
     }
 
     /// A network namespace of this run, which dropping the builder takes away.
@@ -174,7 +178,6 @@ fn two(what: &str, shortest: &str, path: &Path) -> Vec<Program> {
         path: path.to_owned(),
         flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
         records: true,
-        clusters_at_once: true,
     };
     vec![row(format!("{what}, defaults"), &[]), row(format!("{what}, {shortest}"), &["--fast"])]
 }

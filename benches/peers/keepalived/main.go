@@ -27,11 +27,13 @@ import (
 )
 
 const (
-	// The addresses of the processes begin here; .100 is what a master adds to its interface.
+	// The addresses of the processes begin here.
 	network = "198.18.9."
 	vrrp    = "ip4:112"
 	// Where a VRRP advertisement has its priority. One of a master that ends has 0.
 	priorityAt = 2
+	// Where it has the address that a master adds to its interface, and where that ends.
+	addressAt, addressEnd = 8, 12
 	// A master is gone after three intervals and a part of one, by its priority of 100.
 	intervals = 3.61
 )
@@ -44,7 +46,7 @@ vrrp_instance bellwether {
     interface eth0
     state BACKUP
     nopreempt
-    virtual_router_id 51
+    virtual_router_id %[5]d
     priority 100
     advert_int %[2]v
     unicast_src_ip %[3]s
@@ -52,7 +54,7 @@ vrrp_instance bellwether {
         %[4]s
     }
     virtual_ipaddress {
-        198.18.9.100/24
+        %[6]s/32
     }
 }
 `
@@ -69,6 +71,8 @@ type node struct {
 	sidecar.Args
 	place  int
 	silent time.Duration
+	// What a master of this cluster adds to its interface. Clusters at the same time differ in it.
+	shared net.IP
 
 	mutex  sync.Mutex
 	master bool
@@ -86,8 +90,9 @@ func main() {
 	if args.Fast {
 		interval = 0.07
 	}
+	port := firstPort(args)
 	node := &node{
-		Args: args, place: place, silent: time.Duration(interval * intervals * float64(time.Second)),
+		Args: args, place: place, shared: net.IPv4(198, 19, byte(port>>8), byte(port)), silent: time.Duration(interval * intervals * float64(time.Second)),
 		heard: make(map[int]time.Time), ended: make(map[int]time.Time),
 	}
 	namespace := fmt.Sprintf("bellwether-peers-%d-%d", os.Getppid(), place)
@@ -106,7 +111,8 @@ func main() {
 		}
 	}
 	file := filepath.Join(folder, "keepalived.conf")
-	text := fmt.Sprintf(config, fifo, interval, address(place), strings.Join(peers, "\n        "))
+	text := fmt.Sprintf(config, fifo, interval, address(place), strings.Join(peers, "\n        "),
+		1+port%255, node.shared)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		log.Fatal(err)
 	}
@@ -145,6 +151,19 @@ func address(place int) string {
 	return network + strconv.Itoa(place)
 }
 
+// firstPort is a number that all processes of a cluster know, and no other cluster.
+func firstPort(args sidecar.Args) uint16 {
+	_, port, err := net.SplitHostPort(args.Peers[0])
+	if err != nil {
+		log.Fatal(err)
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return uint16(number)
+}
+
 // listen opens a socket for advertisements in a namespace.
 func listen(namespace, address string) (net.PacketConn, error) {
 	// The thread stays in that namespace, so it is not given back, and ends with its goroutine.
@@ -178,7 +197,8 @@ func (node *node) hear(adverts net.PacketConn) {
 			log.Fatal(err)
 		}
 		place, err := strconv.Atoi(strings.TrimPrefix(from.String(), network))
-		if err != nil || place < 1 || place > len(node.Voters) || place == node.place || count <= priorityAt {
+		if err != nil || place < 1 || place > len(node.Voters) || place == node.place || count < addressEnd ||
+			!node.shared.Equal(net.IP(buffer[addressAt:addressEnd])) {
 			continue
 		}
 		node.mutex.Lock()
