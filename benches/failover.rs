@@ -1,7 +1,7 @@
 //! How long a failover takes, with real processes on loopback:
 //! `cargo bench --bench failover [-- --rounds 20]`.
 //!
-//! `-- --rested` measures 25 rounds after a rest beside 25 without one, in clear and with the channel. A
+//! `-- --rested` measures 100 rounds after a rest beside 100 without one, in clear and with the channel. A
 //! cluster that rests has closed the links that nothing needs, and rest is when leaders crash. It fails when
 //! the rest or the channel adds more than 1 ms to a median.
 //!
@@ -63,6 +63,9 @@ const CAUSES: [(Cause, &str); 2] =
 /// round trips over loopback.
 const FAST: Duration = Duration::from_millis(10);
 const FAST_ROUND_TRIPS: u32 = 125;
+/// How soon after its last process has started a cluster has a leader, where its number is known.
+const START: Duration = Duration::from_millis(100);
+const START_ROUND_TRIPS: u32 = 10 * FAST_ROUND_TRIPS;
 /// How many clusters share the rounds that mostly wait, and how often their processes are asked.
 const CLUSTERS: usize = 10;
 const SLOW_ASK_EVERY: Duration = Duration::from_millis(20);
@@ -172,7 +175,10 @@ fn run(asked: &Asked, logs: &Path) -> Result<bool, String> {
         Task::Trace => return trace::measure(*rounds, logs),
         Task::Detection => return detection::measure(*rounds, logs),
         Task::Rested => rested::measure(&channel, fast, logs)?,
-        Task::All => measure(*rounds, fast, logs)?,
+        Task::All => {
+            let start = START.max(round_trip.took * START_ROUND_TRIPS);
+            starts(rounds.div_ceil(5), start, logs)? & measure(*rounds, fast, logs)?
+        }
         Task::Beside(other) => {
             let programs = [image.unwrap_or(Path::new(PROGRAM)), other];
             return beside::measure(programs, &channel, logs);
@@ -221,6 +227,29 @@ fn print_head() {
         "{:>2}  {:<34} {:>6} {:>11} {:>11} {:>11}  bound",
         "n", "what", "rounds", "median ms", "p99 ms", "max ms"
     );
+}
+
+/// Whether the starts of clusters whose number is known are within their bound.
+fn starts(rounds: usize, bound: Duration, logs: &Path) -> Result<bool, String> {
+    let mut good = true;
+    for n in SIZES {
+        let number = n.to_string();
+        for (what, flags, majority) in [
+            ("start of all, --expect", &["--expect", &number][..], false),
+            ("majority, start of all", &[], true),
+        ] {
+            let mut times = Vec::new();
+            for _ in 0..rounds {
+                let records = tempfile::tempdir_in(MEMORY).map_err(|e| e.to_string())?;
+                let states = majority.then(|| records.path());
+                let (processes, last) = start(plan(Path::new(PROGRAM), n, flags, states, logs)?)?;
+                let now = processes.agree(0, PATIENCE).map_err(|e| e.to_string())?;
+                times.push(now.since.saturating_duration_since(last));
+            }
+            good &= print(&Row { n, what, times, bound: Bound::Median(bound) });
+        }
+    }
+    Ok(good)
 }
 
 /// Whether everything was within its bound.
@@ -338,10 +367,16 @@ fn plan(
     })
 }
 
-/// A cluster that agrees on a leader.
-fn running(plan: ClusterPlan) -> Result<(ProcessCluster, Agreement), String> {
+/// Starts all processes, and says when the last one was started.
+fn start(plan: ClusterPlan) -> Result<(ProcessCluster, Instant), String> {
     let mut processes = ProcessCluster::new(plan).map_err(|e| e.to_string())?;
     processes.start_all().map_err(|e| e.to_string())?;
+    Ok((processes, Instant::now()))
+}
+
+/// A cluster that agrees on a leader.
+fn running(plan: ClusterPlan) -> Result<(ProcessCluster, Agreement), String> {
+    let (processes, _) = start(plan)?;
     let now = processes.agree(0, PATIENCE).map_err(|e| e.to_string())?;
     Ok((processes, now))
 }
@@ -499,7 +534,9 @@ fn print_idle(what: &str, idle: &usage::Idle, percent_max: f64, resident_kib_max
         idle.threads_max(),
     );
     println!(
-        "  {what}: processor time {percent:.2} % of a core; less than {percent_max:.1} %: {}",
+        "  {what}: {:.0} wake-ups a second; processor time {percent:.2} % of a core; less than \
+         {percent_max:.1} %: {}",
+        idle.wake_ups_max(),
         verdict(quiet)
     );
     small && quiet

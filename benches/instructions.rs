@@ -1,5 +1,5 @@
-//! How many instructions the parts take that run all the time, counted by callgrind:
-//! `cargo bench --bench instructions [-- --accept]`. It needs valgrind.
+//! How many instructions and allocations of memory the parts take that run all the time:
+//! `cargo bench --bench instructions [-- --accept]`. callgrind counts instructions, so it needs valgrind.
 //!
 //! Each case runs twice, and the second time it does its work more often: the difference is the work alone.
 //! benches/instructions/accepted.txt has the counts that are accepted. The bench fails where one takes more
@@ -19,6 +19,8 @@ use bellwether::election::{
 use bellwether::http::{Feed, Snapshot, Source, request, routes};
 use bellwether::wire::{self, Stamp};
 use flock::{Flock, id};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use std::alloc::System;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
@@ -27,7 +29,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
-/// More instructions than accepted, in per mille.
+/// The system's allocator, and a count of what is asked of it.
+#[global_allocator]
+static COUNTING: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// More than accepted, in per mille.
 const MORE_MAX: u64 = 50;
 /// How often a case does its work: the two runs.
 const TIMES: [u64; 2] = [4, 24];
@@ -145,45 +151,69 @@ fn accepted_file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/instructions/accepted.txt")
 }
 
+/// What one unit of a case's work takes: instructions, and allocations of memory.
+type Counts = [u64; 2];
+
 /// Counts all cases, and prints each beside what is accepted, or writes them.
 fn compare(accept: bool) -> ExitCode {
     let text = fs::read_to_string(accepted_file()).unwrap_or_default();
-    let accepted: BTreeMap<&str, u64> = text
+    let accepted: BTreeMap<&str, Counts> = text
         .lines()
-        .filter_map(|line| line.trim_start().split_once("  "))
-        .map(|(count, name)| (name, count.parse().expect("a count, two spaces, a name")))
+        .filter_map(|line| line.rsplit_once("  "))
+        .filter_map(|(counts, name)| Some((name, both(counts)?)))
         .collect();
     let (mut written, mut more) = (String::new(), 0);
-    println!("{:<42} {:>12} {:>12}", "instructions", "accepted", "now");
+    println!("{:<57} {:>12} {:>12}", "", "accepted", "now");
     for (case, (name, _)) in CASES.iter().enumerate() {
-        let now = count(case);
-        writeln!(written, "{now:>12}  {name}").unwrap();
-        let Some(before) = accepted.get(name).copied() else {
-            println!("{name:<42} {:>12} {now:>12}", "none");
-            more += 1;
-            continue;
-        };
-        let change = (now as f64 / before as f64 - 1.0) * 100.0;
-        let too_many = now * 1000 > before * (1000 + MORE_MAX);
-        more += usize::from(too_many);
-        let verdict = if too_many { "more than 5 % more" } else { "" };
-        println!("{name:<42} {before:>12} {now:>12} {change:>+7.1}% {verdict}");
+        let counts = count(case);
+        writeln!(written, "{:>12} {:>8}  {name}", counts[0], counts[1]).unwrap();
+        let accepted = accepted.get(name);
+        for (of, what) in ["instructions", "allocations"].into_iter().enumerate() {
+            let now = counts[of];
+            let Some(before) = accepted.map(|accepted| accepted[of]) else {
+                println!("{name:<42}, {what:<13} {:>12} {now:>12}", "none");
+                more += 1;
+                continue;
+            };
+            let change = (now as f64 / before.max(1) as f64 - 1.0) * 100.0;
+            let too_many = now * 1000 > before * (1000 + MORE_MAX);
+            more += usize::from(too_many);
+            let verdict = if too_many { "more than 5 % more" } else { "" };
+            println!("{name:<42}, {what:<13} {before:>12} {now:>12} {change:>+7.1}% {verdict}");
+        }
     }
     if accept {
         fs::write(accepted_file(), written).expect("accepted.txt can be written");
         return ExitCode::SUCCESS;
     }
     if more > 0 {
-        eprintln!("error: {more} take more instructions; make them fewer, or accept them with --accept");
+        eprintln!("error: {more} counts are above the accepted ones; lower them, or accept them by --accept");
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
 }
 
-/// The instructions of one unit of a case's work.
-fn count(case: usize) -> u64 {
-    let [few, many] = TIMES.map(|times| instructions(case, times));
-    (many - few) / (TIMES[1] - TIMES[0])
+/// Two numbers.
+fn both(counts: &str) -> Option<Counts> {
+    let mut counts = counts.split_whitespace().map(str::parse);
+    Some([counts.next()?.ok()?, counts.next()?.ok()?])
+}
+
+/// What one unit of a case's work takes.
+fn count(case: usize) -> Counts {
+    let (_, work) = CASES[case];
+    // What is made once is made now.
+    work(1);
+    let [few, many] = TIMES.map(|times| [instructions(case, times), allocations(work, times)]);
+    [0, 1].map(|of| (many[of] - few[of]) / (TIMES[1] - TIMES[0]))
+}
+
+/// How often memory is taken from the heap, or taken anew for what grows.
+fn allocations(work: fn(u64), times: u64) -> u64 {
+    let counted = Region::new(COUNTING);
+    work(times);
+    let change = counted.change();
+    (change.allocations + change.reallocations) as u64
 }
 
 /// The instructions of one run.

@@ -1,5 +1,6 @@
 //! What more members cost, with real processes on loopback:
-//! `cargo bench --bench scale [-- --rounds 10] [--sizes 3,10,30,100] [--plots docs/scale] [--image PROGRAM]`.
+//! `cargo bench --bench scale [-- --rounds 10] [--sizes 3,5,10,30,100] [--plots docs/scale]
+//! [--image PROGRAM]`.
 //!
 //! For each size: a start of all at once, crashes and resignations of the leader, and what the processes use
 //! that are left alone. Times are from the logs, since questions to a hundred processes would be a load: to a
@@ -34,12 +35,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
-use usage::Usage;
+use usage::{Spent, Usage};
 
 const ROUNDS: usize = 10;
 /// A log has 64 changes of the leader in a row one by one, and each round has two.
 const ROUNDS_A_CLUSTER: usize = 25;
-const SIZES: [usize; 4] = [3, 10, 30, 100];
+const SIZES: [usize; 5] = [3, 5, 10, 30, 100];
 /// Processes are asked so often whether they agree: hardly a load.
 const ASK_EVERY: Duration = Duration::from_millis(250);
 const LEFT_ALONE: Duration = Duration::from_secs(20);
@@ -102,7 +103,7 @@ fn asked(mut args: impl Iterator<Item = String>) -> Result<Asked, String> {
 /// Whether the bounds were kept.
 fn run(asked: &Asked) -> Result<bool, String> {
     println!(
-        "{:>3} | {:>8} | {:^17} | {:^17} | {:^30} | {:^30} | {:>8}",
+        "{:>3} | {:>8} | {:^17} | {:^17} | {:^46} | {:^46} | {:>8}",
         "n",
         "start ms",
         "crash ms",
@@ -139,7 +140,7 @@ type Figure = (&'static str, fn(&Row) -> f64);
 type Picture = (&'static str, &'static str, &'static [Figure]);
 
 /// All pictures.
-const PICTURES: [Picture; 7] = [
+const PICTURES: [Picture; 8] = [
     ("start", "a start of all at once, ms", &[("until all agree", |row| ms(row.started))]),
     (
         "crash",
@@ -179,6 +180,14 @@ const PICTURES: [Picture; 7] = [
             ("largest follower", |row| row.follower.descriptors as f64),
         ],
     ),
+    (
+        "wake-ups",
+        "wake-ups a second at rest",
+        &[
+            ("leader", |row| row.leader.spent.wake_ups),
+            ("most of a follower", |row| row.follower.spent.wake_ups),
+        ],
+    ),
 ];
 
 fn write_plots(rows: &[Row], folder: &Path) -> Result<(), String> {
@@ -211,8 +220,7 @@ struct Row {
 struct Used {
     usage: Usage,
     descriptors: usize,
-    /// Of a core.
-    percent: f64,
+    spent: Spent,
 }
 
 impl Row {
@@ -320,17 +328,18 @@ fn left_alone(processes: &ProcessCluster, leader: usize) -> Result<(Used, Used, 
     let idle = usage::idle(processes, LEFT_ALONE)?;
     let sent = bytes_sent()? - sent;
     let (mut of_leader, mut largest) = (Used::default(), Used::default());
-    for (place, (usage, percent)) in places.iter().zip(idle.each()) {
+    for (place, (usage, spent)) in places.iter().zip(idle.each()) {
         let pid = processes.pid(*place).ok_or("a process has ended")?;
         let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).map_err(text)?.count();
         if *place == leader {
-            of_leader = Used { usage, descriptors, percent };
+            of_leader = Used { usage, descriptors, spent };
             continue;
         }
         largest.usage.resident_kib = largest.usage.resident_kib.max(usage.resident_kib);
         largest.usage.threads = largest.usage.threads.max(usage.threads);
         largest.descriptors = largest.descriptors.max(descriptors);
-        largest.percent = largest.percent.max(percent);
+        largest.spent.cpu_percent = largest.spent.cpu_percent.max(spent.cpu_percent);
+        largest.spent.wake_ups = largest.spent.wake_ups.max(spent.wake_ups);
     }
     Ok((of_leader, largest, sent / LEFT_ALONE.as_secs()))
 }
@@ -351,7 +360,7 @@ impl Display for Row {
         };
         write!(
             f,
-            "{:>3} | {:>8} | {:>17} | {:>17} | {:>30} | {:>30} | {:>8}",
+            "{:>3} | {:>8} | {:>17} | {:>17} | {:>46} | {:>46} | {:>8}",
             self.n,
             self.started.as_millis(),
             times(&self.crashes),
@@ -373,7 +382,8 @@ impl Display for Used {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mib = self.mib();
         let (threads, descriptors) = (self.usage.threads, self.descriptors);
-        write!(f, "{mib:.1} MiB, {threads} thr., {descriptors} fd, {:.1} %", self.percent)
+        let Spent { cpu_percent, wake_ups } = self.spent;
+        write!(f, "{mib:.1} MiB, {threads} thr., {descriptors} fd, {cpu_percent:.2} %, {wake_ups:.0} wakes/s")
     }
 }
 

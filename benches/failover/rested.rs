@@ -8,9 +8,9 @@ use bellwether::demo::process_cluster::{Agreement, ProcessCluster};
 use std::path::Path;
 use std::time::Duration;
 
-const ROUNDS: usize = 25;
+const ROUNDS: usize = 100;
 /// Clusters of each kind that rest at the same time. Each has an equal share of the rounds.
-const CLUSTERS: usize = 5;
+const CLUSTERS: usize = 10;
 /// Longer than the silence after which an unused link is closed.
 const REST: Duration = Duration::from_millis(11_500);
 /// How often processes are asked during a round; at rest no client asks them.

@@ -19,13 +19,15 @@ fn left_alone(watched: Duration) {
     let (real, _) = started(5, &[]);
     let idle = usage::idle(&real, watched).unwrap();
     println!(
-        "n = 5, {}: resident {:.2} MiB, peak {:.2}, not backed by a file {:.2}; {} threads; {:.2} % of \
-         a core, {percent_max:.2} are allowed where a round trip over loopback takes {:?}",
+        "n = 5, {}: resident {:.2} MiB, peak {:.2}, not backed by a file {:.2}; {} threads; {:.0} \
+         wake-ups a second; {:.2} % of a core, {percent_max:.2} are allowed where a round trip over \
+         loopback takes {:?}",
         if cfg!(debug_assertions) { "debug build" } else { "release build" },
         idle.resident_kib_max() as f64 / 1024.0,
         idle.resident_peak_kib_max() as f64 / 1024.0,
         idle.anonymous_kib_max() as f64 / 1024.0,
         idle.threads_max(),
+        idle.wake_ups_max(),
         idle.cpu_percent_max(),
         round_trip.took
     );

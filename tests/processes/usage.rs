@@ -21,6 +21,8 @@ pub struct Usage {
     pub threads: u64,
     /// Processor time so far.
     pub cpu: Duration,
+    /// How often its threads have waited so far. Each wait ends with a wake-up.
+    pub waits: u64,
 }
 
 impl Usage {
@@ -31,11 +33,14 @@ impl Usage {
                 .map_err(|e| format!("{file} of {pid}: {e}"))
         };
         let status = read("status")?;
-        let field = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
-            let number = line.and_then(|l| l.trim_start_matches(':').split_whitespace().next());
-            number.and_then(|n| n.parse().ok()).ok_or_else(|| format!("/proc/{pid}/status has no {name}"))
-        };
+        let field =
+            |name: &str| number(&status, name).ok_or_else(|| format!("/proc/{pid}/status has no {name}"));
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).map_err(|e| format!("{pid}: {e}"))?;
+        // A thread may end before it is looked at.
+        let waits = threads.filter_map(|thread| {
+            let status = std::fs::read_to_string(thread.ok()?.path().join("status")).ok()?;
+            number(&status, "voluntary_ctxt_switches")
+        });
         // After the program's name in brackets: state is the first, utime the 12th, stime the 13th.
         let stat = read("stat")?;
         let after = stat.rsplit_once(") ").map(|(_, after)| after).unwrap_or_default();
@@ -47,8 +52,15 @@ impl Usage {
             resident_peak_kib: field("VmHWM")?,
             threads: field("Threads")?,
             cpu: TICK * u32::try_from(ticks).unwrap_or(u32::MAX),
+            waits: waits.sum(),
         })
     }
+}
+
+/// The number in a line of a status file of `/proc`.
+fn number(status: &str, name: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 /// What a round trip of one byte over loopback takes on this machine, between two threads that wait for it.
@@ -144,16 +156,32 @@ impl Idle {
         self.after.iter().map(|u| u.threads).max().unwrap_or_default()
     }
 
-    /// Each process at the end, in the order of their places, and its share of a core in percent.
-    pub fn each(&self) -> impl Iterator<Item = (Usage, f64)> {
-        self.before.iter().zip(&self.after).map(|(before, after)| {
-            let spent = after.cpu.saturating_sub(before.cpu);
-            (*after, 100.0 * spent.as_secs_f64() / self.watched.as_secs_f64())
+    /// Each process at the end, in the order of their places, and what it spent.
+    pub fn each(&self) -> impl Iterator<Item = (Usage, Spent)> {
+        let seconds = self.watched.as_secs_f64();
+        self.before.iter().zip(&self.after).map(move |(before, after)| {
+            let cpu = after.cpu.saturating_sub(before.cpu).as_secs_f64();
+            let waits = after.waits.saturating_sub(before.waits) as f64;
+            (*after, Spent { cpu_percent: 100.0 * cpu / seconds, wake_ups: waits / seconds })
         })
     }
 
     /// The share of a core of the busiest process.
     pub fn cpu_percent_max(&self) -> f64 {
-        self.each().map(|(_, percent)| percent).fold(0.0, f64::max)
+        self.each().map(|(_, spent)| spent.cpu_percent).fold(0.0, f64::max)
     }
+
+    /// The wake-ups a second of the process that has most of them.
+    pub fn wake_ups_max(&self) -> f64 {
+        self.each().map(|(_, spent)| spent.wake_ups).fold(0.0, f64::max)
+    }
+}
+
+/// What a process spent while it was left alone.
+#[derive(Clone, Copy, Default)]
+pub struct Spent {
+    /// Of a core.
+    pub cpu_percent: f64,
+    /// A second, of all its threads.
+    pub wake_ups: f64,
 }
