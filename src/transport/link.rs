@@ -9,15 +9,18 @@ use std::io::ErrorKind;
 use std::mem::size_of;
 use std::net::{IpAddr, Shutdown};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How many messages a peer may send at once, and how often one more after that. A leader tells a newcomer of
 /// each member, and sends a few a second otherwise.
 const MESSAGES_BURST: u32 = 4096;
 const MESSAGES_EVERY: Duration = Duration::from_millis(1);
-/// How often a reading thread looks up from a silent link: the timeout of its reads.
+/// How long a reading thread waits for the rest of a frame, or for the first one over a link that it has
+/// dialled: the timeout of its reads.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often it looks up from a silent link otherwise. Each look wakes a thread, and there are many links.
+const LOOK_SELDOM: Duration = Duration::from_secs(5);
 
 /// How many bytes of an unfinished frame a link keeps without a share of the budget.
 const FREE_BYTES: usize = 1024;
@@ -154,6 +157,12 @@ impl Link {
         let _ = self.channel.stream().shutdown(Shutdown::Both);
     }
 
+    /// Nothing has been said for long.
+    #[cfg(test)]
+    pub(super) fn fall_silent(&self) {
+        self.spoken_ms.store(0, Ordering::Relaxed);
+    }
+
     /// Ends the connection as a fault in the network would.
     #[cfg(test)]
     pub(super) fn break_off(&self) {
@@ -190,10 +199,10 @@ pub(super) enum End {
 
 /// Reads a link to its end. `received` holds bytes that came after the peer's Hello. `dialled`: this process
 /// has dialled. The link then takes the place of those with former credentials, once the peer has taken it
-/// in: when a frame has come over it, or a second has passed. Only the process that has dialled ends a link
-/// that it does not seek: it cannot know whether the other one does, which would dial at once.
+/// in: when a frame has come over it, or a second has passed.
 pub(super) fn read(inner: &Inner, link: &Link, mut received: Vec<u8>, mut dialled: bool) -> End {
     let dialler = dialled;
+    let mut look = LOOK_EVERY;
     let mut frame_began = (!received.is_empty()).then(boottime);
     let mut rate = RateLimit::new(MESSAGES_BURST, MESSAGES_EVERY);
     let holder = inner.holder(link.host);
@@ -227,6 +236,11 @@ pub(super) fn read(inner: &Inner, link: &Link, mut received: Vec<u8>, mut dialle
                 old.say_bye();
             }
         }
+        let next_look = if received.is_empty() && !dialled { LOOK_SELDOM } else { LOOK_EVERY };
+        if std::mem::replace(&mut look, next_look) != next_look {
+            // A socket that takes no option is at its end.
+            let _ = link.channel.stream().set_read_timeout(Some(next_look));
+        }
         match got {
             Ok(Got::Broken) => return End::Broken,
             Ok(Got::Closed) => {
@@ -239,7 +253,7 @@ pub(super) fn read(inner: &Inner, link: &Link, mut received: Vec<u8>, mut dialle
             Err(e) if e.kind() == ErrorKind::InvalidData => return End::Protocol(e.to_string()),
             // A read timeout; TimedOut would be the kernel giving up on unacknowledged bytes.
             Err(e) if e.kind() == ErrorKind::WouldBlock && !link.closing() => {
-                if dialler && link.idle() > IDLE_AFTER && !inner.table().sought(&link.peer) {
+                if dialler && link.idle() > IDLE_AFTER && is_spare(inner, link) {
                     link.say_bye();
                     return End::Deliberate;
                 }
@@ -248,6 +262,16 @@ pub(super) fn read(inner: &Inner, link: &Link, mut received: Vec<u8>, mut dialle
             Err(_) => return End::Broken,
         }
     }
+}
+
+/// Whether the process that has dialled a link can do without it: it does not seek the peer, or has another
+/// link with it. Only that process ends the link, since it cannot know whether the other one seeks it, and
+/// would dial at once. Where each side has dialled, the lower id gives up its own link.
+pub(super) fn is_spare(inner: &Inner, link: &Link) -> bool {
+    let table = inner.table();
+    let other = |one: &Arc<Link>| !std::ptr::eq(Arc::as_ptr(one), link);
+    let has_another = || table.links(link.peer.id).iter().any(other);
+    !table.sought(&link.peer) || inner.settings.me.id < link.peer.id && has_another()
 }
 
 /// Takes whole frames off the front; false after a Bye.

@@ -2,8 +2,8 @@
 //! evidence.
 //!
 //! A *link* is an open connection over which each side has said which process it is. Usually a pair has one;
-//! when both dial at once it has two for a while, which does no harm. Messages go over the newest, are read
-//! from all, and an unused link is closed. A link has one thread that reads it, blocking. Any thread may
+//! when both dial at once it has two, until one of them is idle. Messages go over the newest, are read from
+//! all, and an unused link is closed. A link has one thread that reads it, blocking. Any thread may
 //! write to it, and never waits. A peer whose socket takes no more of our few bytes has stopped reading, and
 //! its link is cut. So nothing that a peer does can hold up the driver.
 //!
@@ -66,7 +66,7 @@ pub const DIALS_MAX: usize = 16;
 /// How many more with hosts that discovery does not name: strangers that do not answer hold up no member.
 pub const DIALS_WITH_STRANGERS_MAX: usize = 8;
 const DIALS_WAITING_MAX: usize = 2 * crate::election::MEMBERS_MAX;
-/// A link over which nothing has been said for this long, and that is not sought, is closed.
+/// A link over which nothing has been said for this long is closed, if it is not sought or not the only one.
 pub const IDLE_AFTER: Duration = Duration::from_secs(10);
 /// How long a frame may take from its first byte to its last.
 pub const FRAME_DEADLINE: Duration = Duration::from_secs(2);

@@ -186,3 +186,39 @@ fn a_peer_for_which_there_is_no_room_is_told_so() {
     assert_eq!(a.closed(), (ProcessId(Uuid::from_u128(2)), 1, false), "which is no crash");
     assert_eq!(b.closed(), (a_id, 1, false));
 }
+
+/// Both sides have dialled. The process of the lower id ends its own link once that is silent, and the other
+/// process keeps both.
+#[test]
+fn of_two_links_the_lower_id_ends_its_own() {
+    for (number, ends) in [(1, true), (3, false)] {
+        let a = side(number, "c");
+        let listener = TcpListener::bind(loopback(0)).unwrap();
+        let them = peer(2, 7, listener.local_addr().unwrap());
+        let greeting = wire::encode_hello(&Hello { token: 5, ..hello("c", them.clone()) }).unwrap();
+        a.dial(them.address);
+        let mut dialled = accepted(&listener);
+        assert!(matches!(frame(&mut dialled), Frame::Hello(_)));
+        dialled.write_all(&greeting).unwrap();
+        a.opened();
+        let links = || a.transport.inner.table().links(them.id);
+        assert!(!link::is_spare(&a.transport.inner, &links()[0]), "the only link with a peer that it seeks");
+
+        let mut taken = connect(a.address, &greeting);
+        confirms(&listener, Confirmed::Own);
+        assert!(matches!(frame(&mut taken), Frame::Hello(_)));
+        a.opened();
+        assert_eq!(links().len(), 2);
+        assert!(links().iter().all(|link| link::is_spare(&a.transport.inner, link) == ends), "{number}");
+        if ends {
+            links().iter().for_each(|link| link.fall_silent());
+            dialled.set_read_timeout(Some(2 * PATIENCE)).unwrap();
+            assert!(matches!(frame(&mut dialled), Frame::Bye));
+            let began = Instant::now();
+            while links().len() > 1 {
+                assert!(began.elapsed() < PATIENCE, "the link stays");
+                std::thread::yield_now();
+            }
+        }
+    }
+}
