@@ -62,12 +62,16 @@ pub(super) fn draw(seed: u64, args: &SimArgs) -> Plan {
     if later.u8(0..4) == 0 {
         operators(later, &mut plan);
     }
-    if later.u8(0..3) == 0 {
+    let adapts = later.u8(0..3) == 0;
+    if adapts {
         timing::adapt(later, &mut plan);
     }
     if later.bool() {
         let variant = if later.bool() { Variant::Optimized } else { Variant::Announcer };
         plan.places.iter_mut().for_each(|place| place.settings.variant = variant);
+    }
+    if adapts && later.bool() {
+        timing::jump_delays(later, &mut plan);
     }
     let lease = timing::longest_lease(&plan);
     for place in &mut plan.places {

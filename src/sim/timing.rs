@@ -2,7 +2,9 @@
 
 use super::clock::{MS, Ns, ns};
 use super::fault::{Fault, Kind};
+use super::link_faults::{Classes, Effect};
 use super::plan::Plan;
+use super::target::{Between, Target};
 use crate::election::{DRIFT, LEASE_MIN_SHORTEST, Preempt, Settings, TOLD_OFTEN_MAX};
 use fastrand::Rng;
 use std::time::Duration;
@@ -10,6 +12,8 @@ use std::time::Duration;
 const SECOND: Ns = 1000 * MS;
 /// How much longer than the shortest one a lease is at most.
 const LONGER_MS: u64 = 3_000;
+/// The longest delay that a jump adds.
+const DELAY_JUMP_MAX: Ns = 150 * MS;
 
 /// The shortest lease that goes with these settings, in milliseconds. Four heartbeats fit in. Two of them and
 /// an answer fit in what a leader counts on of it.
@@ -60,6 +64,19 @@ pub(super) fn adapt(random: &mut Rng, plan: &mut Plan) {
     for place in plan.places.iter_mut().step_by(every) {
         place.settings.lease_min = Some(Duration::from_millis(shortest));
         place.settings.told_often_max = often;
+    }
+}
+
+/// The delay of what each process sends jumps again and again, by itself.
+pub(super) fn jump_delays(random: &mut Rng, plan: &mut Plan) {
+    let (most, every) = (random.u64(5 * MS..=DELAY_JUMP_MAX), random.u64(300 * MS..=3 * SECOND));
+    for jump in 0..plan.chaos / every {
+        for place in 0..plan.n {
+            let effect = Effect::Slow(random.u64(0..=most));
+            let between = Between::From(Target::Place(place));
+            let kind = Kind::Disturb { between, classes: Classes::ALL, effect };
+            plan.faults.push(Fault { at: jump * every, cue: None, lasts: every, kind });
+        }
     }
 }
 

@@ -5,11 +5,12 @@ use crate::config::checked;
 use crate::election::{Preempt, Safety, Settings, Variant};
 use crate::sim::clock::{Ns, ns};
 use crate::sim::fault::{Fault, Kind};
-use crate::sim::link_faults::{Pairs, Places};
+use crate::sim::link_faults::{Effect, Pairs, Places};
 use crate::sim::node::Restart;
 use crate::sim::plan::Plan;
 use crate::sim::plan_generator::draw;
 use crate::sim::run::bound;
+use crate::sim::target::{Between, Target};
 use crate::sim::timing::longest_lease;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -74,6 +75,27 @@ fn all_that_is_drawn_is_what_the_command_line_allows() {
         }
         assert!(others > 0, "n = {n}: the timeouts are always the defaults");
     }
+}
+
+#[test]
+fn delays_jump_where_leases_adapt() {
+    let mut jumping = 0;
+    for seed in 1..=60 {
+        let plan = draw(seed, &args(3, true));
+        // The first jump is at the start.
+        let slowed_at_once = |place| {
+            let from = Between::From(Target::Place(place));
+            plan.faults.iter().any(|fault| match fault.kind {
+                Kind::Disturb { between, effect: Effect::Slow(_), .. } => fault.at == 0 && between == from,
+                _ => false,
+            })
+        };
+        let jumps = (0..3).all(slowed_at_once);
+        jumping += usize::from(jumps);
+        let adapts = plan.places.iter().any(|place| place.settings.lease_min.is_some());
+        assert!(adapts || !jumps, "seed {seed}");
+    }
+    assert!(jumping > 0);
 }
 
 #[test]
