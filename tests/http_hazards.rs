@@ -74,6 +74,7 @@ impl Source for Leads {
             answer_ttl: Duration::from_millis(1500),
             lease: None,
             worst_delay: None,
+            lease_reason: None,
         };
         let reading = Reading::take();
         Snapshot {

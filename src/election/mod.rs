@@ -36,7 +36,7 @@ pub use types::member::{
     REVISION_BYTES_MAX, State,
 };
 pub use types::operation::{Candidacy, Operation, OperationDone, OperationOutcome, OperationRefusal, Unfit};
-pub use types::pace::{Learnt, Pace};
+pub use types::pace::{Learnt, LeaseReason, Pace};
 pub use types::settings::{
     CrashEvidence, DELAY_MAX, DRIFT, Founding, LEASE_MIN_SHORTEST, Preempt, Safety, Settings, TOLD_OFTEN_MAX,
     Variant, WhenAllSick, counted,

@@ -3,7 +3,9 @@
 use super::feed::{Change, Observed};
 use super::{PeerKeys, Snapshot};
 use crate::base::Reading;
-use crate::election::{AnnouncedValues, Candidacy, MemberStatus, Peer, ProcessId, State, VoterConfig};
+use crate::election::{
+    AnnouncedValues, Candidacy, LeaseReason, MemberStatus, Peer, ProcessId, State, VoterConfig,
+};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::time::{Duration, UNIX_EPOCH};
@@ -268,6 +270,9 @@ pub(super) struct MembersBody<'a> {
     /// The worst delay that an adaptive lease goes by.
     #[serde(skip_serializing_if = "Option::is_none")]
     worst_delay_ms: Option<u64>,
+    /// What makes the leader's lease as long as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lease_reason: Option<&'static str>,
 }
 
 /// The fingerprints of the credentials; left out where members do not prove themselves.
@@ -332,6 +337,7 @@ impl<'a> MembersBody<'a> {
             discovery_warning,
             lease_in_use_ms: snapshot.status.lease.map(whole_ms),
             worst_delay_ms: snapshot.status.worst_delay.map(whole_ms),
+            lease_reason: snapshot.status.lease_reason.map(LeaseReason::name),
         }
     }
 }

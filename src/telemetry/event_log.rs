@@ -221,6 +221,7 @@ mod tests {
             answer_ttl: Duration::from_secs(1),
             lease: None,
             worst_delay: None,
+            lease_reason: None,
         };
         let text = event_log.metrics.encode(&status, at(6000), at(6000));
         for line in [

@@ -8,7 +8,7 @@ mod own_process;
 mod peer_security;
 mod requests;
 
-use crate::election::{ElectionOutcome, Moment, Reason, State, Status};
+use crate::election::{ElectionOutcome, LeaseReason, Moment, Reason, State, Status};
 use own_process::OwnProcess;
 use peer_security::PeerSecurity;
 use prometheus::{
@@ -79,8 +79,14 @@ struct Standing {
     master_status: IntGauge,
     epoch: IntGauge,
     members: IntGaugeVec,
-    lease: Gauge,
+    leases: Leases,
+}
+
+/// The lease in use.
+struct Leases {
+    in_use: Gauge,
     worst_delay: Gauge,
+    reason: IntGaugeVec,
 }
 
 /// What the elections and the time between them came to.
@@ -144,12 +150,9 @@ impl Standing {
             "Members known to this process, itself included, by their state.",
             &["state"],
         )?;
-        let [lease, worst_delay] = leases()?;
         for state in [State::Alive, State::Failed] {
             members.with_label_values(&[state_name(state)]);
         }
-        registry.register(Box::new(lease.clone()))?;
-        registry.register(Box::new(worst_delay.clone()))?;
         registry.register(Box::new(process_info.clone()))?;
         registry.register(Box::new(is_leader.clone()))?;
         registry.register(Box::new(has_leader.clone()))?;
@@ -170,8 +173,7 @@ impl Standing {
             master_status,
             epoch,
             members,
-            lease,
-            worst_delay,
+            leases: Leases::registered(registry)?,
         })
     }
 }
@@ -448,8 +450,7 @@ impl Metrics {
         standing.candidate.set(i64::from(status.me.rank().eligible()));
         standing.unhealthy.set(i64::from(status.candidacy.complaints.any()));
         standing.master_status.set(leads);
-        standing.lease.set(status.lease.unwrap_or_default().as_secs_f64());
-        standing.worst_delay.set(status.worst_delay.unwrap_or_default().as_secs_f64());
+        standing.leases.show(status);
         standing.epoch.set(i64::try_from(status.epoch.0).unwrap_or(i64::MAX));
         for state in [State::Alive, State::Failed] {
             let count = status.members.iter().filter(|member| member.state == state).count();
@@ -472,19 +473,37 @@ impl Metrics {
     }
 }
 
-/// The lease in use, and the delay that it goes by.
-fn leases() -> prometheus::Result<[Gauge; 2]> {
-    let lease = Gauge::new(
-        "bellwether_lease_in_use_seconds",
-        "For how long the leader may be silent, by its latest heartbeat; 0 before the first one, and \
-         without a leader.",
-    )?;
-    let worst_delay = Gauge::new(
-        "bellwether_worst_delay_seconds",
-        "The worst delay that an adaptive lease goes by; 0 where leases are fixed, and before anything is \
-         learnt.",
-    )?;
-    Ok([lease, worst_delay])
+impl Leases {
+    fn registered(registry: &Registry) -> prometheus::Result<Leases> {
+        let in_use = Gauge::new(
+            "bellwether_lease_in_use_seconds",
+            "For how long the leader may be silent, by its latest heartbeat; 0 before the first one, and \
+             without a leader.",
+        )?;
+        let worst_delay = Gauge::new(
+            "bellwether_worst_delay_seconds",
+            "The worst delay that an adaptive lease goes by; 0 where leases are fixed, and before anything \
+             is learnt.",
+        )?;
+        let reason = gauges(
+            "bellwether_lease_reason",
+            "What makes the leader's lease as long as it is: 1 for that, 0 for all else and elsewhere.",
+            &["reason"],
+        )?;
+        registry.register(Box::new(in_use.clone()))?;
+        registry.register(Box::new(worst_delay.clone()))?;
+        registry.register(Box::new(reason.clone()))?;
+        Ok(Leases { in_use, worst_delay, reason })
+    }
+
+    fn show(&self, status: &Status) {
+        self.in_use.set(status.lease.unwrap_or_default().as_secs_f64());
+        self.worst_delay.set(status.worst_delay.unwrap_or_default().as_secs_f64());
+        for reason in LeaseReason::ALL {
+            let counts = status.lease_reason == Some(reason);
+            self.reason.with_label_values(&[reason.name()]).set(i64::from(counts));
+        }
+    }
 }
 
 fn counters(name: &str, help: &str, labels: &[&str]) -> prometheus::Result<IntCounterVec> {

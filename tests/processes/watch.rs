@@ -81,11 +81,15 @@ fn a_crowd_that_watches_is_told_and_costs_no_probe() {
     assert!(left.is_some(), "places are not free again");
 }
 
+/// What a process says of members, and of the lease in use.
+fn members(real: &Real, place: usize) -> Value {
+    let (_, body) = real.get(place, "/members").unwrap();
+    serde_json::from_str(&body).unwrap()
+}
+
 /// The lease in use at a process, in milliseconds.
 fn lease_in_use(real: &Real, place: usize) -> u64 {
-    let (_, body) = real.get(place, "/members").unwrap();
-    let members: Value = serde_json::from_str(&body).unwrap();
-    members["lease_in_use_ms"].as_u64().unwrap_or(0)
+    members(real, place)["lease_in_use_ms"].as_u64().unwrap_or(0)
 }
 
 /// Also under the next leader, whose application has watched before.
@@ -102,6 +106,8 @@ fn leases_are_long_enough_for_an_application_that_acts_on_validities() {
     };
     (0..3).for_each(follow);
     within(PATIENCE, || (lease_in_use(&real, now.leader) >= 900).then_some(())).unwrap();
+    assert_eq!(members(&real, now.leader)["lease_reason"], "application");
+    assert_eq!(members(&real, (now.leader + 1) % 3)["lease_reason"], Value::Null, "a follower");
     let (next, _) = take_down(&mut real, &now, Cause::Resignation).unwrap();
     let first = within(PATIENCE, || Some(lease_in_use(&real, next.leader)).filter(|ms| *ms > 0));
     assert!(first >= Some(900), "{first:?}");

@@ -123,6 +123,7 @@ pub fn serve(limits: Limits, watchers_max: usize) -> (Server, Arc<Shown>) {
         answer_ttl: Duration::from_secs(3600),
         lease: None,
         worst_delay: None,
+        lease_reason: None,
     };
     let shown = Arc::new(Shown {
         status: Mutex::new(status),

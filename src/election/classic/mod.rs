@@ -94,7 +94,7 @@ impl Protocol for Classic {
         let (sequence, learnt) = (core.heartbeats.sequence, core.adaptation.learnt(now.at));
         let heartbeat =
             |lease| Body::Heartbeat { sequence, pace: Pace { lease_ms: milliseconds(lease), learnt } };
-        core.send_round(now, Classic::lease_asked(core), heartbeat);
+        core.send_round(now, Classic::lease_asked(core).0, heartbeat);
     }
 
     fn transfer(core: &mut Core<Classic>, now: Now, to: ProcessId) {

@@ -5,7 +5,7 @@
 //! round says what its leader has learnt, so a new leader goes on from there.
 
 use crate::election::types::pace::{REST_INTERVAL, duration, lease_for, milliseconds};
-use crate::election::{DELAY_MAX, Learnt, Moment, Settings};
+use crate::election::{DELAY_MAX, Learnt, LeaseReason, Moment, Settings};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -111,15 +111,23 @@ impl Adaptation {
         (worst_ms > 0).then(|| duration(worst_ms))
     }
 
-    /// The lease to ask for, this one at most.
-    pub(crate) fn lease(&self, now: Moment, longest: Duration) -> Duration {
-        let (Some(shortest), Some(worst)) = (self.shortest, self.worst(now)) else { return longest };
+    /// The lease to ask for, this one at most, and what makes it as long.
+    pub(crate) fn lease(&self, now: Moment, longest: Duration) -> (Duration, LeaseReason) {
+        let Some(shortest) = self.shortest else { return (longest, LeaseReason::Fixed) };
+        let Some(worst) = self.worst(now) else { return (longest, LeaseReason::Learning) };
         let delay = worst.max(self.unanswered);
+        let late = if self.unanswered > worst { LeaseReason::Unanswered } else { LeaseReason::Delay };
         let demand = self.demand.range(demand_part(now).saturating_sub(1)..).map(|(_, lease)| *lease + delay);
-        (SHORTEST_INTERVAL * 2 + delay * DELAYS)
-            .max(shortest)
-            .max(demand.max().unwrap_or_default())
-            .min(longest)
+        let mut asked = (shortest, LeaseReason::Shortest);
+        for (lease, reason) in [
+            (SHORTEST_INTERVAL * 2 + delay * DELAYS, late),
+            (demand.max().unwrap_or_default(), LeaseReason::Application),
+        ] {
+            if lease > asked.0 {
+                asked = (lease, reason);
+            }
+        }
+        (asked.0.min(longest), asked.1)
     }
 
     /// How long after a round that asks for this lease the next one comes. Two rounds and two of the worst
@@ -205,7 +213,7 @@ mod tests {
             for (now, delay) in delays {
                 adaptation.observe(at(*now), ms(*delay));
             }
-            assert_eq!(adaptation.lease(at(asked), LONGEST), ms(lease), "{what}");
+            assert_eq!(adaptation.lease(at(asked), LONGEST).0, ms(lease), "{what}");
         }
     }
 
@@ -239,6 +247,23 @@ mod tests {
     }
 
     #[test]
+    fn what_makes_a_lease_long_is_said() {
+        let fixed = Adaptation::of(&Settings { lease_min: None, ..Settings::default() });
+        assert_eq!(fixed.lease(at(0), LONGEST), (LONGEST, LeaseReason::Fixed));
+        let mut adaptation = adaptive();
+        assert_eq!(adaptation.lease(at(0), LONGEST), (LONGEST, LeaseReason::Learning));
+        adaptation.observe(at(0), ms(1));
+        assert_eq!(adaptation.lease(at(2_000), LONGEST), (SHORTEST, LeaseReason::Shortest));
+        adaptation.observe(at(2_000), ms(100));
+        assert_eq!(adaptation.lease(at(2_000), LONGEST), (ms(300), LeaseReason::Delay));
+        adaptation.await_answers(ms(110));
+        assert_eq!(adaptation.lease(at(2_000), LONGEST), (ms(320), LeaseReason::Unanswered));
+        adaptation.demand(at(2_000), ms(400));
+        assert_eq!(adaptation.lease(at(2_000), LONGEST), (ms(710), LeaseReason::Application));
+        assert_eq!(adaptation.lease(at(2_000), ms(500)), (ms(500), LeaseReason::Application));
+    }
+
+    #[test]
     fn what_is_remembered_is_bounded() {
         let mut adaptation = adaptive();
         for second in 0..3_600 {
@@ -260,11 +285,11 @@ mod tests {
         // Processes count their time from different moments.
         let mut new = adaptive();
         new.take_over(at(900_000), learnt);
-        assert_eq!(new.lease(at(900_000), LONGEST), ms(340));
+        assert_eq!(new.lease(at(900_000), LONGEST).0, ms(340));
         // It forgets that when its predecessor does, but for an eighth of the memory.
         let left = PART * u32::from(learnt.eighths);
         new.observe(at(940_000), ms(1));
-        assert_eq!(new.lease(at(900_000).plus(left), LONGEST), SHORTEST);
+        assert_eq!(new.lease(at(900_000).plus(left), LONGEST).0, SHORTEST);
     }
 
     #[test]
@@ -274,16 +299,17 @@ mod tests {
         let learnt = former.learnt(at(2_000));
         let mut new = adaptive();
         new.take_over(at(50_000), learnt);
-        assert_eq!((learnt, new.lease(at(50_000), LONGEST)), (Learnt::default(), LONGEST));
+        assert_eq!(learnt, Learnt::default());
+        assert_eq!(new.lease(at(50_000), LONGEST), (LONGEST, LeaseReason::Learning));
     }
 
     #[test]
     fn a_word_from_the_wire_counts_for_no_more_than_what_can_be_learnt() {
         let mut new = adaptive();
         new.take_over(at(1_000), Learnt { worst_ms: u32::MAX, eighths: u8::MAX });
-        assert_eq!(new.lease(at(1_000), Duration::from_secs(3600)), ms(1300));
+        assert_eq!(new.lease(at(1_000), Duration::from_secs(3600)).0, ms(1300));
         new.observe(at(50_000), ms(1));
-        assert_eq!(new.lease(at(301_000), Duration::from_secs(3600)), ms(250));
+        assert_eq!(new.lease(at(301_000), Duration::from_secs(3600)).0, ms(250));
     }
 
     #[test]
@@ -296,16 +322,16 @@ mod tests {
         }
         // The delay comes on top.
         for (now, lease) in [(29_999, 361), (34_999, 361), (35_000, 250)] {
-            assert_eq!(adaptation.lease(at(now), LONGEST), ms(lease), "{now}");
+            assert_eq!(adaptation.lease(at(now), LONGEST).0, ms(lease), "{now}");
         }
         let mut adaptation = adaptive();
         adaptation.observe(at(0), ms(1));
         adaptation.demand(at(9_999), ms(400));
         for (now, lease) in [(9_999, 601), (14_999, 601), (15_000, 250)] {
-            assert_eq!(adaptation.lease(at(now), LONGEST), ms(lease), "{now}");
+            assert_eq!(adaptation.lease(at(now), LONGEST).0, ms(lease), "{now}");
         }
         adaptation.demand(at(16_000), Duration::MAX);
-        assert_eq!(adaptation.lease(at(16_000), LONGEST), LONGEST);
+        assert_eq!(adaptation.lease(at(16_000), LONGEST).0, LONGEST);
     }
 
     #[test]
@@ -314,7 +340,7 @@ mod tests {
             let mut adaptation = adaptive();
             adaptation.observe(at(0), ms(delay));
             adaptation.demand(at(2_000), ms(hold));
-            let lease = adaptation.lease(at(2_000), LONGEST);
+            let (lease, _) = adaptation.lease(at(2_000), LONGEST);
             let left = lease - adaptation.interval(at(2_000), lease) - ms(delay);
             assert!(left * 9 / 10 >= ms(hold), "{hold} {delay}: {lease:?}");
         }

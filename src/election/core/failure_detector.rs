@@ -301,7 +301,7 @@ impl<P: Protocol> Core<P> {
     /// comes at once; applications that ask for more each time bring no storm of rounds.
     pub(super) fn lengthen_leases(&mut self, now: Now, lasts: Duration) {
         self.adaptation.demand(now.at, lasts);
-        if self.phase.leading() && self.pace.is_some_and(|lease| P::lease_asked(self) > lease) {
+        if self.phase.leading() && self.pace.is_some_and(|lease| P::lease_asked(self).0 > lease) {
             let last = self.heartbeats.sent.back().map_or(now.at, |sent| sent.at);
             self.arm(Timer::Heartbeat, last.plus(ROUNDS_APART).since(now.at));
         }

@@ -51,7 +51,7 @@ impl<P: Protocol> Core<P> {
         for member in self.members.iter_mut().filter(|m| m.state == State::Alive) {
             member.last_heard = member.last_heard.max(Some(now.at));
         }
-        self.arm(Timer::Heartbeat, self.heartbeat_interval(P::lease_asked(self)));
+        self.arm(Timer::Heartbeat, self.heartbeat_interval(P::lease_asked(self).0));
         self.watch_for_better(now);
     }
 

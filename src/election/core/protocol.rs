@@ -2,8 +2,8 @@
 
 use super::{Core, Heard};
 use crate::election::{
-    Body, Incumbent, Instance, Member, Moment, Now, Pace, Peer, ProcessId, Rank, Record, Settings, Timer,
-    VoteRecord, Voting,
+    Body, Incumbent, Instance, LeaseReason, Member, Moment, Now, Pace, Peer, ProcessId, Rank, Record,
+    Settings, Timer, VoteRecord, Voting,
 };
 use std::time::Duration;
 
@@ -82,8 +82,8 @@ pub(in crate::election) trait Protocol: Sized {
     fn longest_lease(_core: &Core<Self>) -> Option<Duration> {
         None
     }
-    /// For how long this leader may be silent, by its next round.
-    fn lease_asked(core: &Core<Self>) -> Duration {
+    /// For how long this leader may be silent, by its next round, and why.
+    fn lease_asked(core: &Core<Self>) -> (Duration, LeaseReason) {
         core.adaptation.lease(core.last_turn.at, core.settings.failure_timeout)
     }
     /// This process leads no longer.

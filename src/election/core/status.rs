@@ -39,6 +39,7 @@ impl<P: Protocol> Core<P> {
             answer_ttl: self.pause_after(),
             lease: self.pace,
             worst_delay: self.adaptation.worst(self.last_turn.at),
+            lease_reason: self.phase.leading().then(|| P::lease_asked(self).1),
         }
     }
 

@@ -107,7 +107,9 @@ impl LeaderState {
         if firm {
             round.firm.insert(name.to_owned());
         }
-        self.stores.insert(name.to_owned());
+        if !self.stores.contains(name) {
+            self.stores.insert(name.to_owned());
+        }
         Some(round)
     }
 

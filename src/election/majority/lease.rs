@@ -6,7 +6,7 @@ use crate::election::Moment;
 use crate::election::clauses::Clauses;
 use crate::election::core::{Core, Heard, SHORTEST_INTERVAL};
 use crate::election::types::pace::{duration, milliseconds};
-use crate::election::{ConfigVersion, DRIFT, Now, Reason, Timer};
+use crate::election::{ConfigVersion, DRIFT, LeaseReason, Now, Reason, Timer};
 use std::time::Duration;
 
 impl Core<Majority> {
@@ -16,14 +16,17 @@ impl Core<Majority> {
         self.protocol.asks_ms = milliseconds(lease);
     }
 
-    /// The lease that its next round asks for, in milliseconds. A short one gains nothing where the voters
-    /// that are connected could not elect another leader.
-    pub(super) fn lease_asked_ms(&self) -> u32 {
-        let longest_ms = self.longest_asked_ms();
-        if !self.protocol.config().is_some_and(|config| config.has_majority(self.linked_names())) {
-            return longest_ms;
+    /// The lease that its next round asks for, in whole milliseconds, and why. A short one gains nothing
+    /// where the voters that are connected could not elect another leader.
+    pub(super) fn lease_asked(&self) -> (Duration, LeaseReason) {
+        let longest = duration(self.longest_asked_ms());
+        let elects = self.protocol.config().is_some_and(|config| config.has_majority(self.linked_names()));
+        match self.adaptation.lease(self.last_turn.at, longest) {
+            (lease, reason) if elects || reason == LeaseReason::Fixed => {
+                (duration(milliseconds(lease)), reason)
+            }
+            _ => (longest, LeaseReason::Voters),
         }
-        milliseconds(self.adaptation.lease(self.last_turn.at, duration(longest_ms)))
     }
 
     /// The longest lease that it may ask for, in milliseconds.
@@ -35,7 +38,7 @@ impl Core<Majority> {
     pub(super) fn lease_requested_ms(&self) -> u32 {
         let within = self.answer_timeout() + SHORTEST_INTERVAL * 2;
         let outlasts_ms = milliseconds(within + within / (DRIFT - 1));
-        self.lease_asked_ms().max(outlasts_ms).min(self.longest_asked_ms())
+        milliseconds(self.lease_asked().0).max(outlasts_ms).min(self.longest_asked_ms())
     }
 
     /// The names of the members that are connected.
@@ -51,14 +54,14 @@ impl Core<Majority> {
     /// A leader's heartbeat asks for another lease. Its own promise is the first.
     /// Returns that lease, and the configuration that the heartbeat names.
     pub(super) fn begin_round(&mut self, now: Now) -> Option<(Duration, ConfigVersion)> {
-        let (sequence, lease_ms) = (self.heartbeats.sequence, self.lease_asked_ms());
+        let (sequence, (lease, _)) = (self.heartbeats.sequence, self.lease_asked());
         let config = self.protocol.config()?;
         let (longest, config) = (self.counted(config.lease_ms), config.version);
         let clauses = self.clauses;
         let over = |sent: Moment| clauses.round_is_over(now.at, sent.plus(longest));
-        self.protocol.leading.as_mut()?.begin_round(sequence, now.at, lease_ms, over);
-        self.promise(now, self.myself(), duration(lease_ms));
-        Some((duration(lease_ms), config))
+        self.protocol.leading.as_mut()?.begin_round(sequence, now.at, milliseconds(lease), over);
+        self.promise(now, self.myself(), lease);
+        Some((lease, config))
     }
 
     /// After a round was sent, this process has acknowledged it already: alone it is a majority.

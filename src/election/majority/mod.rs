@@ -35,11 +35,12 @@ mod voter;
 use crate::election::clauses::Clauses;
 use crate::election::core::{Announcement, Core, Heard, Phase, Protocol};
 use crate::election::message::Protocols;
-use crate::election::types::pace::{duration, milliseconds};
+use crate::election::types::pace::milliseconds;
 use crate::election::types::voter_config::fingerprint;
 use crate::election::{
-    Ballot, Body, Epoch, Flags, Incarnation, Incumbent, Instance, Member, Moment, Notification, Now, Peer,
-    ProcessId, Record, RecoveredState, Settings, Timer, VoteRecord, VoteRequest, VoterConfig, Voting,
+    Ballot, Body, Epoch, Flags, Incarnation, Incumbent, Instance, LeaseReason, Member, Moment, Notification,
+    Now, Peer, ProcessId, Record, RecoveredState, Settings, Timer, VoteRecord, VoteRequest, VoterConfig,
+    Voting,
 };
 use campaign::Campaign;
 use contenders::Contenders;
@@ -253,8 +254,8 @@ impl Protocol for Majority {
         core.protocol.config().map(VoterConfig::lease)
     }
 
-    fn lease_asked(core: &Core<Majority>) -> Duration {
-        duration(core.lease_asked_ms())
+    fn lease_asked(core: &Core<Majority>) -> (Duration, LeaseReason) {
+        core.lease_asked()
     }
 
     /// A leader's end frees its own promise to itself: it never leads that epoch again (clause 17). A hold
@@ -348,10 +349,11 @@ impl Core<Majority> {
 
     /// Takes down what a member was started with. The log says once where its `--voters` differ.
     fn learn_flags(&mut self, from: ProcessId, flags: Flags) {
-        let Some(peer) = self.members.get(from).map(|m| m.peer.clone()) else { return };
+        let Some(member) = self.members.get(from) else { return };
         let before = self.protocol.flags.insert(from, flags).map(|before| before.voters);
         let differ = flags.voters != self.protocol.given.voters && before != Some(flags.voters);
         if differ && self.protocol.config().is_some() {
+            let peer = member.peer.clone();
             self.note(Notification::VotersDiffer { peer, first_start: false });
         }
     }

@@ -6,7 +6,7 @@ use super::config_step::StepInputs;
 use crate::election::clauses::Clauses;
 use crate::election::core::{Core, Heard, Phase};
 use crate::election::{
-    Ballot, Body, ConfigVersion, Notification, Now, ProcessId, RecoveredState, Stage, State, Timer,
+    Ballot, Body, ConfigVersion, Flags, Notification, Now, ProcessId, RecoveredState, Stage, State, Timer,
     VoteRequest, VoterConfig,
 };
 
@@ -159,6 +159,12 @@ impl Core<Majority> {
         let (m, me) = (&self.protocol, self.me.name.as_str());
         let (config, leading) = (m.config()?, m.leading.as_ref()?);
         if !leading.committed || !self.clauses.changes_under_hold(self.held(), leading.firm) {
+            return None;
+        }
+        // This comes with each acknowledgement, and all were started with the same nearly always.
+        let same_lease = |flags: &Flags| flags.lease_ms == config.lease_ms;
+        let as_given = config.voters == m.target && same_lease(&m.given) && m.flags.values().all(same_lease);
+        if as_given && config.lease_ms == config.bound_ms {
             return None;
         }
         let version = ConfigVersion { epoch: self.epoch, version: config.version.version.checked_add(1)? };

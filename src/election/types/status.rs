@@ -1,6 +1,6 @@
 //! What a process may be asked about, as one immutable snapshot.
 
-use super::pace::lease_for;
+use super::pace::{LeaseReason, lease_for};
 use crate::election::{Candidacy, Epoch, Incumbent, Moment, Peer, ProcessId, State, VoterConfig};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -122,6 +122,8 @@ pub struct Status {
     pub lease: Option<Duration>,
     /// The worst delay that the lease goes by. None where leases are fixed, and before anything is learnt.
     pub worst_delay: Option<Duration>,
+    /// Why the lease is as long as it is. None on a process that does not lead.
+    pub lease_reason: Option<LeaseReason>,
 }
 
 impl Status {

@@ -101,6 +101,7 @@ fn source(role: Role) -> Fixed {
         answer_ttl: STANDS_FOR,
         lease: None,
         worst_delay: None,
+        lease_reason: None,
     };
     let reading = Reading { boot: now.0, raw: now.0, mono_before: now.0, mono_after: now.0 };
     let status = Arc::new(status);

@@ -1,5 +1,6 @@
 //! Tests of the simulator, and of the machine by means of it.
 
+mod adaptive;
 mod cut_off;
 mod drawn;
 mod mutants;

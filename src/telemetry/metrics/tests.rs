@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::election::{
-    Ballot, Body, Candidacy, ConfigVersion, Epoch, Flags, Incarnation, Incumbent, Learnt, ListWanted,
-    MemberStatus, MembershipVersion, Moment, Pace, Peer, Priority, ProcessId, RecoveredState, Role, Safety,
-    Stage, VoteOutcome, VoteRequest, VoterConfig, Voting,
+    Ballot, Body, Candidacy, ConfigVersion, Epoch, Flags, Incarnation, Incumbent, Learnt, LeaseReason,
+    ListWanted, MemberStatus, MembershipVersion, Moment, Pace, Peer, Priority, ProcessId, RecoveredState,
+    Role, Safety, Stage, VoteOutcome, VoteRequest, VoterConfig, Voting,
 };
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -37,6 +37,7 @@ fn status(role: Role) -> Status {
         answer_ttl: Duration::from_millis(1500),
         lease: None,
         worst_delay: None,
+        lease_reason: None,
         me,
     }
 }
@@ -108,6 +109,12 @@ fn the_lease_in_use_and_what_it_goes_by_are_shown() {
         let text = metrics.encode(&status, at(0), at(0));
         let names = ["bellwether_lease_in_use_seconds", "bellwether_worst_delay_seconds"];
         assert_eq!(names.map(|name| sample(&text, name)), shown);
+    }
+    let status = Status { lease_reason: Some(LeaseReason::Delay), ..status(Role::Leading) };
+    for (status, delay) in [(&status, "1"), (&Status { lease_reason: None, ..status.clone() }, "0")] {
+        let text = metrics.encode(status, at(0), at(0));
+        assert_eq!(sample(&text, "bellwether_lease_reason{reason=\"delay\"}"), delay);
+        assert_eq!(sample(&text, "bellwether_lease_reason{reason=\"voters\"}"), "0");
     }
 }
 
