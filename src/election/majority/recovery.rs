@@ -68,7 +68,21 @@ impl Core<Majority> {
     pub(super) fn on_recover(&mut self, by: Heard, round: u32, incarnation: Incarnation) {
         let (state, flags) = (self.protocol.state.clone(), self.protocol.given);
         self.send(by.from, Body::Recovered { round, incarnation, state, flags });
+        self.ask_back(by.from);
         self.name_recovering(by);
+    }
+
+    /// A process asks all others anew once it takes the first step of a first start. One that has taken it
+    /// before, and waits for the others, need not wait for its own next round to hear of that. It asks back
+    /// those alone that have not said yet that they have taken it, so two do not ask each other for ever.
+    fn ask_back(&mut self, asker: ProcessId) {
+        let founds = matches!(self.protocol.state, RecoveredState::Founding(_));
+        let name = self.members.get(asker).map(|member| member.peer.name.as_str());
+        let waits = |recovery: &Recovery| name.is_some_and(|name| recovery.knows_no_step_of(name));
+        if let Some(recovery) = self.protocol.recovery.as_ref().filter(|recovery| founds && waits(recovery)) {
+            let (round, incarnation) = (recovery.round, self.me.incarnation);
+            self.send(asker, Body::Recover { round, incarnation });
+        }
     }
 
     /// The log of a voter with a record names each voter without one, once an incarnation. Before the first

@@ -174,6 +174,11 @@ impl Recovery {
         !forbidden && clauses.may_begin_founding(flagged, agrees, connected_answered)
     }
 
+    /// Whether a process has not said that it has taken a step of a first start.
+    pub(super) fn knows_no_step_of(&self, name: &str) -> bool {
+        self.answers.get(name).is_none_or(|answer| answer.state == RecoveredState::Empty)
+    }
+
     /// The configuration of a process that is founding, once it may vote. It is its own, if all others of the
     /// list are founding with it. Otherwise it is that of a process of the list that may vote already.
     pub(super) fn founded<'a>(&'a self, me: &str, own: &'a VoterConfig) -> Option<&'a VoterConfig> {
