@@ -74,7 +74,7 @@ impl Core<Majority> {
 
     /// A process asks all others anew once it takes the first step of a first start. One that has taken it
     /// before, and waits for the others, need not wait for its own next round to hear of that. It asks back
-    /// those alone that have not said yet that they have taken it, so two do not ask each other for ever.
+    /// those alone that have not said yet that they have taken it, so two do not ask each other without end.
     fn ask_back(&mut self, asker: ProcessId) {
         let founds = matches!(self.protocol.state, RecoveredState::Founding(_));
         let name = self.members.get(asker).map(|member| member.peer.name.as_str());

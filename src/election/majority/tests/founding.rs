@@ -146,7 +146,7 @@ fn a_founding_voter_votes_once_all_others_are_founding_or_one_is_founded() {
     assert_eq!(voter.state(), Some("founded"), "p3 has heard all of us");
 }
 
-/// Two that found do not ask each other for ever, also where their lists differ.
+/// Two that found do not ask each other without end, also where their lists differ.
 #[test]
 fn a_founding_voter_asks_back_a_process_that_has_not_said_that_it_founds() {
     let asks = |sent: &[Action]| bodies(sent).filter(|body| matches!(body, Body::Recover { .. })).count();
