@@ -12,7 +12,8 @@ use core::net::SocketAddr;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 use uuid::Uuid;
@@ -115,6 +116,9 @@ enum Coming {
     Timer(Timer),
 }
 
+/// The time at which something comes, the place that it comes to, and the order of sending.
+type Key = (Duration, usize, u64);
+
 /// Machines in virtual time: process k of 1 to n at place k - 1.
 ///
 /// Each knows all others, so n machines need memory for n² members. A machine is pure: it can be forgotten,
@@ -132,10 +136,10 @@ struct Cluster {
     came: Vec<Vec<(Now, Event)>>,
     /// The leader that each follows, and in which epoch.
     leaders: Vec<Option<(ProcessId, Epoch)>>,
-    /// What comes to which place, by its time and the order of sending.
-    queue: BTreeMap<(Duration, u64), (usize, Coming)>,
+    /// What comes, by its [`Key`]. So a machine is made once for all that comes to its place at one time.
+    queue: BTreeMap<Key, Coming>,
     /// The key of each timer in the queue.
-    timers: BTreeMap<(usize, Timer), (Duration, u64)>,
+    timers: BTreeMap<(usize, Timer), Key>,
     sequence: u64,
     messages: usize,
     now: Duration,
@@ -268,10 +272,10 @@ impl Cluster {
         self.put(DELAY, place(to), Coming::Message(id(from + 1), message));
     }
 
-    fn put(&mut self, after: Duration, at: usize, coming: Coming) -> (Duration, u64) {
-        let key = (self.now + after, self.sequence);
+    fn put(&mut self, after: Duration, at: usize, coming: Coming) -> Key {
+        let key = (self.now + after, at, self.sequence);
         self.sequence += 1;
-        self.queue.insert(key, (at, coming));
+        self.queue.insert(key, coming);
         key
     }
 
@@ -342,7 +346,7 @@ impl Cluster {
             self.feed(at, Event::Crashed { id: id(n), incarnation: Incarnation(1) });
         }
         let mut agreed_at = None;
-        while let Some(((at, _), (to, coming))) = self.queue.pop_first() {
+        while let Some(((at, to, _), coming)) = self.queue.pop_first() {
             if at > self.now {
                 let agreed = self.agreed();
                 agreed_at = agreed_at.filter(|_| agreed).or(agreed.then_some(self.now));
@@ -367,16 +371,35 @@ pub(super) fn compare(sizes: &[usize], out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "{:<10} {:<12} {:>5}  {counted}  by the analysis", "variant", "survivors", "n")?;
     let lines: Vec<(&Row, usize)> =
         ROWS.iter().flat_map(|row| sizes.iter().map(move |n| (row, *n))).collect();
-    // Each election takes one processor.
-    for some in lines.chunks(thread::available_parallelism().map_or(1, usize::from)) {
-        let told: Vec<String> = thread::scope(|scope| {
-            let threads: Vec<_> = some.iter().map(|(row, n)| scope.spawn(|| line(row, *n))).collect();
-            let panicked = || "a thread panicked".to_owned();
-            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| panicked())).collect()
-        });
-        told.iter().try_for_each(|line| writeln!(out, "{line}"))?;
-    }
-    Ok(())
+    // Each election takes one processor, and a processor that is done takes the next election.
+    let next = AtomicUsize::new(0);
+    let take = || {
+        let at = next.fetch_add(1, Ordering::Relaxed);
+        Some((at, lines.get(at)?))
+    };
+    let (tell, told) = mpsc::sync_channel(lines.len());
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            let tell = tell.clone();
+            scope.spawn(move || {
+                while let Some((at, (row, n))) = take() {
+                    if tell.send((at, line(row, *n))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(tell);
+        let (mut ready, mut printed) = (BTreeMap::new(), 0);
+        for (at, text) in told {
+            ready.insert(at, text);
+            while let Some(text) = ready.remove(&printed) {
+                writeln!(out, "{text}")?;
+                printed += 1;
+            }
+        }
+        Ok(())
+    })
 }
 
 /// One election, and what the analysis says of it.
