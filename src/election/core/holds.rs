@@ -95,21 +95,25 @@ impl<P: Protocol> Core<P> {
         whole_ms(self.clauses.hold_lasts(lease).min(self.settings.hold_max))
     }
 
-    /// When each hold that is out in this turn is over.
-    fn ends(&self) -> impl Iterator<Item = Moment> {
+    /// The holds that are out in this turn: in which epoch each was granted, and when it is over.
+    fn held_now(&self) -> impl Iterator<Item = &(Epoch, Moment)> {
         let (slow, fast) = (self.last_turn.slow, self.last_turn.at);
-        let ends = self.holds.out.values().map(|(_, end)| *end);
-        ends.filter(move |end| !self.clauses.hold_is_over(*end, slow, fast))
+        self.holds.out.values().filter(move |(_, end)| !self.clauses.hold_is_over(*end, slow, fast))
     }
 
     /// Whether a hold is out in this turn.
     pub(crate) fn held(&self) -> bool {
-        self.ends().next().is_some()
+        self.held_now().next().is_some()
+    }
+
+    /// Whether a hold is out that was granted in an earlier epoch.
+    pub(crate) fn held_since_earlier_term(&self) -> bool {
+        self.held_now().any(|(epoch, _)| *epoch < self.epoch)
     }
 
     /// How many holds are out.
     pub(super) fn holds_out(&self) -> usize {
-        self.ends().count()
+        self.held_now().count()
     }
 
     /// A leader is to resign, and holds are out. From now on it leads no more for its applications. It goes
@@ -142,7 +146,7 @@ impl<P: Protocol> Core<P> {
         if resigning.asked {
             return;
         }
-        if let Some(last) = self.ends().max() {
+        if let Some(last) = self.held_now().map(|(_, end)| *end).max() {
             // The timer runs on the fast clock, and so may come early.
             if !self.outbox.armed.contains(&Timer::Hold) {
                 self.arm(Timer::Hold, last.since(now.slow).max(Duration::from_millis(1)));

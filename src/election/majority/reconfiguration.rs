@@ -158,7 +158,9 @@ impl Core<Majority> {
     fn next_config(&self, now: Now) -> Option<VoterConfig> {
         let (m, me) = (&self.protocol, self.me.name.as_str());
         let (config, leading) = (m.config()?, m.leading.as_ref()?);
-        if !leading.committed || !self.clauses.changes_under_hold(self.held(), leading.firm) {
+        // What a majority has promised firmly in this term says nothing of a hold of an earlier one.
+        let firm = leading.firm && !self.held_since_earlier_term();
+        if !leading.committed || !self.clauses.changes_under_hold(self.held(), firm) {
             return None;
         }
         // This comes with each acknowledgement, and all were started with the same nearly always.

@@ -396,6 +396,43 @@ fn the_configuration_does_not_change_past_a_hold() {
     }
 }
 
+/// p1 is elected again with a hold of its first term out. The rounds of the second may be shorter than it.
+#[test]
+fn a_hold_of_an_earlier_term_keeps_the_voters() {
+    const FOUR: [u8; 4] = [1, 2, 3, 4];
+    for (leaves_out, voters) in [(None, 3), (Some(Mutation::ChangesUnderHold), 4)] {
+        let settings = Settings { hold_max: SECOND * 60, ..given(&FOUR, 1500) };
+        let record = record(1, config(4, &[1, 2, 3]));
+        let mut voter = Voter::start(peer(1), settings, Some(&record), &[2, 3, 4], leaves_out);
+        voter.wait_for_grace();
+        voter.ask_for_votes();
+        voter.answered(2, GRANTED);
+        let acknowledged = |voter: &mut Voter, from: u8, firm: bool, epoch: u64| {
+            let (membership, config) = (MembershipVersion::default(), version(epoch, 0));
+            let (sequence, flags) = (voter.round, flags(&FOUR, 1500));
+            let body = Body::Renewed { sequence, membership, promised: true, firm, config, flags };
+            voter.hear(from, epoch, body);
+        };
+        acknowledged(&mut voter, 2, true, 5);
+        assert!(voter.takes(SECOND).is_some());
+        voter.hear(3, 7, Body::LeaderQuery { list: ListWanted::Whole });
+        [2, 2].into_iter().for_each(|k| drop(voter.answered(k, GRANTED)));
+        assert!(voter.leads() && voter.machine.epoch == Epoch(8));
+        let both = |voter: &mut Voter| {
+            acknowledged(voter, 4, false, 8);
+            acknowledged(voter, 2, true, 8);
+        };
+        both(&mut voter);
+        assert_eq!(voter.config().voters.len(), voters, "{leaves_out:?}");
+        voter.pass(1011);
+        if voters == 3 {
+            voter.timer(Timer::Heartbeat);
+            both(&mut voter);
+            assert_eq!(voter.config().voters.len(), 4, "the hold is over");
+        }
+    }
+}
+
 /// A leader that stands for a higher epoch would stop leading in the middle of its wait.
 #[test]
 fn a_leader_that_waits_for_holds_does_not_stand_for_another_epoch() {
