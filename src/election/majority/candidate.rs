@@ -290,13 +290,17 @@ impl Core<Majority> {
     /// It is time to ask again: all voters, or those that were held by a promise or a restart grace that is
     /// over.
     pub(super) fn on_retry_timer(&mut self, now: Now) {
+        let may_campaign = self.may_campaign();
         match &mut self.protocol.campaign {
             Some(campaign) if campaign.stage() == Stage::PreVote => {
                 campaign.ask_held_again(now.at);
                 self.ask_missing();
             }
-            None if self.phase == Phase::Deferring => self.pre_vote(now),
-            _ => {}
+            None if self.phase != Phase::Deferring => {}
+            None if may_campaign => self.pre_vote(now),
+            // It has taken in a configuration that leaves it out, say. So it waits for a later one.
+            None => self.start_campaign(now),
+            Some(_) => {}
         }
     }
 

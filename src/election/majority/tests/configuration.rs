@@ -92,6 +92,26 @@ fn a_leader_and_a_candidate_for_votes_store_no_configuration_of_others() {
     assert_eq!(voter.config().version, version(5, 0));
 }
 
+/// Without a timer it would never hear that it is a voter again.
+#[test]
+fn a_candidate_that_is_told_that_it_is_no_voter_asks_for_a_later_configuration() {
+    let mut voter = Voter::settled(None);
+    voter.start_campaign();
+    let (ballot, outcome) = (voter.asked.as_ref().unwrap().ballot, denied(Denial::Unlisted));
+    voter.hear(2, 4, Body::Vote { ballot, outcome, config: Some(config(5, &[2, 3, 4])) });
+    assert_eq!(voter.config().version, version(5, 0));
+    let mut sent = Vec::new();
+    while armed(&sent, Timer::Retry).is_none() {
+        sent = voter.timer(Timer::Answer);
+    }
+    let sent = voter.timer(Timer::Retry);
+    assert!(requests(&sent).is_empty() && armed(&sent, Timer::Coordinator).is_some(), "{sent:?}");
+    assert!(!requests(&voter.timer(Timer::Coordinator)).is_empty());
+    let ballot = voter.asked.as_ref().unwrap().ballot;
+    voter.hear(3, 4, Body::Vote { ballot, outcome: GRANTED, config: Some(config(6, &[1, 2, 3])) });
+    assert_eq!(voter.config().version, version(6, 0));
+}
+
 /// p1 was given five voters and leads; p4 is connected and stores what p1 has written.
 fn growing(leaves_out: Option<Mutation>) -> Voter {
     let mut voter = Voter::leader_given(&FIVE, 1500, leaves_out);
