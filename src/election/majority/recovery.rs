@@ -1,7 +1,7 @@
 //! A voter without a record: recovery (clauses 10 to 12) and the first start (clauses 22, 23).
 
 use super::Majority;
-use super::recovery_answers::Recovery;
+use super::recovery_answers::{ROUNDS_A_LEASE, Recovery};
 use crate::election::clauses::Clauses;
 use crate::election::core::{Core, Heard, Phase};
 use crate::election::{
@@ -37,7 +37,7 @@ impl Core<Majority> {
         recovery.ask(now.slow);
         let (round, incarnation) = (recovery.round, self.me.incarnation);
         self.send_each(self.ids(|m| m.linked), &Body::Recover { round, incarnation });
-        self.arm(Timer::Recover, self.settings.heartbeat);
+        self.arm(Timer::Recover, self.settings.heartbeat.max(self.settings.failure_timeout / ROUNDS_A_LEASE));
         // A process without others has none to ask.
         self.judge_recovery(now);
         self.say_what_is_missing(now);
@@ -74,12 +74,13 @@ impl Core<Majority> {
 
     /// A process asks all others anew once it takes the first step of a first start. One that has taken it
     /// before, and waits for the others, need not wait for its own next round to hear of that. It asks back
-    /// those alone that have not said yet that they have taken it, so two do not ask each other without end.
+    /// those alone that have not said yet that they have taken it, and each once in a round of its own. So
+    /// two do not ask each other without end, also where their answers come too late to count.
     fn ask_back(&mut self, asker: ProcessId) {
         let founds = matches!(self.protocol.state, RecoveredState::Founding(_));
         let name = self.members.get(asker).map(|member| member.peer.name.as_str());
-        let waits = |recovery: &Recovery| name.is_some_and(|name| recovery.knows_no_step_of(name));
-        if let Some(recovery) = self.protocol.recovery.as_ref().filter(|recovery| founds && waits(recovery)) {
+        let (Some(name), Some(recovery)) = (name, &mut self.protocol.recovery) else { return };
+        if founds && recovery.may_ask_back(name) {
             let (round, incarnation) = (recovery.round, self.me.incarnation);
             self.send(asker, Body::Recover { round, incarnation });
         }

@@ -11,6 +11,9 @@ use std::time::Duration;
 /// count.
 const ROUNDS_MAX: usize = 16;
 
+/// At most so many rounds begin in the time of a lease. So an answer may take two leases and counts.
+pub(super) const ROUNDS_A_LEASE: u32 = ROUNDS_MAX as u32 / 2;
+
 /// The log says what is missing once that has not changed for so long. At a healthy start voters come sooner.
 const UNCHANGED: Duration = Duration::from_secs(10);
 
@@ -24,6 +27,8 @@ pub(super) struct Recovery {
     asked: VecDeque<(u32, Moment)>,
     /// The latest answer of each other member, by its name. At most one entry a member.
     answers: BTreeMap<String, RecoveryAnswer>,
+    /// The members that it has asked back in this round.
+    asked_back: BTreeSet<String>,
     /// Whether the log has said that this process may not found a cluster.
     pub(super) refused: bool,
     waits: Option<Waits>,
@@ -60,6 +65,7 @@ impl Recovery {
     /// Begins the next round of asking.
     pub(super) fn ask(&mut self, now: Moment) {
         self.round = self.round.wrapping_add(1);
+        self.asked_back.clear();
         if self.asked.len() == ROUNDS_MAX {
             self.asked.pop_front();
         }
@@ -174,9 +180,11 @@ impl Recovery {
         !forbidden && clauses.may_begin_founding(flagged, agrees, connected_answered)
     }
 
-    /// Whether a process has not said that it has taken a step of a first start.
-    pub(super) fn knows_no_step_of(&self, name: &str) -> bool {
-        self.answers.get(name).is_none_or(|answer| answer.state == RecoveredState::Empty)
+    /// Whether to ask a member back: it has not said that it has taken a step of a first start, and has not
+    /// been asked back in this round.
+    pub(super) fn may_ask_back(&mut self, name: &str) -> bool {
+        let empty = |answer: &RecoveryAnswer| answer.state == RecoveredState::Empty;
+        self.answers.get(name).is_none_or(empty) && self.asked_back.insert(name.to_owned())
     }
 
     /// The configuration of a process that is founding, once it may vote. It is its own, if all others of the

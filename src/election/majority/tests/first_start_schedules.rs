@@ -75,6 +75,17 @@ fn heartbeats_may_be_shorter_than_a_round_trip() {
     assert_eq!(cluster.led.len(), 1, "{:?}", cluster.led);
 }
 
+/// An answer counts for a round that is remembered, and 16 are.
+#[test]
+fn a_first_start_may_have_round_trips_of_more_heartbeats_than_rounds_are_remembered() {
+    let three = [1, 2, 3];
+    let settings = |_| Settings { heartbeat: Duration::from_millis(10), ..given(&three, 1500) };
+    let mut cluster = Cluster::new(&three, None, settings, |_| None);
+    cluster.start_all(&three);
+    cluster.run_slowly(20_000, 110);
+    assert_eq!(cluster.led.len(), 1, "{:?}", cluster.led);
+}
+
 /// p3 is dead for good, and p4 takes its place. The leader crashes when no other process has the
 /// configuration with p4.
 #[test]

@@ -156,6 +156,9 @@ fn a_founding_voter_asks_back_a_process_that_has_not_said_that_it_founds() {
     [2, 3].into_iter().for_each(|from| drop(voter.told(from, EMPTY, flags(&[1, 2, 3], 1500))));
     assert_eq!(voter.state(), Some("founding"));
     assert_eq!(asks(&voter.hear(2, 0, question())), 1);
+    assert_eq!(asks(&voter.hear(2, 0, question())), 0, "once in a round of its own");
+    voter.timer(Timer::Recover);
+    assert_eq!(asks(&voter.hear(2, 0, question())), 1);
     let other = RecoveredState::Founding(config(0, &[1, 2]));
     for state in [founding(), other] {
         voter.told(2, state, flags(&[1, 2, 3], 1500));
