@@ -333,8 +333,8 @@ pub(super) trait Clauses: Copy {
         firm
     }
 
-    /// Rule 2 of holds: whether the configuration may change. `held`: a hold is out. `firm`: a firm majority
-    /// has acknowledged the present one, for as long as the holds before it rest on.
+    /// Rule 2 of holds: whether the configuration may change. `held`: a hold is out. `firm`: each is of this
+    /// term, and a firm majority has acknowledged the present one for as long as the holds before it rest on.
     fn changes_under_hold(self, held: bool, firm: bool) -> bool {
         !held || firm
     }
