@@ -58,6 +58,11 @@ impl Core<Majority> {
         // Nothing that is kept of a member outlives that member.
         self.protocol.flags.retain(|known, _| *known != id && self.members.get(*known).is_some());
         self.protocol.seen_recovering.retain(|known, _| self.members.get(*known).is_some());
+        self.ask_one_to_recover(id);
+    }
+
+    /// Sends the question of the present round to one process, if this one recovers.
+    fn ask_one_to_recover(&mut self, id: ProcessId) {
         if let Some(recovery) = &self.protocol.recovery {
             let (round, incarnation) = (recovery.round, self.me.incarnation);
             self.send(id, Body::Recover { round, incarnation });
@@ -81,8 +86,7 @@ impl Core<Majority> {
         let name = self.members.get(asker).map(|member| member.peer.name.as_str());
         let (Some(name), Some(recovery)) = (name, &mut self.protocol.recovery) else { return };
         if founds && recovery.may_ask_back(name) {
-            let (round, incarnation) = (recovery.round, self.me.incarnation);
-            self.send(asker, Body::Recover { round, incarnation });
+            self.ask_one_to_recover(asker);
         }
     }
 

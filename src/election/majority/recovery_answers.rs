@@ -11,7 +11,7 @@ use std::time::Duration;
 /// count.
 const ROUNDS_MAX: usize = 16;
 
-/// At most so many rounds begin in the time of a lease. So an answer may take two leases and counts.
+/// The most rounds that begin in the time of a lease. So an answer may take two leases and counts.
 pub(super) const ROUNDS_A_LEASE: u32 = ROUNDS_MAX as u32 / 2;
 
 /// The log says what is missing once that has not changed for so long. At a healthy start voters come sooner.

@@ -266,8 +266,13 @@ impl Voter {
 
     /// A voter answers what was asked last.
     fn answered(&mut self, from: u8, outcome: VoteOutcome) -> Vec<Action> {
+        self.answered_with(from, outcome, None)
+    }
+
+    /// A voter answers what was asked last, and tells its later configuration.
+    fn answered_with(&mut self, from: u8, outcome: VoteOutcome, config: Option<VoterConfig>) -> Vec<Action> {
         let ballot = self.asked.as_ref().unwrap().ballot;
-        self.hear(from, 4, Body::Vote { ballot, outcome, config: None })
+        self.hear(from, 4, Body::Vote { ballot, outcome, config })
     }
 
     /// It asks for pre-votes.

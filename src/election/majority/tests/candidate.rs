@@ -189,10 +189,8 @@ fn a_candidate_takes_the_later_configuration_that_a_voter_has() {
     {
         let mut voter = Voter::settled(leaves_out);
         voter.start_campaign();
-        let (ballot, later) = (voter.asked.as_ref().unwrap().ballot, config(6, &[1, 2, 3, 4]));
         voter.pass(10);
-        let outcome = denied(Denial::OlderConfig);
-        let sent = voter.hear(2, 4, Body::Vote { ballot, outcome, config: Some(later) });
+        let sent = voter.answered_with(2, denied(Denial::OlderConfig), Some(config(6, &[1, 2, 3, 4])));
         assert_eq!(requests(&sent), asks, "{leaves_out:?}");
         assert_eq!(voter.config().version, version(stored, 0), "{leaves_out:?}");
     }

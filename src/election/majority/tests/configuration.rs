@@ -79,8 +79,7 @@ fn configurations_are_ordered_by_the_epoch_of_their_writer_first() {
 fn a_leader_and_a_candidate_for_votes_store_no_configuration_of_others() {
     let mut voter = Voter::settled(None);
     voter.start_campaign();
-    let (ballot, outcome) = (voter.asked.as_ref().unwrap().ballot, denied(Denial::OlderConfig));
-    voter.hear(3, 4, Body::Vote { ballot, outcome, config: Some(config(5, &[1, 2, 3])) });
+    voter.answered_with(3, denied(Denial::OlderConfig), Some(config(5, &[1, 2, 3])));
     assert_eq!(voter.config().version, version(5, 0), "a candidate for pre-votes does");
     let mut voter = Voter::settled(None);
     voter.ask_for_votes();
@@ -97,8 +96,7 @@ fn a_leader_and_a_candidate_for_votes_store_no_configuration_of_others() {
 fn a_candidate_that_is_told_that_it_is_no_voter_asks_for_a_later_configuration() {
     let mut voter = Voter::settled(None);
     voter.start_campaign();
-    let (ballot, outcome) = (voter.asked.as_ref().unwrap().ballot, denied(Denial::Unlisted));
-    voter.hear(2, 4, Body::Vote { ballot, outcome, config: Some(config(5, &[2, 3, 4])) });
+    voter.answered_with(2, denied(Denial::Unlisted), Some(config(5, &[2, 3, 4])));
     assert_eq!(voter.config().version, version(5, 0));
     let mut sent = Vec::new();
     while armed(&sent, Timer::Retry).is_none() {
@@ -107,8 +105,7 @@ fn a_candidate_that_is_told_that_it_is_no_voter_asks_for_a_later_configuration()
     let sent = voter.timer(Timer::Retry);
     assert!(requests(&sent).is_empty() && armed(&sent, Timer::Coordinator).is_some(), "{sent:?}");
     assert!(!requests(&voter.timer(Timer::Coordinator)).is_empty());
-    let ballot = voter.asked.as_ref().unwrap().ballot;
-    voter.hear(3, 4, Body::Vote { ballot, outcome: GRANTED, config: Some(config(6, &[1, 2, 3])) });
+    voter.answered_with(3, GRANTED, Some(config(6, &[1, 2, 3])));
     assert_eq!(voter.config().version, version(6, 0));
 }
 
