@@ -134,6 +134,7 @@ impl Keys {
         let authorities = certificates("--peer-ca", &files.ca)?;
         let key = private_key(&files.key)?;
         let fingerprints = chain.iter().take(1).chain(&authorities).map(|der| fingerprint(der)).collect();
+        let intermediates = chain.iter().skip(1).map(|der| fingerprint(der)).collect();
         let unusable = |why: String| FilesError::Authorities { path: files.ca.clone(), why };
         if authorities.len() > AUTHORITIES_MAX {
             return Err(unusable(format!("it holds {}", authorities.len())));
@@ -161,6 +162,7 @@ impl Keys {
         keys.handshake_bytes_max = HANDSHAKE_BYTES_MAX;
         keys.san = Some(files.san.clone());
         keys.expires = Some(expires);
+        keys.intermediates = intermediates;
         Ok(keys)
     }
 }

@@ -73,8 +73,16 @@ pub struct Credentials {
     election: String,
     files: Option<ProofFiles>,
     present: Mutex<Present>,
-    /// The latest failure of a proof, and when.
-    unproved: Mutex<Option<(Instant, String)>>,
+    /// The latest failure of a proof.
+    unproved: Mutex<Option<Unproved>>,
+}
+
+/// A failure of a proof.
+struct Unproved {
+    at: Instant,
+    /// Discovery names the other side.
+    named: bool,
+    text: String,
 }
 
 #[derive(Default)]
@@ -86,8 +94,8 @@ struct Present {
     failed: Option<String>,
 }
 
-/// By which a change of a file shows: device, inode, time of the last change, and size. A mounted Secret
-/// changes by a symbolic link, and so in its inode.
+/// By which a change of a file shows: device, inode, time of the last change (also of its mode), and size. A
+/// mounted Secret changes by a symbolic link, and so in its inode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Appearance(u64, u64, i64, i64, u64);
 
@@ -128,16 +136,20 @@ impl Credentials {
         Credentials { mode: PeerAuth::Off, election: String::new(), files: None, present, unproved }
     }
 
-    /// A process at this address did not prove itself, or this one did not prove itself to it.
-    pub fn failed(&self, remote: SocketAddr, why: &dyn fmt::Display) {
-        let failure = format!("no link with {}: {why}", remote.ip());
-        *self.unproved.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), failure));
+    /// A process at this address did not prove itself, or this one did not prove itself to it. A stranger's
+    /// failure takes the place of no member's, whose host discovery names.
+    pub fn failed(&self, remote: SocketAddr, named: bool, why: &dyn fmt::Display) {
+        let mut unproved = self.unproved.lock().unwrap_or_else(PoisonError::into_inner);
+        if named || !unproved.as_ref().is_some_and(|before| before.named && before.is_shown()) {
+            let text = format!("no link with {}: {why}", remote.ip());
+            *unproved = Some(Unproved { at: Instant::now(), named, text });
+        }
     }
 
     /// The latest failure of a proof, for people, where it is less than half a minute old.
     pub fn failure(&self) -> Option<String> {
         let unproved = self.unproved.lock().unwrap_or_else(PoisonError::into_inner);
-        unproved.as_ref().filter(|(at, _)| at.elapsed() <= FAILURE_SHOWN).map(|(_, why)| why.clone())
+        unproved.as_ref().filter(|failure| failure.is_shown()).map(|failure| failure.text.clone())
     }
 
     /// How strict it is.
@@ -181,16 +193,18 @@ impl Credentials {
     /// Takes what was read, and what the files looked like.
     fn take(&self, read: Result<Keys, ProofError>, seen: Vec<Option<Appearance>>) -> Reading {
         let mut present = self.present();
+        let same_files = present.seen == seen;
         present.seen = seen;
         let failure = read.as_ref().err().map(ToString::to_string);
         let before = std::mem::replace(&mut present.failed, failure);
-        let (failed_before, told) = (before.is_some(), before.is_some() && before == present.failed);
+        let failed_before = before.is_some();
         let keys = match read {
             Ok(keys) => Arc::new(keys),
-            Err(_) if told => return Reading::Unchanged,
+            // The text alone would not do: that of an expired certificate says for how long.
+            Err(_) if failed_before && (same_files || before == present.failed) => return Reading::Unchanged,
             Err(error) => return Reading::Failed(error),
         };
-        if let Some(old) = present.keys.as_ref().filter(|old| old.fingerprints() == keys.fingerprints()) {
+        if let Some(old) = present.keys.as_ref().filter(|old| old.are(&keys)) {
             return if failed_before { Reading::Changed(Arc::clone(old)) } else { Reading::Unchanged };
         }
         present.keys = Some(Arc::clone(&keys));
@@ -203,11 +217,17 @@ impl Credentials {
     }
 }
 
+impl Unproved {
+    fn is_shown(&self) -> bool {
+        self.at.elapsed() <= FAILURE_SHOWN
+    }
+}
+
 /// None: a file is not there, or cannot be looked at.
 fn appearances(files: &ProofFiles) -> Vec<Option<Appearance>> {
     let appearance = |path: &&Path| {
         let file = std::fs::metadata(path).ok()?;
-        Some(Appearance(file.dev(), file.ino(), file.mtime(), file.mtime_nsec(), file.size()))
+        Some(Appearance(file.dev(), file.ino(), file.ctime(), file.ctime_nsec(), file.size()))
     };
     files.paths().iter().map(appearance).collect()
 }

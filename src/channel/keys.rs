@@ -38,6 +38,8 @@ pub struct Keys {
     /// What a peer's certificate has to name; none: its key says nothing about its name.
     pub(super) san: Option<SanPattern>,
     pub(super) expires: Option<Duration>,
+    /// The fingerprints of the certificates between this process's own and an authority.
+    pub(super) intermediates: Vec<String>,
     accepted: Vec<String>,
 }
 
@@ -97,6 +99,7 @@ impl Keys {
             handshake_bytes_max: HANDSHAKE_BYTES_MAX,
             san: None,
             expires: None,
+            intermediates: Vec::new(),
             accepted,
         })
     }
@@ -105,6 +108,11 @@ impl Keys {
     /// 16 hexadecimal digits each. It sends the first.
     pub fn fingerprints(&self) -> &[String] {
         &self.accepted
+    }
+
+    /// Whether other keys are the same, and shown with the same chain.
+    pub(super) fn are(&self, other: &Keys) -> bool {
+        (&self.accepted, &self.intermediates) == (&other.accepted, &other.intermediates)
     }
 
     /// When the certificate ends, since the Unix epoch; none: the keys are of a secret, and do not end.

@@ -145,7 +145,7 @@ impl Service for Acceptor {
                 Err(doubt) => {
                     inner.counts.refused();
                     if let Doubt::Refused(why, text) = doubt {
-                        inner.warn(refused(&newcomer.peer), format_args!("{text}"));
+                        inner.warn_of(remote.ip(), refused(&newcomer.peer), format_args!("{text}"));
                         // Best effort: it is refused whether it hears why or not.
                         let _ = channel.send(&wire::encode_refuse(why, &text), || false);
                     }
@@ -160,7 +160,7 @@ impl Service for Acceptor {
         if let Err(saturated) = admitted {
             self.inner.counts.refused();
             let event = LogEvent::warn("connection_given_up").with("address", remote);
-            self.inner.warn(event, format_args!("a connection was turned away: {saturated}"));
+            self.inner.warn_of(remote.ip(), event, format_args!("a connection was turned away: {saturated}"));
         }
     }
 }
@@ -183,8 +183,8 @@ impl Acceptor {
             }
             Some(true) => {}
         }
-        let stranger = !self.inner.table().names_host(remote.ip());
-        let Some(slot) = self.admission.slot(stranger) else {
+        let names = self.inner.table().names_of(remote.ip());
+        let Some(slot) = self.admission.slot(remote.ip(), names) else {
             self.inner.counts.refused();
             return Err(Step::Close);
         };
@@ -207,7 +207,7 @@ impl Acceptor {
                 self.inner.counts.refused();
                 let event = LogEvent::warn("peer_refused").with("address", remote);
                 let text = format_args!("a connection was refused at the peer port: {unreadable}");
-                self.inner.warn(event, text);
+                self.inner.warn_of(remote.ip(), event, text);
                 return First::Close;
             }
         };
@@ -233,7 +233,7 @@ impl Acceptor {
                 if hello.cluster != self.inner.settings.cluster {
                     event = event.with("other_election", hello.cluster.as_str());
                 }
-                self.inner.warn(event, format_args!("a peer was refused: {text}"));
+                self.inner.warn_of(remote.ip(), event, format_args!("a peer was refused: {text}"));
                 First::Answer(wire::encode_refuse(why, &text))
             }
         }

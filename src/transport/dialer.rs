@@ -75,6 +75,12 @@ pub(super) fn look_at_credentials(inner: &Inner) {
 
 /// Dials an address, already marked as being dialled, on a thread of the pool.
 pub(super) fn begin(inner: &Arc<Inner>, address: SocketAddr) {
+    dial_on(inner, address, true);
+}
+
+/// `follows`: where a process answers that lives at another address, it is dialled there. What answers there
+/// does not lead any further.
+fn dial_on(inner: &Arc<Inner>, address: SocketAddr, follows: bool) {
     let job = Arc::clone(inner);
     let named = inner.table().names_host(address.ip());
     let dials = if named { &inner.dials } else { &inner.stranger_dials };
@@ -85,7 +91,7 @@ pub(super) fn begin(inner: &Arc<Inner>, address: SocketAddr) {
                     Ok(claim) => hand_over(&job, *peer, channel, rest, claim),
                     Err(doubt) => {
                         say_bye(&channel);
-                        doubted(&job, &peer.peer, doubt)
+                        doubted(&job, &peer.peer, doubt, follows)
                     }
                 }
             }
@@ -94,7 +100,8 @@ pub(super) fn begin(inner: &Arc<Inner>, address: SocketAddr) {
                 Dialled::Hopeless
             }
             Ok(DialOutcome::Refused { why, lasting }) => {
-                job.warn(LogEvent::warn("dial_refused").with("address", address), format_args!("{why}"));
+                let event = LogEvent::warn("dial_refused").with("address", address);
+                job.warn_of(address.ip(), event, format_args!("{why}"));
                 if lasting { Dialled::Hopeless } else { Dialled::Failed }
             }
             Err(error) => {
@@ -112,7 +119,7 @@ pub(super) fn begin(inner: &Arc<Inner>, address: SocketAddr) {
 }
 
 /// What becomes of a dial whose connection does not count.
-fn doubted(inner: &Arc<Inner>, peer: &Peer, doubt: Doubt) -> Dialled {
+fn doubted(inner: &Arc<Inner>, peer: &Peer, doubt: Doubt, follows: bool) -> Dialled {
     match doubt {
         Doubt::Refused(why, text) => {
             inner.warn(refused(peer), format_args!("{text}"));
@@ -120,8 +127,8 @@ fn doubted(inner: &Arc<Inner>, peer: &Peer, doubt: Doubt) -> Dialled {
         }
         Doubt::LivesAt(_) if !inner.table().links(peer.id).is_empty() => Dialled::Linked(peer.id),
         Doubt::LivesAt(address) => {
-            if inner.table().dialling(address) {
-                begin(inner, address);
+            if follows && inner.table().dialling(address) {
+                dial_on(inner, address, false);
             }
             Dialled::Failed
         }

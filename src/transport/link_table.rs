@@ -144,6 +144,7 @@ impl LinkTable {
             links.retain(|other| !Arc::ptr_eq(other, link));
             if links.is_empty() {
                 self.links.remove(&id);
+                self.announcements.keep(|said| *said != id || self.known.contains_key(said));
             }
         }
     }

@@ -71,7 +71,8 @@ pub const IDLE_AFTER: Duration = Duration::from_secs(10);
 /// How long a frame may take from its first byte to its last.
 pub const FRAME_DEADLINE: Duration = Duration::from_secs(2);
 const STACK_BYTES: usize = 128 * 1024;
-/// What strangers can make this process log: so many lines, and then one each time that this passes.
+/// What others can make this process log: so many lines, and then one each time that this passes. Hosts that
+/// discovery does not name have as many lines of their own, so that they hide no member's.
 const LOG_LINES: u32 = 6;
 const LOG_LINE_EVERY: Duration = Duration::from_secs(10);
 
@@ -186,6 +187,7 @@ struct Inner {
     dials: Pool,
     stranger_dials: Pool,
     log: Mutex<RateLimit>,
+    strangers_log: Mutex<RateLimit>,
 }
 
 impl Transport {
@@ -216,6 +218,7 @@ impl Transport {
             dials: Pool::new("dial", DIALS_MAX, DIALS_WAITING_MAX, STACK_BYTES),
             stranger_dials: Pool::new("dial", DIALS_WITH_STRANGERS_MAX, DIALS_WAITING_MAX, STACK_BYTES),
             log: Mutex::new(RateLimit::new(LOG_LINES, LOG_LINE_EVERY)),
+            strangers_log: Mutex::new(RateLimit::new(LOG_LINES, LOG_LINE_EVERY)),
         });
         let limits = Limits {
             connections_max: STRANGERS_MAX,
@@ -329,7 +332,17 @@ impl Inner {
     /// Logs what others made happen, a few times a minute at most. What they wrote is to stand in it as
     /// `{:?}`: it then cannot pass for more than it is.
     fn warn(&self, event: LogEvent, text: std::fmt::Arguments<'_>) {
-        let allowed = self.log.lock().unwrap_or_else(PoisonError::into_inner).allow(crate::base::boottime());
+        Inner::say(&self.log, event, text);
+    }
+
+    /// The same of what a process at this host made happen. The table must not be locked meanwhile.
+    fn warn_of(&self, host: IpAddr, event: LogEvent, text: std::fmt::Arguments<'_>) {
+        let named = self.table().names_host(host);
+        Inner::say(if named { &self.log } else { &self.strangers_log }, event, text);
+    }
+
+    fn say(log: &Mutex<RateLimit>, event: LogEvent, text: std::fmt::Arguments<'_>) {
+        let allowed = log.lock().unwrap_or_else(PoisonError::into_inner).allow(crate::base::boottime());
         if let Some(held_back) = allowed {
             event.not_shown(held_back).say(text);
         }
@@ -341,7 +354,7 @@ impl Inner {
         let place = self.places.take(host, names);
         if place.is_none() {
             let event = LogEvent::warn("connection_given_up").with("address", host);
-            self.warn(event, format_args!("a connection was given up: too many links are open"));
+            self.warn_of(host, event, format_args!("a connection was given up: too many links are open"));
         }
         place
     }
@@ -373,9 +386,10 @@ impl Inner {
     /// Counts a failed authentication, and logs it.
     fn unauthenticated(&self, remote: SocketAddr, why: &dyn std::fmt::Display) {
         self.counts.unauthenticated();
-        self.settings.credentials.failed(remote, why);
+        let named = self.table().names_host(remote.ip());
+        self.settings.credentials.failed(remote, named, why);
         let event = LogEvent::warn("peer_unauthenticated").with("address", remote);
-        self.warn(event, format_args!("no link with a process: {why}"));
+        self.warn_of(remote.ip(), event, format_args!("no link with a process: {why}"));
     }
 
     /// What this process says first on every connection. `token` names the dial; zero: it answers one.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::channel::{Channel, Got, Keys, PeerAuth, ProofFiles, open};
-use crate::election::Instance;
+use crate::election::{ANNOUNCE_KEY_BYTES_MAX, ANNOUNCE_MAX, ANNOUNCE_VALUE_BYTES_MAX, Instance};
 use std::path::{Path, PathBuf};
 
 const ONE: &str = "one-secret-of-at-least-32-random-bytes";
@@ -84,6 +84,18 @@ fn members_with_one_secret_speak_and_frames_of_any_length_arrive() {
     }
     a.transport.close();
     assert_eq!(b.closed(), (ProcessId(Uuid::from_u128(1)), 1, false), "announced");
+}
+
+#[test]
+fn a_member_with_a_secret_may_announce_as_much_as_one_without() {
+    let a = with(1, "c", PeerAuth::Required, &[ONE]);
+    let announced = |k| (format!("{k:0>0$}", ANNOUNCE_KEY_BYTES_MAX), "v".repeat(ANNOUNCE_VALUE_BYTES_MAX));
+    let announce = AnnouncedValues((0..ANNOUNCE_MAX).map(announced).collect());
+    let keys = Arc::new(Keys::of_secrets(&[ONE.as_bytes().to_vec()], "c").unwrap());
+    let channel = open(TcpStream::connect(a.address).unwrap(), &keys, Instant::now() + PATIENCE).unwrap();
+    let greeting = Hello { announce, ..hello("c", peer(2, 7, loopback(9))) };
+    channel.send(&wire::encode_hello(&greeting).unwrap(), || false).unwrap();
+    assert_eq!(a.opened().name, "p2");
 }
 
 /// Both lines of a file are accepted, and the first is sent: each step of a rotation keeps all together.
@@ -233,6 +245,18 @@ fn half_open_handshakes_hold_up_no_member() {
     b.dial(a.address);
     b.opened();
     drop(half_open);
+}
+
+#[test]
+fn a_strangers_failure_hides_no_members() {
+    let credentials = Credentials::none();
+    let failure = |last: u8, named| {
+        credentials.failed(SocketAddr::from(([198, 18, 0, last], 9)), named, &"bad");
+        credentials.failure().unwrap()
+    };
+    for (last, named, shown) in [(1, false, 1), (2, false, 2), (3, true, 3), (4, false, 3), (5, true, 5)] {
+        assert_eq!(failure(last, named), format!("no link with 198.18.0.{shown}: bad"));
+    }
 }
 
 #[test]

@@ -228,6 +228,50 @@ fn a_stranger_with_another_authoritys_certificate_is_told_nothing() {
     until("not counted", || a.counts.unauthenticated.load(Ordering::Relaxed) == 1);
 }
 
+/// What the text says of an expired certificate changes each second.
+#[test]
+fn an_expired_certificate_is_said_once() {
+    let authority = Authority::new();
+    let folder = tempfile::tempdir().unwrap();
+    let issued = authority.issue(&p256(), &[&dns(1)], plain);
+    let proof = ProofFiles::Certificate(files(&folder, "p1", &issued, &[&authority]));
+    let credentials = Credentials::open(PeerAuth::Required, Some(proof), "c").unwrap();
+    let expired = |params: &mut CertificateParams| params.not_after = date_time_ymd(2020, 1, 1);
+    write(folder.path(), &authority.issue(&p256(), &[&dns(1)], expired), &[&authority]);
+    assert!(matches!(credentials.look(), Reading::Failed(_)));
+    let said = credentials.unusable().unwrap();
+    until("the text stays the same", || {
+        assert!(matches!(credentials.look(), Reading::Unchanged));
+        credentials.unusable().is_some_and(|text| text != said)
+    });
+    write(folder.path(), &issued, &[&authority]);
+    assert!(matches!(credentials.look(), Reading::Changed(_)));
+}
+
+/// The old one may expire before the certificate does.
+#[test]
+fn a_renewed_intermediate_certificate_is_sent_from_then_on() {
+    let authority = Authority::new();
+    let key = p256();
+    let between = || {
+        let key = KeyPair::from_pem(&key.serialize_pem()).unwrap();
+        Authority(CertifiedIssuer::signed_by(issuer(), key, &authority.0).unwrap())
+    };
+    let (old, new) = (between(), between());
+    let leaf = old.issue(&p256(), &[&dns(1)], plain);
+    let chain = |between: &Authority| Issued {
+        cert: format!("{}{}", leaf.cert, between.pem()),
+        key: leaf.key.clone(),
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let proof = ProofFiles::Certificate(files(&folder, "p1", &chain(&old), &[&authority]));
+    let credentials = Credentials::open(PeerAuth::Required, Some(proof), "c").unwrap();
+    write(folder.path(), &chain(&old), &[&authority]);
+    assert!(matches!(credentials.look(), Reading::Unchanged));
+    write(folder.path(), &chain(&new), &[&authority]);
+    assert!(matches!(credentials.look(), Reading::Changed(_)));
+}
+
 /// New files count, and each link is made anew, while the other side hears of no end but an announced one.
 #[test]
 fn links_are_renewed_when_the_certificate_is() {

@@ -164,6 +164,42 @@ fn a_dial_that_finds_the_name_of_a_member_elsewhere_makes_no_link() {
     assert_eq!(a.opened(), them);
 }
 
+/// A process that answers each dial with another address has nothing dialled on and on.
+#[test]
+fn a_dial_is_followed_to_one_other_address() {
+    let a = side(1, "c");
+    let ((first, _), (second, at_second), (third, at_third)) = (listening(), listening(), listening());
+    a.transport.know([at_second.clone()].into_iter());
+    a.dial(first.local_addr().unwrap());
+    let answers = |listener: &TcpListener, lives: &Peer| {
+        let mut dialled = accepted(listener);
+        assert!(matches!(frame(&mut dialled), Frame::Hello(_)));
+        dialled.write_all(&wire::encode_hello(&hello("c", lives.clone())).unwrap()).unwrap();
+        assert_eq!(frame(&mut dialled), Frame::Bye);
+    };
+    answers(&first, &at_second);
+    answers(&second, &at_third);
+    // The next dial comes by itself, and later than one that follows would.
+    answers(&first, &at_second);
+    third.set_nonblocking(true).unwrap();
+    assert!(third.accept().is_err(), "it is followed on");
+}
+
+#[test]
+fn what_a_stranger_announces_is_forgotten_with_its_link() {
+    let a = side(1, "c");
+    let them = peer(2, 7, loopback(9));
+    let announce = AnnouncedValues([("k".to_owned(), "v".to_owned())].into());
+    let said = wire::encode_hello(&Hello { announce, ..hello("c", them.clone()) }).unwrap();
+    let mut stream = connect(a.address, &said);
+    assert!(matches!(frame(&mut stream), Frame::Hello(_)));
+    a.opened();
+    assert!(a.transport.announced().contains_key(&them.id));
+    drop(stream);
+    a.closed();
+    assert!(!a.transport.announced().contains_key(&them.id));
+}
+
 #[test]
 fn a_peer_advertises_where_it_comes_from_or_what_discovery_names() {
     let a = side(1, "c");
