@@ -657,11 +657,21 @@ fn long_replies_that_are_not_taken_are_bounded() {
     let refused = ask(server.local_address(), scrape);
     assert!(refused.is(503).head.contains("Connection: close"), "{}", refused.head);
     well_behaved(server.local_address());
-    // A client that takes its reply and asks for a short one gives the long one's bytes back.
-    let stream = &mut slow[0];
-    std::io::copy(&mut stream.take(reply_bytes as u64), &mut std::io::sink()).unwrap();
-    stream.get_mut().write_all(b"GET /epoch HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-    until("a long reply is possible again", || ask(server.local_address(), scrape).status == 200);
+    // A client that takes its reply gives the bytes back, whether it is silent from then on or asks.
+    let long_reply = || ask(server.local_address(), scrape).status == 200;
+    let taken = |client: &mut BufReader<TcpStream>| {
+        std::io::copy(&mut client.take(reply_bytes as u64), &mut std::io::sink()).unwrap();
+    };
+    taken(&mut slow[0]);
+    until("a long reply is possible again", long_reply);
+    let mut another = connect(server.local_address());
+    another.write_all(scrape.as_bytes()).unwrap();
+    another.read_exact(&mut [0; 1]).unwrap();
+    assert!(!long_reply());
+    let asking = &mut slow[1];
+    taken(asking);
+    asking.get_mut().write_all(b"GET /epoch HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    until("a long reply is possible again", long_reply);
 }
 
 #[test]

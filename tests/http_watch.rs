@@ -274,11 +274,23 @@ fn the_first_answer_to_an_application_waits_until_leases_are_long_enough() {
 #[test]
 fn only_applications_of_this_pod_say_how_long_answers_are_to_hold() {
     let (server, _shown) = served();
-    for header in ["Origin: http://localhost\r\n", "Origin: null\r\n"] {
+    for header in ["Origin: http://localhost\r\n", "Origin: null\r\n", "Sec-Fetch-Site: cross-site\r\n"] {
         let mut client = Client::asks(server.local_address(), "/watch?valid_for=1s", header);
         let (head, body) = client.answer();
         assert!(head.starts_with("HTTP/1.1 403 "), "{head}");
         assert!(body["error"]["message"].as_str().unwrap().contains("not for pages"), "{body}");
+    }
+}
+
+#[test]
+fn an_answer_to_head_has_no_body_where_applications_ask_either() {
+    let (server, _shown) = served();
+    for path in ["/holds", "/holds/1", "/alive", "/lifeline"] {
+        let mut stream = TcpStream::connect(server.local_address()).unwrap();
+        stream.write_all(format!("HEAD {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 4") && answer.ends_with("\r\n\r\n"), "{path}: {answer}");
     }
 }
 

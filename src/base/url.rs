@@ -5,13 +5,15 @@ use ureq::http::Uri;
 use ureq::http::uri::Authority;
 
 /// Whether a text is `http://HOST[:PORT][/PATH]`, or the same with `https`. It begins with its origin, so nothing
-/// that is appended behind a slash leads to another host. It has no user, query, fragment or `..` in it.
+/// that is appended behind a slash leads to another host. It is ASCII, and has no user, query, fragment or
+/// `..` in it.
 pub fn is_application_url(text: &str) -> bool {
     let Ok(uri) = text.parse::<Uri>() else { return false };
     let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else { return false };
     matches!(scheme, "http" | "https")
         && is_host_and_port(authority)
         && text.starts_with(&format!("{scheme}://{authority}"))
+        && text.is_ascii()
         && !text.contains(['#', '?'])
         && !climbs(uri.path())
 }
@@ -90,6 +92,7 @@ mod tests {
             "http://a/b%2f..%5cc",
             "http://a/%zz",
             "http://\u{e4}",
+            "http://a/\u{e4}",
             "http://a\r\nb",
         ] {
             assert!(!is_application_url(bad), "{bad:?}");

@@ -37,15 +37,15 @@ pub(super) enum Look {
     Answered(Response),
 }
 
-/// Why a client may not ask, if it may not. A page in a browser has an Origin, and a name that leads to
-/// loopback is a foreign Host.
+/// Why a client may not ask, if it may not. A page in a browser has an Origin or a Sec-Fetch-Site, and a name
+/// that leads to loopback is a foreign Host.
 pub(super) fn refusal(request: &Request<'_>, remote: IpAddr, source: &dyn Source) -> Option<Response> {
     let why = if !source.serves_applications() {
         "what changes something is turned off (--app-clients none)"
     } else if !remote.is_loopback() {
         "this is for applications of this pod: ask over a loopback address, such as http://127.0.0.1:4040"
     } else if request.origin {
-        "this is for programs, not for pages: leave the Origin header out"
+        "this is for programs, not for pages: leave the headers Origin and Sec-Fetch-Site out"
     } else if !request.loopback_host {
         "this is for applications of this pod: the Host header has to name localhost or a loopback address"
     } else {

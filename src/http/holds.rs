@@ -135,6 +135,8 @@ mod tests {
             ("Host: 198.18.0.1:4040\r\n", Ipv4Addr::LOCALHOST, Err(403)),
             ("Host: \r\n", Ipv4Addr::LOCALHOST, Err(403)),
             ("Host: localhost\r\nOrigin: null\r\n", Ipv4Addr::LOCALHOST, Err(403)),
+            ("Host: localhost\r\nSec-Fetch-Site: same-site\r\n", Ipv4Addr::LOCALHOST, Err(403)),
+            ("Host: localhost\r\nSec-Fetch-Site: none\r\n", Ipv4Addr::LOCALHOST, take),
             ("Host: localhost\r\n", Ipv4Addr::new(198, 18, 0, 1), Err(403)),
         ] {
             assert_eq!(asks("POST /holds?for=500ms", headers, remote), expected, "{headers:?} {remote}");

@@ -256,7 +256,7 @@ impl<S: Source> Api<S> {
                 Looked::Asks(asked) => return Step::Detach(Admitted::Asks(asked)),
                 Looked::Answered(response) => {
                     answered(response.status_code().0);
-                    return Step::Last(response::encode_last(response));
+                    return Step::Last(response::encode_last_to(response, request));
                 }
             }
         }

@@ -33,7 +33,8 @@ pub struct Request<'a> {
     pub events: bool,
     /// The version of the last event that it has seen, as it says.
     pub last_event_id: Option<&'a [u8]>,
-    /// Whether it has an Origin: it comes from a page.
+    /// Whether it has an Origin, or a browser says that another page than the address line asks: it comes
+    /// from a page.
     pub origin: bool,
     /// Whether its Host is localhost or a loopback address.
     pub loopback_host: bool,
@@ -123,7 +124,7 @@ fn read_headers<'a>(headers: &[httparse::Header<'a>], minor: u8) -> Result<Heade
         if is("Host") {
             hosts += 1;
             read.loopback_host = is_loopback(header.value.trim_ascii());
-        } else if is("Origin") {
+        } else if is("Origin") || is("Sec-Fetch-Site") && header.value != b"none" {
             read.origin = true;
         } else if is("Connection") {
             for option in header.value.split(|byte| *byte == b',') {

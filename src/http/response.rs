@@ -103,6 +103,11 @@ pub(super) fn encode_last(response: Response) -> Vec<u8> {
     print(response, false, Some("close"))
 }
 
+/// The encoded last reply of a connection, to a request that could be read.
+pub(super) fn encode_last_to(response: Response, request: &Request<'_>) -> Vec<u8> {
+    print(response, request.method == Method::Head, Some("close"))
+}
+
 fn print(response: Response, without_body: bool, connection: Option<&str>) -> Vec<u8> {
     let status = response.status_code().0;
     // Never in chunks: every length is known, and HTTP/1.0 has no chunks.

@@ -90,7 +90,7 @@ pub(super) struct Connection<T> {
     /// How many bytes the kernel keeps for its client to take.
     room: usize,
     /// What the latest long reply has of a budget. The kernel keeps its bytes until the client has taken
-    /// them, and that is known once there is room for the next reply.
+    /// them, and that is known once there is room again.
     held: Option<Share>,
 }
 
@@ -126,6 +126,7 @@ impl<T: Default> Connection<T> {
     pub(super) fn interest(&self) -> PollFlags {
         match self.phase {
             Phase::Receiving if self.unseen => PollFlags::empty(),
+            Phase::Receiving if self.held.is_some() => PollFlags::IN | PollFlags::OUT,
             Phase::Receiving | Phase::Draining { .. } => PollFlags::IN,
             Phase::Blocked | Phase::Writing { .. } => PollFlags::OUT,
         }
@@ -166,7 +167,12 @@ impl<T: Default> Connection<T> {
             return Fate::Keep;
         }
         match &mut self.phase {
-            Phase::Receiving if !self.unseen => self.receive(scratch, now, limits),
+            Phase::Receiving if !self.unseen => {
+                if events.contains(PollFlags::OUT) {
+                    self.held = None;
+                }
+                if events == PollFlags::OUT { Fate::Keep } else { self.receive(scratch, now, limits) }
+            }
             // Only an error or a hang-up in both directions is reported then: no client is left to answer.
             Phase::Receiving => Fate::Close,
             Phase::Blocked | Phase::Writing { .. }
@@ -347,6 +353,10 @@ impl<T: Default> Connection<T> {
             self.phase = Phase::Draining { bytes_left: DRAIN_BYTES_MAX };
             self.deadline = now.plus(DRAIN_DEADLINE);
             return Fate::Keep;
+        }
+        if self.held.is_some() {
+            // From now on there is room only once the client has taken most of the reply.
+            self.make_room(0);
         }
         self.unseen = !self.received.is_empty();
         self.idle = self.received.is_empty();
