@@ -172,14 +172,16 @@ impl Driver {
     /// The next input, or none when a timer or a turn is due. Inputs come first, so that a heartbeat that has
     /// arrived stops the timer that would have missed it.
     fn wait(&self, inputs: &Receiver<Input>, patience: &mut Patience) -> Option<Input> {
-        let wait = patience.wait(self.fast(), self.timers.next(), self.turn_every);
-        match wait.map(|wait| inputs.recv_timeout(wait)) {
-            Some(Ok(input)) => Some(input),
-            None | Some(Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected)) => {
-                *patience = Patience::default();
-                None
-            }
+        let mut wait = patience.wait(self.fast(), self.timers.next(), self.turn_every);
+        while let Some(longest) = wait {
+            wait = match inputs.recv_timeout(longest) {
+                Ok(input) => return Some(input),
+                Err(RecvTimeoutError::Timeout) => patience.wait_on(self.fast(), self.timers.next()),
+                Err(RecvTimeoutError::Disconnected) => None,
+            };
         }
+        *patience = Patience::default();
+        None
     }
 
     /// What the fast clock shows now.

@@ -63,14 +63,27 @@ impl Patience {
             return None;
         }
         self.in_a_row += 1;
-        // No message stops a heartbeat, and others wait for it.
-        let in_time = |(timer, due)| timer == Timer::Heartbeat || now.since(due) <= LATE;
-        if next.is_none_or(in_time) {
+        if !is_late(now, next) {
             return Some(Duration::ZERO);
         }
         let since = *self.late_since.get_or_insert(now);
         Some(GRACE.saturating_sub(now.since(since)))
     }
+
+    /// No input came until a timer or a turn was due. If the process was held up meanwhile, so were the
+    /// threads that read the inputs: how long to wait for them once more.
+    pub(super) fn wait_on(&mut self, now: Moment, next: Option<(Timer, Moment)>) -> Option<Duration> {
+        let held_up = self.late_since.is_none() && is_late(now, next);
+        held_up.then(|| {
+            self.late_since = Some(now);
+            GRACE
+        })
+    }
+}
+
+/// Whether the timer that is due first is noticed late. No message stops a heartbeat, and others wait for it.
+fn is_late(now: Moment, next: Option<(Timer, Moment)>) -> bool {
+    next.is_some_and(|(timer, due)| timer != Timer::Heartbeat && now.since(due) > LATE)
 }
 
 #[cfg(test)]
@@ -128,6 +141,21 @@ mod tests {
             assert_eq!(patience.wait(at(5), silence(0), TURN_EVERY), Some(Duration::ZERO));
         }
         assert_eq!(patience.wait(at(5), silence(0), TURN_EVERY), None);
+    }
+
+    #[test]
+    fn a_process_that_was_held_up_while_it_waited_waits_once_more() {
+        let mut patience = Patience::default();
+        let wait = patience.wait(at(0), silence(30), TURN_EVERY);
+        assert_eq!(wait, Some(Duration::from_millis(30)));
+        assert_eq!(patience.wait_on(at(31), silence(30)), None, "in time");
+        assert_eq!(patience.wait_on(at(250), None), None, "a turn is due");
+        assert_eq!(patience.wait_on(at(100), Some((Timer::Heartbeat, at(30)))), None);
+        assert_eq!(patience.wait_on(at(100), silence(30)), Some(GRACE));
+        assert_eq!(patience.wait_on(at(120), silence(30)), None, "once");
+        // An input came in between, and did not stop the timer.
+        assert_eq!(patience.wait(at(110), silence(30), TURN_EVERY), Some(Duration::from_millis(10)));
+        assert_eq!(patience.wait_on(at(120), silence(30)), None);
     }
 
     #[test]
