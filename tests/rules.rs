@@ -6,13 +6,15 @@
 mod adaptive;
 #[path = "rules/lists.rs"]
 mod lists;
+#[path = "rules/pauses.rs"]
+mod pauses;
 mod support;
 #[path = "rules/variants.rs"]
 mod variants;
 
 use bellwether::election::{
     Action, Body, Entry, Epoch, Event, Founding, Incarnation, Incumbent, KnownPeers, ListWanted, MEMBERS_MAX,
-    Machine, MembershipVersion, Message, Moment, Now, Operation, Pace, Peer, Priority, Role, Safety,
+    Machine, MembershipVersion, Message, Moment, Now, Operation, Pace, Peer, Preempt, Priority, Role, Safety,
     Settings, State, Timer,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -363,38 +365,6 @@ fn a_process_that_is_turned_away_does_not_lead_beside_the_cluster() {
         alone.pass(ms(25_000));
         assert_eq!(alone.machine.status().role, Role::Leading, "no process refuses it any more");
     }
-}
-
-/// What a paused process finds in its sockets may be older than the pause.
-#[test]
-fn a_process_that_was_paused_follows_no_leader_that_has_not_answered_since() {
-    let mut alone = Alone::following();
-    alone.now += ms(5_000);
-    let asked = alone.feed(Event::Turn);
-    assert_eq!(asked, [(3, Body::LeaderQuery { list: ListWanted::Whole })]);
-    let heartbeat = || Body::Heartbeat { sequence: 1, pace: Pace::default() };
-    for old in [heartbeat(), Body::Coordinator { elected_at_ms: 0 }] {
-        alone.hear(3, 1, old);
-        assert_eq!(alone.machine.status().leader, None);
-    }
-    // Nor does it stand beside a leader whose answer is lost.
-    alone.pass(ms(1_500));
-    assert_eq!(alone.machine.status().role, Role::Asking);
-    alone.hear(3, 1, Body::LeaderInfo { leader: None, entries: [].into() });
-    alone.hear(3, 1, heartbeat());
-    assert_eq!(alone.machine.status().leader.map(|leader| leader.peer), Some(peer(3)));
-}
-
-/// A process that was said to lead, and says that it does not, keeps no process from an election.
-#[test]
-fn a_leader_from_before_a_pause_that_denies_it_is_waited_for_no_longer() {
-    let mut alone = Alone::following();
-    alone.now += ms(5_000);
-    alone.feed(Event::Turn);
-    alone.hear(3, 1, Body::Heartbeat { sequence: 1, pace: Pace::default() });
-    alone.hear(3, 1, Body::LeaderInfo { leader: None, entries: [].into() });
-    alone.pass(ms(1_000));
-    assert_ne!(alone.machine.status().role, Role::Asking);
 }
 
 #[test]

@@ -106,7 +106,7 @@ impl Machine {
         core!(&self.0, core => core.round_trip(id))
     }
 
-    /// Leaves a clause out, to see that a test misses it.
+    /// Leaves a clause out, to see a test fail without it.
     #[doc(hidden)]
     #[cfg(any(test, feature = "mutations"))]
     pub fn mutate(&mut self, clause: Mutation) {

@@ -197,6 +197,24 @@ fn a_stall_that_ends_the_term_is_learnt() {
     assert!(status.worst_delay >= Some(ms(250)), "{:?}", status.worst_delay);
 }
 
+/// 41 heartbeats leave before the answer to the first comes.
+#[test]
+fn a_late_answer_is_learnt_however_often_heartbeats_leave() {
+    let settings = Settings { lease_min: Some(ADAPTIVE), heartbeat: ms(10), ..Settings::default() };
+    let mut alone = Alone::started(Machine::new(settings, "test".to_string(), peer(9), None));
+    alone.feed(Event::Discovered { addresses: BTreeSet::new(), complete: true });
+    alone.pass(ms(5_000));
+    alone.feed(Event::LinkUp(peer(1)));
+    let mut sent: Vec<u32> = (0..40).map(|_| next_beat(&mut alone).0).collect();
+    for answered in 0..250 {
+        sent.push(next_beat(&mut alone).0);
+        let (sequence, membership) = (sent[answered], MembershipVersion::default());
+        alone.hear(1, 1, Body::HeartbeatAck { sequence, membership });
+    }
+    let worst = alone.machine.status().worst_delay;
+    assert!(worst >= Some(ms(400)), "{worst:?}");
+}
+
 /// Its followers may have heard the short lease alone.
 #[test]
 fn a_lease_that_has_just_grown_does_not_excuse_a_pause_yet() {

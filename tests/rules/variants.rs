@@ -49,3 +49,20 @@ fn no_election_asks_or_awaits_a_member_that_cannot_be_reached() {
         assert_eq!(sent, [(4, Body::Election)], "{variant:?}");
     }
 }
+
+/// The highest takes over as soon as it may lead again.
+#[test]
+fn always_takes_over_once_a_follower_is_a_candidate_again() {
+    for (preempt, role) in [(Preempt::Always, Role::Leading), (Preempt::Never, Role::Following)] {
+        let settings = Settings { preempt, ..Settings::default() };
+        let mut alone = Alone::started(Machine::new(settings, "test".to_owned(), peer(3), None));
+        alone.feed(Event::Discovered { addresses: [address(1)].into(), complete: true });
+        let cordon = |operation, number| Event::Operation { number, operation, within: ms(1_000) };
+        alone.feed(cordon(Operation::Cordon, 1));
+        alone.feed(Event::LinkUp(peer(1)));
+        alone.hear(1, 1, Body::Coordinator { elected_at_ms: 0 });
+        assert_eq!(alone.machine.status().role, Role::Following);
+        alone.feed(cordon(Operation::Uncordon, 2));
+        assert_eq!(alone.machine.status().role, role, "{preempt:?}");
+    }
+}

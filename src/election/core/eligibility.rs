@@ -77,9 +77,12 @@ impl<P: Protocol> Core<P> {
         }
     }
 
-    /// Begins again with the part that this process has in an election: it counts for another priority.
+    /// Begins again with the part that this process has in an election: it counts for another priority. It
+    /// may outrank the leader that it follows by now.
     pub(super) fn rejoin_election(&mut self, now: Now) {
-        if matches!(self.phase, Phase::Electing | Phase::Deferring) {
+        let leader = self.leader.as_ref().filter(|_| self.phase == Phase::Following).map(|l| l.peer.rank());
+        let bullies = leader.is_some_and(|rank| P::bullies(self, rank));
+        if bullies || matches!(self.phase, Phase::Electing | Phase::Deferring) {
             P::start_election(self, now);
         }
     }

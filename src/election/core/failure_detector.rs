@@ -12,8 +12,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How many heartbeats a leader remembers for measuring round trips: 0.6 s of them, 40 ms apart.
-const SENT_MAX: usize = 16;
+/// How many heartbeats a leader remembers for measuring round trips: more than [`DELAY_MAX`] of them, 10 ms
+/// apart.
+const SENT_MAX: usize = 64;
 
 /// No round comes sooner after another one.
 const ROUNDS_APART: Duration = Duration::from_millis(20);
@@ -28,8 +29,8 @@ pub(crate) struct Heartbeats {
     /// When the next one is due.
     due: Option<Moment>,
     pub(super) recipients: LastRecipients,
-    /// For each member, the number of the heartbeat after which the leader sent it the list. Bounded by the
-    /// members.
+    /// For each member, the number of the heartbeat after which the leader sent it the list. At most one more
+    /// than there may be members.
     pub(crate) lists: BTreeMap<ProcessId, u32>,
 }
 
@@ -178,7 +179,7 @@ impl<P: Protocol> Core<P> {
         if epoch > self.epoch {
             return self.query_leader(from);
         }
-        let sent = self.heartbeats.sent.iter_mut().find(|sent| sent.sequence == sequence);
+        let sent = self.heartbeats.sent.iter_mut().rev().find(|sent| sent.sequence == sequence);
         if let (Some(sent), Some(member)) = (sent, self.members.get_mut(from)) {
             let delay = now.at.since(sent.at);
             member.round_trip = Some(delay);
@@ -213,6 +214,10 @@ impl<P: Protocol> Core<P> {
     }
 
     fn send_entries(&mut self, to: ProcessId, entries: Arc<[Entry]>) {
+        if self.heartbeats.lists.len() > self.settings.members_max {
+            // A full table has given members up for others.
+            self.heartbeats.lists.retain(|id, _| self.members.get(*id).is_some());
+        }
         self.heartbeats.lists.insert(to, self.heartbeats.sequence);
         self.send(to, Body::Membership { version: self.members.version, entries });
     }

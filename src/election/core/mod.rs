@@ -152,7 +152,7 @@ impl<P: Protocol> Core<P> {
         assert!(now.at >= self.last_turn.at, "the driver's clock never goes back");
         assert!(self.started != matches!(event, Event::Start), "Start comes first, and once");
         let before = self.epoch;
-        self.notice_pause(now);
+        let resumed = self.notice_pause(now);
         P::begin_turn(self, now);
         match event {
             Event::Start => self.on_start(now),
@@ -166,8 +166,10 @@ impl<P: Protocol> Core<P> {
             Event::TurnedAway => self.turned_away = Some(now.at),
             Event::Received { from, message } => self.on_message(now, from, message),
             Event::Timer(timer) => {
-                // A timer that was disarmed while its event waited in the driver's queue is no timer.
-                if self.outbox.armed.remove(&timer) {
+                // A timer that was disarmed while its event waited in the driver's queue is no timer. One
+                // that was due before a pause is none either: what is armed now has just begun.
+                let counts = !resumed || timer.outlives_phases();
+                if counts && self.outbox.armed.remove(&timer) {
                     self.on_timer(now, timer);
                 }
             }

@@ -14,16 +14,19 @@ pub(crate) struct LastTurn {
 }
 
 impl<P: Protocol> Core<P> {
-    /// Begins a turn: looks whether this process was paused before it. A process does not know how long a
-    /// suspend has lasted.
-    pub(crate) fn notice_pause(&mut self, now: Now) {
+    /// Begins a turn: looks whether this process was paused before it, and says whether it asks again for
+    /// that. A process does not know how long a suspend has lasted.
+    pub(crate) fn notice_pause(&mut self, now: Now) -> bool {
         let gap = now.at.since(std::mem::replace(&mut self.last_turn.at, now.at));
         self.last_turn.slow = now.slow;
         let suspended = std::mem::replace(&mut self.last_turn.suspends, now.suspends) != now.suspends;
         self.learn_of_lateness(now.at);
-        if self.started && (suspended || gap > self.pause_after()) {
+        let paused =
+            self.started && (suspended || gap > self.pause_after()) && !matches!(self.phase, Phase::Leaving);
+        if paused {
             self.resume(gap);
         }
+        paused
     }
 
     /// How long this process may go without a turn before it counts as paused. Once a leader was silent for
@@ -40,14 +43,23 @@ impl<P: Protocol> Core<P> {
     /// leader since, and its own leader may be dead or not. The process believes nothing and asks, as at a
     /// start.
     fn resume(&mut self, gap: Duration) {
-        if matches!(self.phase, Phase::Leaving) {
-            return;
-        }
-        let starting = matches!(&self.phase, Phase::Asking(asking) if asking.starting);
+        // A start goes on.
+        let asking = match self.phase {
+            Phase::Asking(Asking { starting: true, expect, overdue, .. }) => {
+                Asking { starting: true, expect, overdue, ..Asking::default() }
+            }
+            _ => Asking::default(),
+        };
         let before = Moment(self.last_turn.at.0.saturating_sub(gap));
         self.lose_leader_since(Reason::Pause, before);
-        self.note(Notification::Asking { paused: Some(gap), expect: 0 });
-        self.ask_all(Asking { after_pause: true, starting, ..Asking::default() });
+        self.note(Notification::Asking { paused: Some(gap), expect: asking.expect });
+        self.ask_all(Asking { after_pause: true, ..asking });
+    }
+
+    /// Whether this process has asked a peer since it was paused, and the peer has not answered.
+    pub(crate) fn awaits_answer_after_pause(&self, from: ProcessId) -> bool {
+        let Phase::Asking(asking) = &self.phase else { return false };
+        asking.after_pause && asking.unanswered.contains(&from)
     }
 
     /// Whether a peer may have said before a pause of this process that it leads: this process has asked
@@ -56,9 +68,10 @@ impl<P: Protocol> Core<P> {
     pub(crate) fn may_be_from_before_pause(&mut self, from: ProcessId, body: &Body) -> bool {
         let announces =
             matches!(body, Body::Coordinator { .. } | Body::Heartbeat { .. } | Body::Renew { .. });
-        let Phase::Asking(asking) = &mut self.phase else { return false };
-        let doubtful = announces && asking.after_pause && asking.unanswered.contains(&from);
-        if doubtful {
+        let doubtful = announces && self.awaits_answer_after_pause(from);
+        if let Phase::Asking(asking) = &mut self.phase
+            && doubtful
+        {
             asking.named = Some(from);
         }
         doubtful

@@ -19,8 +19,8 @@ pub(crate) struct Transfers {
     pub(crate) under_way: bool,
     /// How many in a row had no successor that led; each doubles the delay of the next.
     pub(crate) failed: u32,
-    /// When the next one may be tried after that.
-    not_before: Moment,
+    /// When the next one may be tried: after a failure, or once the successor had time to answer.
+    pub(crate) not_before: Moment,
 }
 
 /// Why a leader resigns, and in favour of which process.
@@ -43,8 +43,9 @@ impl<P: Protocol> Core<P> {
         successor: Option<ProcessId>,
         leaving: bool,
     ) {
-        // A process that follows, or is, another leader has no use for the word of one that never led it.
-        let may_have_led = self.leads(from) || self.leader.is_none();
+        // A process that follows, or is, another leader has no use for the word of one that never led it. One
+        // that was paused may have slept through the term that this ends, and through the next.
+        let may_have_led = self.leads(from) || self.leader.is_none() && !self.awaits_answer_after_pause(from);
         let current = may_have_led && (epoch > self.epoch || epoch == self.epoch && self.leads(from));
         if current && !self.phase.leading() {
             let reason = if leaving { Reason::Resign } else { Reason::Transfer };
@@ -169,6 +170,7 @@ impl<P: Protocol> Core<P> {
             return;
         }
         let Some(since) = self.better().map(|m| m.alive_since.max(m.ranked_since)) else {
+            P::call_off_transfer(self);
             return self.disarm(Timer::Preempt);
         };
         let due = since.plus(delay).max(self.transfers.not_before);

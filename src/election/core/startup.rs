@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 /// How far the asking has come.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(in crate::election) struct Asking {
-    /// How many members to wait for, this process included; 0 after a pause.
+    /// How many members to wait for, this process included; 0 where it has taken part before.
     pub(super) expect: usize,
     /// The peers that have been asked and have not replied.
     pub(super) unanswered: BTreeSet<ProcessId>,

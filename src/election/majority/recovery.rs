@@ -1,7 +1,7 @@
 //! A voter without a record: recovery (clauses 10 to 12) and the first start (clauses 22, 23).
 
 use super::Majority;
-use super::recovery_answers::{ROUNDS_A_LEASE, Recovery};
+use super::recovery_answers::{ROUNDS_A_LEASE, ROUNDS_APART, Recovery};
 use crate::election::clauses::Clauses;
 use crate::election::core::{Core, Heard, Phase};
 use crate::election::{
@@ -37,7 +37,8 @@ impl Core<Majority> {
         recovery.ask(now.slow);
         let (round, incarnation) = (recovery.round, self.me.incarnation);
         self.send_each(self.ids(|m| m.linked), &Body::Recover { round, incarnation });
-        self.arm(Timer::Recover, self.settings.heartbeat.max(self.settings.failure_timeout / ROUNDS_A_LEASE));
+        let apart = (self.settings.failure_timeout / ROUNDS_A_LEASE).min(ROUNDS_APART);
+        self.arm(Timer::Recover, self.settings.heartbeat.max(apart));
         // A process without others has none to ask.
         self.judge_recovery(now);
         self.say_what_is_missing(now);

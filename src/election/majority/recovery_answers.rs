@@ -11,8 +11,10 @@ use std::time::Duration;
 /// count.
 const ROUNDS_MAX: usize = 16;
 
-/// The most rounds that begin in the time of a lease. So an answer may take two leases and counts.
+/// The most rounds that begin in the time of a lease. So an answer may take two leases and counts. With a
+/// long lease rounds are no further apart than this: an answer may take sixteen times as long.
 pub(super) const ROUNDS_A_LEASE: u32 = ROUNDS_MAX as u32 / 2;
+pub(super) const ROUNDS_APART: Duration = Duration::from_millis(250);
 
 /// The log says what is missing once that has not changed for so long. At a healthy start voters come sooner.
 const UNCHANGED: Duration = Duration::from_secs(10);

@@ -19,6 +19,8 @@ impl Core<Majority> {
         }
         leading.proposed = Some(to);
         self.send(to, Body::ProposeTransfer);
+        // Each heartbeat arms this timer anew, for no earlier than this.
+        self.transfers.not_before = self.transfers.not_before.max(now.at.plus(wait));
         self.arm(Timer::Preempt, wait);
     }
 

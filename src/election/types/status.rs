@@ -80,7 +80,7 @@ pub enum NotReady {
     },
     /// It was restarted (clause 8).
     Grace {
-        /// Until when, as far as the latest turn knows; a leader's round ends it earlier.
+        /// Until when, as far as the latest turn knows. An acknowledged round turns the rest into a promise.
         until: Moment,
     },
 }

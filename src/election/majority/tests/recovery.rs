@@ -40,6 +40,21 @@ fn recovering(
     voter
 }
 
+/// What it asks for may have come without an answer.
+#[test]
+fn a_voter_without_a_record_asks_again_soon_whatever_its_lease() {
+    for (lease_ms, heartbeat, apart) in
+        [(1_500, 250, 250), (60_000, 250, 250), (1_500, 10, 187), (60_000, 10, 250)]
+    {
+        let settings =
+            Settings { heartbeat: Duration::from_millis(heartbeat), ..given(&[1, 2, 3], lease_ms) };
+        let mut voter = Voter::start(peer(1), settings, None, &[2], None);
+        let sent = voter.timer(Timer::Recover);
+        let next = armed(&sent, Timer::Recover).map(|next| next.as_millis());
+        assert_eq!(next, Some(apart), "a lease of {lease_ms} ms, heartbeats of {heartbeat}");
+    }
+}
+
 fn recovers(
     leaves_out: Option<Mutation>,
     voters: u8,

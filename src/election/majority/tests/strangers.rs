@@ -127,6 +127,24 @@ fn an_answer_counts_from_a_voter_that_was_asked() {
     }
 }
 
+/// Each stranger takes the place of one before it, which has died.
+#[test]
+fn a_leader_keeps_nothing_of_strangers_that_others_have_replaced() {
+    let settings = Settings { members_max: 6, ..given(&[1, 2, 3], 1500) };
+    let record = record(1, config(4, &[1, 2, 3]));
+    let mut voter = Voter::start(peer(1), settings, Some(&record), &[2, 3], None);
+    voter.wait_for_grace();
+    voter.ask_for_votes();
+    voter.answered(2, GRANTED);
+    assert!(voter.leads());
+    for stranger in (10..50).map(peer) {
+        let (id, incarnation) = (stranger.id, stranger.incarnation);
+        voter.feed(Event::LinkUp(stranger));
+        voter.feed(Event::Crashed { id, incarnation });
+    }
+    assert!(voter.machine.heartbeats.lists.len() <= 7, "{}", voter.machine.heartbeats.lists.len());
+}
+
 /// p2 and p3 tell what they store, p4 what it would like to be stored.
 #[test]
 fn a_recovering_voter_is_told_by_its_list() {

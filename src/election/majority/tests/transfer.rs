@@ -5,7 +5,12 @@ use crate::election::core::Phase;
 
 /// p1 leads epoch 5 and p3, of higher priority, has been there for long: the time of the transfer has come.
 fn transferring(leaves_out: Option<Mutation>) -> (Voter, Vec<Action>) {
-    let settings = Settings { preempt: Preempt::After(Duration::from_secs(5)), ..given(&[1, 2, 3], 1500) };
+    transferring_after(5, leaves_out)
+}
+
+fn transferring_after(seconds: u64, leaves_out: Option<Mutation>) -> (Voter, Vec<Action>) {
+    let preempt = Preempt::After(Duration::from_secs(seconds));
+    let settings = Settings { preempt, ..given(&[1, 2, 3], 1500) };
     let record = record(1, config(4, &[1, 2, 3]));
     let mut voter = Voter::start(peer(1), settings, Some(&record), &[2], leaves_out);
     voter.feed(Event::LinkUp(Peer { priority: Priority(200), ..peer(3) }));
@@ -47,6 +52,27 @@ fn always_hands_over_to_a_better_voter_at_once() {
     voter.answered(2, GRANTED);
     let sent = voter.feed(Event::LinkUp(Peer { priority: Priority(200), ..peer(3) }));
     assert_eq!(armed(&sent, Timer::Preempt), Some(Duration::ZERO));
+}
+
+/// A heartbeat comes before the answer where that takes longer than the time between two.
+#[test]
+fn a_successor_has_its_time_to_answer_whatever_heartbeats_come_meanwhile() {
+    let (mut voter, _) = transferring_after(1, None);
+    let sent = voter.timer(Timer::Heartbeat);
+    assert_eq!(armed(&sent, Timer::Preempt), Some(Duration::from_millis(600)));
+    let sent = voter.hear(3, 5, Body::TransferReady { majority: true });
+    assert!(resigns(&sent) && !voter.leads());
+}
+
+/// What has become of the first question is nothing to the second.
+#[test]
+fn a_better_member_that_is_unfit_for_a_while_is_asked_anew() {
+    let (mut voter, _) = transferring(None);
+    voter.feed(Event::LinkDown { id: peer(3).id, incarnation: peer(3).incarnation });
+    voter.timer(Timer::Heartbeat);
+    voter.feed(Event::LinkUp(Peer { priority: Priority(200), ..peer(3) }));
+    let sent = voter.timer(Timer::Preempt);
+    assert!(bodies(&sent).any(|body| *body == Body::ProposeTransfer));
 }
 
 #[test]
