@@ -73,6 +73,9 @@ pub(super) fn draw(seed: u64, args: &SimArgs) -> Plan {
     if adapts && later.bool() {
         timing::jump_delays(later, &mut plan);
     }
+    if args.majority && later.u8(0..8) == 0 {
+        timing::long_leases(later, &mut plan);
+    }
     let lease = timing::longest_lease(&plan);
     for place in &mut plan.places {
         // A member is not forgotten before it is known to be dead.

@@ -115,6 +115,12 @@ pub(super) fn change_leases(random: &mut Rng, plan: &mut Plan) {
     plan.chaos = plan.chaos.max(at);
 }
 
+/// Leases with room for holds that outlast what a leader remembers of its applications.
+pub(super) fn long_leases(random: &mut Rng, plan: &mut Plan) {
+    let lease = Duration::from_millis(random.u64(6_000..=12_000));
+    plan.places.iter_mut().for_each(|place| place.settings.failure_timeout = lease);
+}
+
 /// The longest time between two restarts of a row, so that all of them take some ten seconds at most.
 pub(super) fn longest_step(n: usize) -> Ns {
     (10 * SECOND / n as Ns).min(1_500 * MS)
