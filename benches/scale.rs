@@ -27,7 +27,7 @@ mod wait;
 use bellwether::demo::process_cluster::{Agreement, ClusterPlan, ProcessCluster};
 use percentile::{ms, percentile};
 use plot::Line;
-use rounds::{FAREWELL_MAX, PATIENCE};
+use rounds::{PATIENCE, RESIGNATION_MAX};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fmt::Display;
@@ -285,7 +285,7 @@ impl Cluster {
         let at = SystemTime::now();
         processes.signal(now.leader, signal);
         let next = processes.agree_among(&survivors, now.epoch, PATIENCE).map_err(text)?;
-        processes.wait(now.leader, FAREWELL_MAX).map_err(text)?;
+        processes.wait(now.leader, RESIGNATION_MAX).map_err(text)?;
         let took = known_after(processes, &survivors, next.epoch, at)?;
         rounds::bring_back(processes, now.leader, &[], &next)?;
         *now = next;

@@ -1,7 +1,7 @@
 //! What adaptive leases gain: how long until all others agree once a leader is stopped, its network is cut,
 //! or it dies where crash evidence frees no promise. Fixed leases beside them.
 
-use super::rounds::{self, Cause, FAREWELL_MAX, PATIENCE};
+use super::rounds::{self, Cause, PATIENCE, RESIGNATION_MAX};
 use super::{Bound, MEMORY, PROGRAM, Row, SIZES, plan, print, relay, running};
 use bellwether::demo::process_cluster::{Agreement, ClusterError, ClusterPlan, ProcessCluster};
 use std::path::Path;
@@ -99,7 +99,7 @@ fn cut(processes: &mut ProcessCluster, now: &mut Agreement) -> Result<Duration, 
     relay::cut(peer);
     let next = processes.agree_among(&others, now.epoch, PATIENCE);
     processes.kill(now.leader);
-    let ended = processes.wait(now.leader, FAREWELL_MAX);
+    let ended = processes.wait(now.leader, RESIGNATION_MAX);
     relay::heal(peer);
     let next = next.map_err(text)?;
     ended.map_err(text)?;

@@ -80,7 +80,7 @@ Examples:
 
 Exit codes:
   0  asked to stop (SIGTERM, SIGINT), and done with it
-  1  fail-stop: the process found its own state broken, and ended rather than answer wrongly
+  1  fail-stop: the record cannot be written, or the system refuses a thread or a socket
   2  bad configuration: nothing was started
   3  the process answers, but knows no leader (`status`), or says why a command is not done (`resign` …)";
 
@@ -242,7 +242,7 @@ pub struct RunArgs {
     )]
     pub watchers_max: usize,
 
-    /// Which applications may take holds: `loopback` or `none`
+    /// Which applications may take holds and report their health: `loopback` or `none`
     ///
     /// loopback: those that come over a loopback address, which in a pod are the pod's own. none: none. With
     /// hostNetwork all of the node comes over loopback, so choose none there.
@@ -266,8 +266,8 @@ pub struct RunArgs {
     /// Probe of the application here: http://HOST:PORT/PATH or tcp://HOST:PORT
     ///
     /// HOST is an address or localhost. A status of 200 to 399 is healthy, and redirects are not followed.
-    /// Before the application is healthy this process is no candidate, and a leader hands over. It votes all
-    /// the same. A refused connection counts at once.
+    /// Before the application is healthy this process is no candidate, and a leader transfers leadership. It
+    /// votes all the same. A refused connection counts at once.
     #[arg(
         long, env = "BELLWETHER_APP_HEALTH", value_name = "URL", help_heading = APPLICATION,
         value_parser = app_health
@@ -337,10 +337,10 @@ pub struct RunArgs {
 
     /// Control path: where operators ask, a path, @NAME or `none` (default: @bellwether-PORT, of --http)
     ///
-    /// A Unix socket for `bellwether resign`, `transfer`, `cordon` and `uncordon`. Over HTTP only
-    /// holds and an application's health touch the election. Only root and the user of this process may ask.
-    /// A path becomes a file of mode 0600. @NAME is a name in the network namespace: it takes no file, and
-    /// the other containers of the pod see it too.
+    /// A Unix socket for `bellwether resign`, `transfer`, `cordon` and `uncordon`. Over HTTP
+    /// applications alone touch the election, by holds, `valid_for` and their health. Only root and the user
+    /// of this process may ask. A path becomes a file of mode 0600. @NAME is a name in the network namespace:
+    /// it takes no file, and the other containers of the pod see it too.
     #[arg(
         long, env = "BELLWETHER_CONTROL_SOCKET", value_name = "SOCKET", help_heading = PROCESS
     )]
@@ -423,7 +423,7 @@ pub struct RunArgs {
     )]
     pub preempt: Preempt,
 
-    /// Form of the algorithm: `detector`, `paper`, `optimized` or `announcer`
+    /// Form of the algorithm of `classic`: `detector`, `paper`, `optimized` or `announcer`
     ///
     /// detector: the leader's heartbeats tell every process which members are alive. So the highest survivor
     /// announces itself at once. paper: Garcia-Molina's procedure, which asks all that rank higher.
@@ -439,10 +439,10 @@ pub struct RunArgs {
     /// What a closed connection and a refused dial prove: `suspect`, `release` or `off`
     ///
     /// suspect: a death, for calling an election, so that a crash is noticed within milliseconds. off:
-    /// nothing, only silence counts. Choose it where a mesh or a firewall refuses connections in the name of
-    /// live processes. release, only with --safety majority: they also end the dead leader's lease, so that
-    /// another leads at once instead of after the lease. Then two may lead where anything on the path refuses
-    /// connections in the name of a live leader.
+    /// nothing; silence counts, and another process in the leader's place. Choose it where a mesh or a
+    /// firewall refuses connections in the name of live processes. release, only with --safety majority: they
+    /// also end the dead leader's lease, so that another leads at once instead of after the lease. Then two
+    /// may lead where anything on the path refuses connections in the name of a live leader.
     #[arg(
         long, env = "BELLWETHER_CRASH_EVIDENCE", value_name = "WHAT", help_heading = ELECTION,
         default_value = "suspect",

@@ -37,8 +37,8 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// How many inputs wait for the driver; who has one more waits for room, and with it the peer whose link it
-/// reads. The queue takes its memory at once, about 180 bytes for each.
+/// How many inputs wait for the driver. A thread with one more waits for room, and so does the peer whose
+/// link it reads. The queue takes its memory at once, about 180 bytes for each.
 const INPUTS_MAX: usize = 1024;
 /// How long a process that fails waits for its last line, the reason, to be written.
 const LAST_LINE_LONGEST: Duration = Duration::from_secs(3);
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_ends_the_process_though_nobody_reads_the_log() {
+    fn a_panic_ends_the_process_though_no_reader_takes_the_log() {
         let (_unread, stderr) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).unwrap();
         while rustix::io::write(&stderr, &[b'.'; 4096]).is_ok() {}
         fcntl_setfl(&stderr, OFlags::empty()).unwrap();

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// How long a resignation may take: less than the second that is promised. What it waits for holds comes on
 /// top.
-const FAREWELL_MAX: Duration = Duration::from_millis(900);
+const RESIGNATION_MAX: Duration = Duration::from_millis(900);
 /// Between two looks whether holds are waited for still.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -56,7 +56,7 @@ pub(super) fn watch(inputs: SyncSender<Input>, stop: Arc<Stop>, stop_wait: Durat
 
 /// Waits until the resignation has taken too long.
 fn resigning(stop: &Stop, stop_wait: Duration) {
-    std::thread::sleep(FAREWELL_MAX);
+    std::thread::sleep(RESIGNATION_MAX);
     let mut left = stop_wait;
     let mut waited = false;
     while stop.waits.load(Ordering::Relaxed) && !left.is_zero() {
@@ -65,7 +65,7 @@ fn resigning(stop: &Stop, stop_wait: Duration) {
         waited = true;
     }
     if waited {
-        std::thread::sleep(FAREWELL_MAX);
+        std::thread::sleep(RESIGNATION_MAX);
     }
 }
 

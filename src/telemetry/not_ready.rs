@@ -33,8 +33,7 @@ pub fn no_vote_yet(not_ready: &NotReady, now: Moment) -> String {
             missing.join(", ")
         ),
         NotReady::Grace { until } => format!(
-            "this voter was restarted and may have forgotten a promise: it votes in {} ms, or once it hears \
-             from a leader",
+            "this voter was restarted and may have forgotten a promise: it votes for no process for {} ms",
             until.since(now).as_millis()
         ),
     }

@@ -66,8 +66,8 @@ pub(super) fn line(note: &Notification, lasted: Option<Duration>) -> (LogEvent, 
         Notification::FoundingRefused(founding) => return may_not_found(*founding),
         Notification::RestartGrace(wait) => (
             LogEvent::info("restart_grace").with("wait_ms", *wait),
-            "this voter was restarted and may have forgotten a promise; it votes once that is over, or once \
-             it hears from a leader",
+            "this voter was restarted and may have forgotten a promise; it votes for no other process \
+             before that is over",
         ),
         Notification::Denied { voter, stage, denial } => (denied(voter, *stage, *denial), "vote denied"),
         Notification::VotersChanged { config, given } => voters_changed(config, given),
@@ -138,15 +138,15 @@ fn resigning(successor: Option<&Peer>, reason: Reason) -> (LogEvent, &'static st
 
 fn awaits_application(complaints: Complaints) -> (LogEvent, &'static str) {
     let event = LogEvent::info("application_awaited").with("complaints", complaints.names().join(","));
-    (event, "this process stands once the application here is healthy")
+    (event, "this process is a candidate once the application here is healthy")
 }
 
 fn application(complaints: Complaints) -> (LogEvent, &'static str) {
     if !complaints.any() {
         return (LogEvent::info("application_healthy"), "the application here is healthy");
     }
-    let text = "the application here is not healthy: this process does not stand, and a leader hands over \
-                where another can lead. --when-all-sick says what happens where none can";
+    let text = "the application here is not healthy: this process is no candidate, and a leader transfers \
+                leadership where another can lead. --when-all-sick says what happens where none can";
     (LogEvent::warn("application_unhealthy").with("complaints", complaints.names().join(",")), text)
 }
 

@@ -2,7 +2,7 @@
 //! not ask.
 
 use crate::harness::{Real, binary, processes, started, voters_started};
-use crate::rounds::{FAREWELL_MAX, PATIENCE};
+use crate::rounds::{PATIENCE, RESIGNATION_MAX};
 use crate::wait::within;
 use bellwether::demo::process_cluster::Agreement;
 use rustix::process::{Signal, geteuid};
@@ -95,7 +95,7 @@ fn a_leader_resigns_and_does_not_stand_for_a_while() {
     );
     // A restart forgets it.
     real.signal(first.leader, Signal::TERM);
-    real.wait(first.leader, FAREWELL_MAX).unwrap();
+    real.wait(first.leader, RESIGNATION_MAX).unwrap();
     real.start(first.leader, &[]).unwrap();
     real.agree(0, PATIENCE).unwrap();
     until_done(&real, third.leader, &["resign"]);
@@ -161,7 +161,7 @@ fn a_cordoned_process_runs_on_and_does_not_lead() {
         until_done(&real, cordoned, &["cordon"]);
         let fourth = real.agree(third.epoch, PATIENCE).unwrap();
         real.signal(cordoned, Signal::TERM);
-        real.wait(cordoned, FAREWELL_MAX).unwrap();
+        real.wait(cordoned, RESIGNATION_MAX).unwrap();
         real.start(cordoned, &[]).unwrap();
         real.agree(0, PATIENCE).unwrap();
         until_done(&real, fourth.leader, &back);
@@ -240,7 +240,7 @@ fn a_path_is_made_replaced_and_removed() {
     real.start(0, &flags).unwrap();
     answers(&path);
     real.signal(0, Signal::TERM);
-    real.wait(0, FAREWELL_MAX).unwrap();
+    real.wait(0, RESIGNATION_MAX).unwrap();
     assert!(!path.exists());
 
     // What is another's stays, and the process says so.
@@ -265,7 +265,7 @@ fn a_default_that_is_taken_keeps_no_process_from_its_start() {
     real.logged(0, &["no operator reaches this process", &name]);
     let at_it = ["--control-socket", &format!("@{name}")];
     real.signal(0, Signal::TERM);
-    real.wait(0, FAREWELL_MAX).unwrap();
+    real.wait(0, RESIGNATION_MAX).unwrap();
     real.refuses(0, &at_it, 2, &["another process listens", &name]);
 }
 
@@ -312,7 +312,7 @@ fn other_users_may_not_ask() {
     done(&ask(&name, 0));
 
     real.signal(0, Signal::TERM);
-    real.wait(0, FAREWELL_MAX).unwrap();
+    real.wait(0, RESIGNATION_MAX).unwrap();
     real.start(0, &["--control-socket", path.to_str().unwrap()]).unwrap();
     within(PATIENCE, || path.exists().then_some(())).unwrap();
     let denied = within(PATIENCE, || {

@@ -1,7 +1,7 @@
 //! SIGTERM: exit code 0 within a second, whatever the process is in the middle of.
 
 use crate::harness::{binary, processes, started};
-use crate::rounds::{FAREWELL_MAX, PATIENCE};
+use crate::rounds::{PATIENCE, RESIGNATION_MAX};
 use crate::wait::within;
 use rustix::process::{Pid, Signal, kill_process};
 use std::net::TcpStream;
@@ -16,7 +16,7 @@ const LATE_WAKINGS: u32 = 10;
 fn alone_it_ends_at_once() {
     let (mut real, now) = started(1, &["--stable-margin", "0ms"]);
     real.signal(now.leader, Signal::TERM);
-    assert_eq!(real.wait(0, FAREWELL_MAX).unwrap().code(), Some(0));
+    assert_eq!(real.wait(0, RESIGNATION_MAX).unwrap().code(), Some(0));
     real.logged(0, &["told to stop, and no member can succeed it"]);
 }
 
@@ -26,7 +26,7 @@ fn while_it_asks_its_peers_it_ends_at_once() {
     real.start(0, &[]).unwrap();
     real.logged(0, &["this process asks its peers for the leader"]);
     real.signal(0, Signal::TERM);
-    assert_eq!(real.wait(0, FAREWELL_MAX).unwrap().code(), Some(0));
+    assert_eq!(real.wait(0, RESIGNATION_MAX).unwrap().code(), Some(0));
 }
 
 /// Before it watches for signals, the kernel ends it, as any program. After that its exit code is 0, however
@@ -40,7 +40,7 @@ fn at_any_moment_of_its_start_it_ends_at_once() {
         real.start(0, &[]).unwrap();
         std::thread::sleep(std::time::Duration::from_millis(wait_ms));
         real.signal(0, Signal::TERM);
-        let status = real.wait(0, FAREWELL_MAX).unwrap();
+        let status = real.wait(0, RESIGNATION_MAX).unwrap();
         assert!(status.code() == Some(0) || status.signal() == Some(15), "{status}");
         orderly += u32::from(status.code() == Some(0));
         wait_ms += 2;
@@ -58,7 +58,7 @@ fn cut_off_from_all_others_it_ends_within_its_second() {
         real.signal(*place, Signal::STOP);
     }
     real.signal(now.leader, Signal::TERM);
-    assert_eq!(real.wait(now.leader, FAREWELL_MAX).unwrap().code(), Some(0));
+    assert_eq!(real.wait(now.leader, RESIGNATION_MAX).unwrap().code(), Some(0));
     for place in &others {
         real.signal(*place, Signal::CONT);
     }
@@ -68,7 +68,7 @@ fn cut_off_from_all_others_it_ends_within_its_second() {
     real.signal(next.leader, Signal::STOP);
     real.logged(follower, &["the leader is lost", "reason=silence"]);
     real.signal(follower, Signal::TERM);
-    assert_eq!(real.wait(follower, FAREWELL_MAX).unwrap().code(), Some(0));
+    assert_eq!(real.wait(follower, RESIGNATION_MAX).unwrap().code(), Some(0));
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_second_signal_ends_a_resignation() {
     real.signal(now.leader, Signal::TERM);
     real.logged(now.leader, &["told to stop, and handing over"]);
     real.signal(now.leader, Signal::TERM);
-    assert_eq!(real.wait(now.leader, FAREWELL_MAX).unwrap().code(), Some(0));
+    assert_eq!(real.wait(now.leader, RESIGNATION_MAX).unwrap().code(), Some(0));
     real.logged(now.leader, &["asked a second time to stop"]);
 }
 
@@ -92,7 +92,7 @@ fn a_resignation_that_takes_too_long_is_cut_short() {
     let began = Instant::now();
     real.signal(now.leader, Signal::TERM);
     // It is cut short after nine tenths of its second. How late a busy machine wakes it, this thread shows.
-    let cut_short = FAREWELL_MAX * 9 / 10;
+    let cut_short = RESIGNATION_MAX * 9 / 10;
     let woken = std::thread::spawn(move || {
         std::thread::sleep(cut_short);
         began.elapsed() - cut_short
@@ -100,7 +100,7 @@ fn a_resignation_that_takes_too_long_is_cut_short() {
     assert_eq!(real.wait(now.leader, PATIENCE).unwrap().code(), Some(0));
     let (took, lateness) = (began.elapsed(), woken.join().unwrap());
     assert!(
-        took <= FAREWELL_MAX + LATE_WAKINGS * lateness,
+        took <= RESIGNATION_MAX + LATE_WAKINGS * lateness,
         "it took {took:?}, on a machine late by {lateness:?}"
     );
     real.logged(now.leader, &["the resignation took too long"]);
@@ -110,7 +110,7 @@ fn a_resignation_that_takes_too_long_is_cut_short() {
 fn an_interrupt_at_the_terminal_does_the_same() {
     let (mut real, now) = started(1, &["--stable-margin", "0ms"]);
     real.signal(now.leader, Signal::INT);
-    assert_eq!(real.wait(0, FAREWELL_MAX).unwrap().code(), Some(0));
+    assert_eq!(real.wait(0, RESIGNATION_MAX).unwrap().code(), Some(0));
     real.logged(0, &["stopping:", "signal=SIGINT"]);
 }
 
@@ -136,7 +136,7 @@ fn as_the_first_process_of_a_container_it_hears_sigterm() {
     let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
     let child = Pid::from_raw(children.trim().parse().unwrap()).unwrap();
     kill_process(child, Signal::TERM).unwrap();
-    let status = within(FAREWELL_MAX, || unshare.try_wait().unwrap());
+    let status = within(RESIGNATION_MAX, || unshare.try_wait().unwrap());
     let _ = unshare.kill();
     assert_eq!(status.and_then(|s| s.code()), Some(0));
 }

@@ -1,7 +1,7 @@
 //! Rolling restarts, one process at a time, and how often the leader changes meanwhile.
 
 use crate::harness::{Real, started};
-use crate::rounds::{FAREWELL_MAX, PATIENCE, acquainted};
+use crate::rounds::{PATIENCE, RESIGNATION_MAX, acquainted};
 use bellwether::demo::process_cluster::Agreement;
 use rustix::process::Signal;
 
@@ -15,7 +15,7 @@ fn roll_out(real: &mut Real, now: &Agreement, order: &[usize], revision: Option<
     let flags = revision.as_ref().map_or(vec![], |r| vec!["--revision", r]);
     for place in order {
         real.signal(*place, Signal::TERM);
-        let status = real.wait(*place, FAREWELL_MAX).unwrap();
+        let status = real.wait(*place, RESIGNATION_MAX).unwrap();
         assert_eq!(status.code(), Some(0), "{status}");
         real.start(*place, &flags).unwrap();
         last = real.agree(last.epoch - 1, PATIENCE).unwrap();

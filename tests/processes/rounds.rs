@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 pub const FAILURE_TIMEOUT: Duration = Duration::from_millis(1500);
 pub const ANSWER_TIMEOUT: Duration = Duration::from_millis(300);
 /// How long a process may take to end after SIGTERM.
-pub const FAREWELL_MAX: Duration = Duration::from_secs(1);
+pub const RESIGNATION_MAX: Duration = Duration::from_secs(1);
 /// How long anything may take that has no bound of its own.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -110,7 +110,7 @@ pub fn take_down(
     processes.signal(now.leader, if cause == Cause::Crash { Signal::KILL } else { Signal::TERM });
     let next = processes.agree_among(&survivors, now.epoch, PATIENCE).map_err(text)?;
     let took = next.since.saturating_duration_since(at);
-    let status = processes.wait(now.leader, FAREWELL_MAX).map_err(text)?;
+    let status = processes.wait(now.leader, RESIGNATION_MAX).map_err(text)?;
     if cause == Cause::Resignation {
         if next.leader != best {
             let (led, ought) = (processes.name(next.leader), processes.name(best));

@@ -624,7 +624,7 @@ fn a_voter_without_a_vote_says_what_it_waits_for() {
             cordoned,
             "each live member is cordoned or has priority 0, or an application that is not healthy, so none",
         ),
-        (voting(Role::Following, Some(grace)), "it votes in 750 ms, or once it hears from a leader"),
+        (voting(Role::Following, Some(grace)), "it votes for no process for 750 ms"),
         (
             voting(Role::Electing, Some(founding)),
             "takes part in a first start, and votes once all other voters do; it waits for web-2",
