@@ -2,7 +2,7 @@
 //! steps of the dialling side.
 
 use super::stream::{Channel, DontWait, drain};
-use super::{Keys, PROTOCOL, WrongName};
+use super::{FIRST_FRAME_BYTES_MAX, Keys, PROTOCOL, WrongName};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, Connection, ServerConnection};
 use std::io::{self, ErrorKind, Read, Write};
@@ -69,7 +69,7 @@ pub struct Progress {
 pub struct Handshake {
     connection: Connection,
     keys: Arc<Keys>,
-    /// How many bytes have come.
+    /// How many bytes it has taken.
     bytes: usize,
     /// What the peer has said since its proof.
     said: Vec<u8>,
@@ -100,13 +100,19 @@ impl Handshake {
     /// # Errors
     /// The connection is to be closed, with the alert as its last bytes.
     pub fn feed(&mut self, mut sealed: &[u8]) -> Result<Progress, (HandshakeError, Vec<u8>)> {
-        self.bytes += sealed.len();
-        let too_long = || (HandshakeError::TooLong(self.keys.handshake_bytes_max), Vec::new());
-        if self.bytes > self.keys.handshake_bytes_max {
-            return Err(too_long());
-        }
         while !sealed.is_empty() {
-            let read = self.connection.read_tls(&mut sealed);
+            // A stranger gets room for no frame.
+            let proved = !self.connection.is_handshaking();
+            let most = self.keys.handshake_bytes_max + if proved { FIRST_FRAME_BYTES_MAX } else { 0 };
+            let too_long = || (HandshakeError::TooLong(most), Vec::new());
+            let (mut piece, rest) = sealed.split_at(sealed.len().min(most.saturating_sub(self.bytes)));
+            if piece.is_empty() {
+                return Err(too_long());
+            }
+            self.bytes += piece.len();
+            let read = self.connection.read_tls(&mut piece);
+            self.bytes -= piece.len();
+            sealed = &sealed[sealed.len() - rest.len() - piece.len()..];
             let processed = self.connection.process_new_packets();
             if let Err(error) = processed {
                 return Err((error.into(), self.reply()));

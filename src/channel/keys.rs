@@ -33,7 +33,7 @@ const FINGERPRINT_BYTES: usize = 8;
 pub struct Keys {
     pub(super) server: Arc<ServerConfig>,
     pub(super) client: Arc<ClientConfig>,
-    /// The most bytes of one side's part of a handshake, its first frame included.
+    /// The most bytes of one side's part of a handshake.
     pub(super) handshake_bytes_max: usize,
     /// What a peer's certificate has to name; none: its key says nothing about its name.
     pub(super) san: Option<SanPattern>,

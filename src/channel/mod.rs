@@ -28,6 +28,8 @@ pub use stream::{Channel, Got};
 
 /// What both sides have to name: another protocol's TLS is no peer.
 const PROTOCOL: &[u8] = b"bellwether/1";
-/// The most bytes of one side's part of a handshake with raw public keys, its first frame included. They need
-/// 400, and a frame with the longest announced values 4 KiB.
-pub const HANDSHAKE_BYTES_MAX: usize = 6 * 1024;
+/// The most bytes of one side's part of a handshake with raw public keys. They need 400.
+pub const HANDSHAKE_BYTES_MAX: usize = 2 * 1024;
+/// The most bytes of its first frame, which follows. With the longest announced values it has less than 4
+/// KiB.
+const FIRST_FRAME_BYTES_MAX: usize = 5 * 1024;

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::Duration;
 
 /// A status in which only a last-heard time is new is not published more often than this. Where an eighth of
@@ -155,7 +155,8 @@ impl Driver {
             let event = if self.stop.asked.swap(false, Ordering::AcqRel) {
                 Some(Event::Stop)
             } else {
-                match self.wait(&inputs, &mut patience) {
+                let next = self.timers.next();
+                match patience.next_input(&inputs, || self.fast(), next, self.turn_every) {
                     Some(input) => self.event(input),
                     None => Some(self.timer()),
                 }
@@ -167,21 +168,6 @@ impl Driver {
         self.discovery.stop();
         self.transport.close();
         Ok(())
-    }
-
-    /// The next input, or none when a timer or a turn is due. Inputs come first, so that a heartbeat that has
-    /// arrived stops the timer that would have missed it.
-    fn wait(&self, inputs: &Receiver<Input>, patience: &mut Patience) -> Option<Input> {
-        let mut wait = patience.wait(self.fast(), self.timers.next(), self.turn_every);
-        while let Some(longest) = wait {
-            wait = match inputs.recv_timeout(longest) {
-                Ok(input) => return Some(input),
-                Err(RecvTimeoutError::Timeout) => patience.wait_on(self.fast(), self.timers.next()),
-                Err(RecvTimeoutError::Disconnected) => None,
-            };
-        }
-        *patience = Patience::default();
-        None
     }
 
     /// What the fast clock shows now.

@@ -2,6 +2,7 @@
 
 use crate::election::{Moment, Timer};
 use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 /// When each armed timer is due.
@@ -47,12 +48,7 @@ pub(super) struct Patience {
 
 impl Patience {
     /// How long to wait for the next input, `turn_every` at most; none: the timer that is due has its turn.
-    pub(super) fn wait(
-        &mut self,
-        now: Moment,
-        next: Option<(Timer, Moment)>,
-        turn_every: Duration,
-    ) -> Option<Duration> {
+    fn wait(&mut self, now: Moment, next: Option<(Timer, Moment)>, turn_every: Duration) -> Option<Duration> {
         let wait = next.map_or(turn_every, |(_, due)| due.since(now)).min(turn_every);
         if !wait.is_zero() {
             *self = Patience::default();
@@ -70,9 +66,30 @@ impl Patience {
         Some(GRACE.saturating_sub(now.since(since)))
     }
 
+    /// The next input; none: a timer or a turn is due. Inputs come first, so that a heartbeat that has
+    /// arrived stops the timer that would have missed it.
+    pub(super) fn next_input<T>(
+        &mut self,
+        inputs: &Receiver<T>,
+        mut now: impl FnMut() -> Moment,
+        next: Option<(Timer, Moment)>,
+        turn_every: Duration,
+    ) -> Option<T> {
+        let mut wait = self.wait(now(), next, turn_every);
+        while let Some(longest) = wait {
+            wait = match inputs.recv_timeout(longest) {
+                Ok(input) => return Some(input),
+                Err(RecvTimeoutError::Timeout) => self.wait_on(now(), next),
+                Err(RecvTimeoutError::Disconnected) => None,
+            };
+        }
+        *self = Patience::default();
+        None
+    }
+
     /// No input came until a timer or a turn was due. If the process was held up meanwhile, so were the
     /// threads that read the inputs: how long to wait for them once more.
-    pub(super) fn wait_on(&mut self, now: Moment, next: Option<(Timer, Moment)>) -> Option<Duration> {
+    fn wait_on(&mut self, now: Moment, next: Option<(Timer, Moment)>) -> Option<Duration> {
         let held_up = self.late_since.is_none() && is_late(now, next);
         held_up.then(|| {
             self.late_since = Some(now);
@@ -141,6 +158,26 @@ mod tests {
             assert_eq!(patience.wait(at(5), silence(0), TURN_EVERY), Some(Duration::ZERO));
         }
         assert_eq!(patience.wait(at(5), silence(0), TURN_EVERY), None);
+    }
+
+    /// The heartbeat arrives while the process is held up in its wait.
+    #[test]
+    fn an_input_that_came_in_a_stall_goes_before_a_late_timer() {
+        for (woken, expected) in [(at(100), Some("heartbeat")), (at(31), None)] {
+            let (sender, inputs) = std::sync::mpsc::channel();
+            let (mut looks, mut patience) = (0, Patience::default());
+            let now = || {
+                looks += 1;
+                if looks == 1 {
+                    return at(0);
+                }
+                if expected.is_some() {
+                    sender.send("heartbeat").unwrap();
+                }
+                woken
+            };
+            assert_eq!(patience.next_input(&inputs, now, silence(30), TURN_EVERY), expected);
+        }
     }
 
     #[test]

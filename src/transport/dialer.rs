@@ -122,7 +122,7 @@ fn dial_on(inner: &Arc<Inner>, address: SocketAddr, follows: bool) {
 fn doubted(inner: &Arc<Inner>, peer: &Peer, doubt: Doubt, follows: bool) -> Dialled {
     match doubt {
         Doubt::Refused(why, text) => {
-            inner.warn(refused(peer), format_args!("{text}"));
+            inner.warn_of(peer.address.ip(), refused(peer), format_args!("{text}"));
             if why.is_lasting() { Dialled::Hopeless } else { Dialled::Failed }
         }
         Doubt::LivesAt(_) if !inner.table().links(peer.id).is_empty() => Dialled::Linked(peer.id),

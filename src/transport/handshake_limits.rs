@@ -12,7 +12,7 @@ pub(super) const HANDSHAKES_MAX: usize = 64;
 const STRANGERS_MAX: usize = HANDSHAKES_MAX / 2;
 /// How many a host may have that discovery names, beside two for each of its names. What runs there without a
 /// proof, such as an application of the same pod, takes no other member's place.
-const HOST_MAX: usize = 8;
+const HOST_MAX: usize = 16;
 /// How often strangers may begin one: so many at once, and then one each time that this passes.
 const STRANGERS_BURST: u32 = 200;
 const STRANGERS_EVERY: Duration = Duration::from_millis(5);

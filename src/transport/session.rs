@@ -44,7 +44,7 @@ pub(super) fn serve(
     let Some(waiting) = waiting else {
         if !inner.table().closed() {
             let event = of_peer(LogEvent::warn("connection_given_up"), &peer);
-            inner.warn(event, format_args!("a connection was given up: too many are open"));
+            inner.warn_of(host, event, format_args!("a connection was given up: too many are open"));
         }
         return link.say_bye();
     };
@@ -68,7 +68,7 @@ pub(super) fn serve(
     let crashed = match end {
         End::Protocol(what) => {
             let event = of_peer(LogEvent::warn("connection_closed"), &link.peer);
-            inner.warn(event, format_args!("the connection was closed: {what}"));
+            inner.warn_of(host, event, format_args!("the connection was closed: {what}"));
             false
         }
         _ if deliberate => false,

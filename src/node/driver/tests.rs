@@ -121,12 +121,14 @@ impl Driver {
 
     /// Turns as by itself when no input comes, until this holds.
     fn turn_until(&mut self, what: &str, holds: impl Fn(&Driver) -> bool) {
-        let (_sender, inputs) = sync_channel(1);
+        let (_sender, inputs) = sync_channel::<Input>(1);
         let mut patience = Patience::default();
         let deadline = boottime().plus(PATIENCE);
         while !holds(self) {
             assert!(boottime() < deadline, "in time: {what}");
-            assert!(self.wait(&inputs, &mut patience).is_none(), "nothing comes");
+            let (next, turn_every) = (self.timers.next(), self.turn_every);
+            let input = patience.next_input(&inputs, || self.fast(), next, turn_every);
+            assert!(input.is_none(), "nothing comes");
             let event = self.timer();
             assert!(!self.turn(event).unwrap(), "it goes on");
         }
