@@ -53,16 +53,23 @@ fn no_election_asks_or_awaits_a_member_that_cannot_be_reached() {
 /// The highest takes over as soon as it may lead again.
 #[test]
 fn always_takes_over_once_a_follower_is_a_candidate_again() {
-    for (preempt, role) in [(Preempt::Always, Role::Leading), (Preempt::Never, Role::Following)] {
-        let settings = Settings { preempt, ..Settings::default() };
-        let mut alone = Alone::started(Machine::new(settings, "test".to_owned(), peer(3), None));
-        alone.feed(Event::Discovered { addresses: [address(1)].into(), complete: true });
-        let cordon = |operation, number| Event::Operation { number, operation, within: ms(1_000) };
-        alone.feed(cordon(Operation::Cordon, 1));
-        alone.feed(Event::LinkUp(peer(1)));
-        alone.hear(1, 1, Body::Coordinator { elected_at_ms: 0 });
-        assert_eq!(alone.machine.status().role, Role::Following);
-        alone.feed(cordon(Operation::Uncordon, 2));
-        assert_eq!(alone.machine.status().role, role, "{preempt:?}");
+    for (_, variant) in Variant::NAMED {
+        for (preempt, role) in [(Preempt::Always, Role::Leading), (Preempt::Never, Role::Following)] {
+            let settings = Settings { preempt, variant, ..Settings::default() };
+            let mut alone = Alone::started(Machine::new(settings, "test".to_owned(), peer(3), None));
+            alone.feed(Event::Discovered { addresses: [address(1)].into(), complete: true });
+            let order = |operation, number| Event::Operation { number, operation, within: ms(1_000) };
+            alone.feed(order(Operation::Cordon, 1));
+            alone.feed(Event::LinkUp(peer(1)));
+            alone.hear(1, 1, Body::Coordinator { elected_at_ms: 0 });
+            assert_eq!(alone.machine.status().role, Role::Following);
+            alone.feed(order(Operation::Uncordon, 2));
+            // The leader leads on meanwhile.
+            for _ in 0..8 {
+                alone.hear(1, 1, Body::Heartbeat { sequence: 1, pace: Pace::default() });
+                alone.pass(ms(250));
+            }
+            assert_eq!(alone.machine.status().role, role, "{variant:?}, {preempt:?}");
+        }
     }
 }

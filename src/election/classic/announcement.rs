@@ -82,7 +82,8 @@ impl Core<Classic> {
     }
 
     /// Rule 5's exception: this process outranks an announced leader, or one that a peer names, and takes
-    /// over by force. Apart from `--preempt always`, only a leader does that: others let an incumbent be.
+    /// over by force. So it does once it outranks the leader that it follows. Apart from `--preempt always`,
+    /// only a leader does that: others let an incumbent be.
     pub(super) fn bullies(&self, other: Rank) -> bool {
         let contends = self.settings.preempt == Preempt::Always || self.phase.leading();
         contends && self.rank().outranks(other)

@@ -4,7 +4,7 @@
 
 use super::{Core, Phase, Protocol};
 use crate::election::clauses::Clauses;
-use crate::election::{Candidacy, Notification, Now, Priority, ProcessId, Timer};
+use crate::election::{Candidacy, Notification, Now, Priority, ProcessId, Reason, Timer};
 use std::time::Duration;
 
 /// What this process counts for where nothing keeps it from standing, and what does.
@@ -82,6 +82,10 @@ impl<P: Protocol> Core<P> {
     pub(super) fn rejoin_election(&mut self, now: Now) {
         let leader = self.leader.as_ref().filter(|_| self.phase == Phase::Following).map(|l| l.peer.rank());
         let bullies = leader.is_some_and(|rank| P::bullies(self, rank));
+        if bullies {
+            // Its heartbeats would be followed on while this process is not elected yet.
+            self.lose_leader(Reason::Superseded);
+        }
         if bullies || matches!(self.phase, Phase::Electing | Phase::Deferring) {
             P::start_election(self, now);
         }

@@ -115,6 +115,10 @@ impl Core<Majority> {
         if leading.promised(until) {
             self.arm(Timer::Lease, until.since(now.at));
         }
+        if !firm {
+            // The voters that have acknowledged it may be connected no more.
+            self.check_connections(now);
+        }
         self.reconfigure(now);
     }
 

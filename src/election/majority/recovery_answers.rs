@@ -11,8 +11,8 @@ use std::time::Duration;
 /// count.
 const ROUNDS_MAX: usize = 16;
 
-/// The most rounds that begin in the time of a lease. So an answer may take two leases and counts. With a
-/// long lease rounds are no further apart than this: an answer may take sixteen times as long.
+/// Rounds begin this often in the time of a lease, so an answer may take two leases and counts. With a lease
+/// above two seconds they are [`ROUNDS_APART`], and an answer may take four seconds.
 pub(super) const ROUNDS_A_LEASE: u32 = ROUNDS_MAX as u32 / 2;
 pub(super) const ROUNDS_APART: Duration = Duration::from_millis(250);
 

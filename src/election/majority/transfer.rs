@@ -13,11 +13,11 @@ impl Core<Majority> {
         }
         let wait = self.answer_timeout().saturating_mul(2);
         let Some(leading) = &mut self.protocol.leading else { return };
-        if leading.proposed.take().is_some() {
+        if leading.proposed.replace(to) == Some(to) {
             // The successor has not answered.
+            leading.proposed = None;
             return self.transfer_refused(now);
         }
-        leading.proposed = Some(to);
         self.send(to, Body::ProposeTransfer);
         // Each heartbeat arms this timer anew, for no earlier than this.
         self.transfers.not_before = self.transfers.not_before.max(now.at.plus(wait));

@@ -135,6 +135,42 @@ fn a_leader_without_its_connections_counts_on_firm_promises_only() {
     }
 }
 
+/// One of them has acknowledged the round before its connection was lost, and another one after that.
+#[test]
+fn late_promises_that_are_not_firm_lengthen_no_lease_without_connections() {
+    const FIVE: [u8; 5] = [1, 2, 3, 4, 5];
+    let settings = Settings { hold_max: SECOND, ..given(&FIVE, 1500) };
+    let record = record(1, config(4, &FIVE));
+    let mut voter = Voter::start(peer(1), settings, Some(&record), &[2, 3, 4, 5], None);
+    voter.wait_for_grace();
+    voter.start_campaign();
+    // The pre-vote, and the vote.
+    for from in [2, 3, 2, 3] {
+        voter.answered(from, GRANTED);
+    }
+    assert!(voter.leads());
+    let acknowledges = |voter: &mut Voter, from: u8, firm: bool| {
+        let (sequence, config) = (voter.round, version(5, 0));
+        let (membership, flags) = (MembershipVersion::default(), flags(&FIVE, 1500));
+        let body = Body::Renewed { sequence, membership, promised: true, firm, config, flags };
+        voter.hear(from, 5, body);
+    };
+    voter.timer(Timer::Heartbeat);
+    for from in [2, 3] {
+        acknowledges(&mut voter, from, true);
+    }
+    voter.pass(100);
+    voter.timer(Timer::Heartbeat);
+    acknowledges(&mut voter, 2, false);
+    for k in [2, 4, 5] {
+        voter.feed(Event::LinkDown { id: peer(k).id, incarnation: peer(k).incarnation });
+    }
+    let until = |voter: &Voter| voter.machine.protocol.leading.as_ref().unwrap().lease_until;
+    let firm = until(&voter);
+    acknowledges(&mut voter, 3, false);
+    assert_eq!(until(&voter), firm);
+}
+
 #[test]
 fn a_resignation_waits_for_holds() {
     for (leaves_out, waits) in [(None, true), (Some(Mutation::ResignsUnderHold), false)] {
