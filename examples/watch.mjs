@@ -2,7 +2,7 @@
 // A timer ends it, so the work must leave the event loop free.
 import { readFileSync } from "node:fs";
 
-const url = (process.env.BELLWETHER_URL ?? "http://127.0.0.1:4040") + "/watch?every=200ms&valid_for=500ms";
+const url = (process.env.BELLWETHER_URL || "http://127.0.0.1:4040") + "/watch?every=200ms&valid_for=500ms";
 const SILENCE = 2000, STOP = 100; // ms: no answer; the work's own end
 let leads = 0, classic = true, end;
 

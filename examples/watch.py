@@ -1,7 +1,7 @@
 """Says when the work may run: while the sidecar's last answer says that this process leads, and holds."""
 import contextlib, http.client, json, os, queue, threading, time, urllib.request
 
-URL = os.environ.get("BELLWETHER_URL", "http://127.0.0.1:4040") + "/watch?every=200ms&valid_for=500ms"
+URL = (os.environ.get("BELLWETHER_URL") or "http://127.0.0.1:4040") + "/watch?every=200ms&valid_for=500ms"
 SILENCE, STOP, LOOK = 2.0, 0.1, 0.05  # seconds: no answer; a look and the work's own end; a look
 CLOCKS = [("monotonic_ms", time.CLOCK_MONOTONIC), ("boottime_ms", time.CLOCK_BOOTTIME),
           ("raw_ms", time.CLOCK_MONOTONIC_RAW)]

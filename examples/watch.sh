@@ -13,7 +13,7 @@ work() {
 }
 look() { # CLOCK_BOOTTIME in ms, rounded up, and for how long this process leads still
   read -r uptime _ </proc/uptime
-  now=$((${uptime%.*}${uptime#*.}0 + 10))
+  now=$((${uptime%.*} * 1000 + 1${uptime#*.}0 - 990)) # no number that begins with a zero
   left=$((until - now)) wait=$silence
   if [ "$left" -le 0 ]; then work 0; elif [ "$left" -lt "$wait" ]; then wait=$left; fi
   wait=$((wait / 1000)).$(printf %03d $((wait % 1000)))

@@ -2,10 +2,10 @@
 
 libpq's variables (PGHOST, PGUSER …) name the database. An error other than a refusal ends the worker.
 """
-import json, os, subprocess, sys, time, urllib.request
+import http.client, json, os, subprocess, sys, time, urllib.request
 import psycopg2  # Debian: python3-psycopg2
 
-URL = os.environ.get("BELLWETHER_URL", "http://127.0.0.1:4040") + "/leader"
+URL = (os.environ.get("BELLWETHER_URL") or "http://127.0.0.1:4040") + "/leader"
 ELECTION = os.environ.get("BELLWETHER_ELECTION", "default")
 STOP = 100  # milliseconds: what the write itself may take
 
@@ -15,7 +15,7 @@ def ask():
         direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with direct.open(URL, timeout=1) as response:
             answer = json.load(response)
-    except (OSError, ValueError):  # No answer means no.
+    except (OSError, ValueError, http.client.HTTPException):  # No answer means no.
         return None
     if answer["safety"] != "majority":
         sys.exit("an epoch is a fencing token only with --safety majority")

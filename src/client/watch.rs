@@ -49,7 +49,8 @@ pub fn run(args: &WatchArgs) -> ExitCode {
                 teller.tell(&told)
             }
             Err(trouble) => {
-                let result = if silent { Ok(()) } else { teller.tell_silent(&api, epoch, &trouble) };
+                let result =
+                    if silent { teller.check_reader() } else { teller.tell_silent(&api, epoch, &trouble) };
                 silent = true;
                 std::thread::sleep(RETRY_EVERY);
                 result
@@ -185,9 +186,9 @@ impl Teller {
             while matches!(waitid(WaitId::Pid(group), options), Err(rustix::io::Errno::INTR)) {}
             let _ = ended.send(());
         });
-        let timeout = if waits.is_ok() { self.timeout } else { Duration::ZERO };
         let late = |within| end.recv_timeout(within) == Err(RecvTimeoutError::Timeout);
-        let killed = late(timeout);
+        // Without a thread that waits there is no time limit either: the command is killed at once.
+        let killed = waits.is_err() || late(self.timeout);
         if killed {
             // A group that is another user's now, or another group by now: at least the command itself.
             let _ = kill_process_group(group, Signal::KILL);

@@ -98,8 +98,12 @@ pub fn check(set: impl Iterator<Item = String>, known: &BTreeSet<String>) -> Res
 fn is_service_link(name: &str) -> bool {
     name.ends_with("_SERVICE_HOST")
         || name.contains("_SERVICE_PORT")
-        || name.ends_with("_PORT")
         || ["_TCP", "_UDP", "_SCTP"].iter().any(|protocol| name.contains(protocol))
+}
+
+/// Whether a variable is the `…_PORT` of such a Service: its value is a URL. A user's would be a number.
+pub fn is_service_url(name: &str, value: &str) -> bool {
+    name.ends_with("_PORT") && value.contains("://")
 }
 
 /// The known name that differs least, if any is near.
@@ -166,11 +170,18 @@ mod tests {
             "BELLWETHER_SERVICE_HOST",
             "BELLWETHER_SERVICE_PORT",
             "BELLWETHER_SERVICE_PORT_HTTP",
-            "BELLWETHER_PORT",
             "BELLWETHER_PORT_4040_TCP",
             "BELLWETHER_PORT_4040_TCP_ADDR",
         ]);
         assert_eq!(check(set.into_iter(), &names(&["BELLWETHER_SERVICE"])), Ok(()));
+    }
+
+    #[test]
+    fn a_port_of_kubernetes_is_a_url() {
+        assert!(is_service_url("BELLWETHER_PORT", "tcp://10.0.0.1:4040"));
+        assert!(!is_service_url("BELLWETHER_HTTP_PORT", "4040"));
+        assert!(!is_service_url("BELLWETHER_ZZZ", "tcp://10.0.0.1:4040"));
+        assert!(check(["BELLWETHER_HTTP_PORT".to_owned()].into_iter(), &names(&[])).is_err());
     }
 
     #[test]

@@ -285,7 +285,10 @@ pub fn reads(variable: &str) -> bool {
 /// Looks for variables that are meant as settings and are none.
 fn check_variables() -> Result<(), environment::UnknownVariables> {
     let set = std::env::vars_os().filter(|(_, value)| !value.is_empty());
-    let set: Vec<String> = set.map(|(name, _)| name.to_string_lossy().into_owned()).collect();
+    let text = |text: OsString| text.to_string_lossy().into_owned();
+    let set = set.map(|(name, value)| (text(name), text(value)));
+    let set = set.filter(|(name, value)| !environment::is_service_url(name, value));
+    let set: Vec<String> = set.map(|(name, _)| name).collect();
     // As above: a variable of another command is rare here.
     environment::check(set.iter().cloned(), &environment::known(&run_alone()))
         .or_else(|_| environment::check(set.into_iter(), &environment::known(&Cli::command())))

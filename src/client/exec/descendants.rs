@@ -73,18 +73,24 @@ pub(super) fn reap(command: Option<Pid>) -> (Option<Code>, bool) {
     }
 }
 
-/// Sends these to all descendants that the kernel shows at this moment. Returns one that may not be
+/// Sends these to the command, which is not reaped yet, and then to all other descendants that the kernel
+/// shows at this moment: to look for those takes time, and a descriptor. Returns one that may not be
 /// signalled: it has become another user.
-pub(super) fn signal(signals: &[Signal]) -> Option<Pid> {
-    let all = descendants(getpid(), parents().ok()?);
+///
+/// # Errors
+/// The others are not to be found.
+pub(super) fn signal(command: Option<Pid>, signals: &[Signal]) -> io::Result<Option<Pid>> {
     let mut refused = None;
-    for pid in all {
+    let mut send = |pid: Pid| {
         // Others may have ended just now.
         if signals.iter().any(|signal| kill_process(pid, *signal) == Err(Errno::PERM)) {
             refused = Some(pid);
         }
-    }
-    refused
+    };
+    command.into_iter().for_each(&mut send);
+    let others = descendants(getpid(), parents()?);
+    others.into_iter().filter(|pid| Some(*pid) != command).for_each(&mut send);
+    Ok(refused)
 }
 
 /// Each process and its parent.

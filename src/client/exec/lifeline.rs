@@ -12,6 +12,8 @@ use std::time::Duration;
 /// How long the sidecar may take to answer, and how long after a failure it is asked again.
 const ANSWER_LONGEST: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::from_millis(200);
+/// How long after a refusal.
+const REFUSED_AGAIN: Duration = Duration::from_secs(10);
 /// How much of an answer's head is read.
 const HEAD_BYTES_MAX: usize = 4096;
 
@@ -68,8 +70,8 @@ impl Shared {
             }
             drop(state);
             match self.hold_open(api) {
-                // It takes none: an older one, or one that no application may change.
-                Ok(false) => return,
+                // It takes none: an older one, or one that no application may change. The next one may.
+                Ok(false) => thread::sleep(REFUSED_AGAIN),
                 // Before a restarted sidecar listens, it is not there.
                 Ok(true) | Err(_) => thread::sleep(AGAIN),
             }

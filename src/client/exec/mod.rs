@@ -111,6 +111,8 @@ struct Exec<'a> {
     /// How often what is left of the command was killed, and whether a process was named that may not be.
     kills: u32,
     refused_said: bool,
+    /// The same of descendants that are not to be found.
+    unfound_said: bool,
     name: Option<String>,
     election: Option<String>,
 }
@@ -142,6 +144,7 @@ impl<'a> Exec<'a> {
             silent_said: Moment::default(),
             kills: 0,
             refused_said: false,
+            unfound_said: false,
             name: None,
             election: None,
         })
@@ -254,7 +257,7 @@ impl<'a> Exec<'a> {
             }
             Event::Told(_, Err(trouble)) => {
                 let again = now.since(self.silent_said) >= SILENT_SAID_EVERY;
-                if !std::mem::replace(&mut self.silent, true) && again {
+                if again && !std::mem::replace(&mut self.silent, true) {
                     self.silent_said = now;
                     self.say("warning", format!("{trouble}; asking again"));
                 }
@@ -299,17 +302,29 @@ impl<'a> Exec<'a> {
         let Some(signal) = Signal::from_named_raw(number) else { return };
         // One that is stopped would not hear of its end.
         let both = [signal, Signal::CONT];
-        descendants::signal(if ENDS.contains(&number) { &both } else { &both[..1] });
+        let signals = if ENDS.contains(&number) { &both[..] } else { &both[..1] };
+        let sent = descendants::signal(self.command, signals);
+        self.say_unfound(sent.err());
     }
 
     fn kill(&mut self) {
         self.kills = self.kills.saturating_add(1);
-        if let Some(refused) = descendants::signal(&[Signal::KILL])
-            && !std::mem::replace(&mut self.refused_said, true)
+        match descendants::signal(self.command, &[Signal::KILL]) {
+            Ok(Some(refused)) if !std::mem::replace(&mut self.refused_said, true) => {
+                let pid = refused.as_raw_nonzero();
+                let why = "has become another user and cannot be killed; it goes on without a hold";
+                self.say("error", format!("process {pid} of the command {why}"));
+            }
+            sent => self.say_unfound(sent.err()),
+        }
+    }
+
+    fn say_unfound(&mut self, error: Option<io::Error>) {
+        if let Some(error) = error
+            && !std::mem::replace(&mut self.unfound_said, true)
         {
-            let pid = refused.as_raw_nonzero();
-            let why = "has become another user and cannot be killed; it goes on without a hold";
-            self.say("error", format!("process {pid} of the command {why}"));
+            let text = "the command has its signal; its descendants are not found in /proc";
+            self.say("error", format!("{text}: {error}; they may go on without a hold"));
         }
     }
 
@@ -322,7 +337,7 @@ impl<'a> Exec<'a> {
             vec![("BELLWETHER_EPOCH", epoch.to_string()), ("BELLWETHER_URL", self.url.clone())];
         variables.extend(self.name.clone().map(|name| ("BELLWETHER_NAME", name)));
         variables.extend(self.election.clone().map(|election| ("BELLWETHER_ELECTION", election)));
-        (self.kills, self.refused_said) = (0, false);
+        (self.kills, self.refused_said, self.unfound_said) = (0, false, false);
         match descendants::start(self.args, &variables) {
             Ok(pid) => self.command = Some(pid),
             Err(error) => {

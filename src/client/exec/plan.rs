@@ -293,10 +293,13 @@ impl Plan {
 
     /// A signal has come for exec. Those that do not end it only reach the command.
     pub(super) fn signalled(&mut self, number: i32, ends: bool, now: Moment) -> Vec<Do> {
+        let first = self.asked.is_none();
         if ends {
             self.asked = Some(number);
         }
         match &mut self.running {
+            // It has this signal already. Many programs take a second one for "at once".
+            Some(Running { stop: Some(_), .. }) if number == SIGTERM && first => Vec::new(),
             Some(running) if ends => {
                 let mut todo = running.begin_stop(Why::Asked, Some(now.plus(self.stop_wait)));
                 // What it gets is the signal itself.
@@ -495,6 +498,19 @@ mod tests {
         assert_eq!(done(slow.turn(at(0))), []);
         slow.answered(&held(1, 800), at(0));
         assert_eq!(done(slow.turn(at(0))), [Do::Start(1)]);
+    }
+
+    /// Many programs end at once when they are told to end a second time.
+    #[test]
+    fn what_ends_already_is_not_told_so_again_at_the_first_sigterm() {
+        let mut plan = started(OnExit::Resign, false);
+        let resigning = Answer { resigning: true, ..held(1, 1_000) };
+        assert_eq!(done(plan.answered(&resigning, at(10))), [TERM]);
+        assert_eq!(done(plan.signalled(15, true, at(20))), []);
+        assert_eq!(done(plan.signalled(15, true, at(30))), [TERM], "a second one counts");
+        let mut plan = started(OnExit::Resign, false);
+        plan.answered(&resigning, at(10));
+        assert_eq!(done(plan.signalled(2, true, at(20))), [Do::Signal(2)], "it had another signal");
     }
 
     #[test]
