@@ -70,6 +70,16 @@ pub enum WorkloadError {
          no pod could lead. Leave --app-health out: exec tells of the command's end"
     )]
     HealthOfCommand,
+    #[error(
+        "{container:?} has a {probe} of its own, and --exec runs its command on the leader alone. Kubernetes \
+         would restart it everywhere else. Leave the probe out: exec tells of the command's end"
+    )]
+    ProbeOfCommand { container: String, probe: &'static str },
+    #[error(
+        "terminationGracePeriodSeconds: 0 deletes a voter's pod before its container is known to have ended, \
+         so two of one name may vote. Set 1 or more, or leave it out"
+    )]
+    NoGrace,
     #[error("it has a volume that is called {0} and was not put there by inject; rename it")]
     Volume(&'static str),
     #[error(
@@ -230,6 +240,11 @@ fn commands(workload: &Node, args: &InjectArgs) -> Result<(), WorkloadError> {
         if named.items(&["command"]).is_empty() {
             return Err(WorkloadError::NoCommand(container()));
         }
+        // An exec probe may ask for what is right everywhere.
+        let of_command = |probe: &&str| !named.is_absent(&[probe]) && named.at(&[probe, "exec"]).is_none();
+        if let Some(probe) = ["livenessProbe", "startupProbe"].into_iter().find(of_command) {
+            return Err(WorkloadError::ProbeOfCommand { container: container(), probe });
+        }
         if !named.is_absent(&["volumeMounts"]) && !matches!(named.at(&["volumeMounts"]), Some(Node::List(_)))
         {
             return Err(WorkloadError::Malformed("the volumeMounts of a container"));
@@ -246,6 +261,10 @@ fn voters(object: &Node, kind: Workload, name: &str, args: &InjectArgs) -> Resul
     let replicas = object.text_at(&["spec", "replicas"]).unwrap_or("1 (it is not given)");
     let voters = replicas.parse().ok().filter(|n: &usize| n % 2 == 1 && (3..=VOTERS_MAX).contains(n));
     let voters = voters.ok_or_else(|| WorkloadError::Replicas(replicas.to_owned()))?;
+    let grace = [&POD[..], &["terminationGracePeriodSeconds"]].concat();
+    if object.text_at(&grace) == Some("0") {
+        return Err(WorkloadError::NoGrace);
+    }
     if object.text_at(&["spec", "podManagementPolicy"]) != Some("Parallel") {
         return Err(WorkloadError::OrderedReady(name.to_owned()));
     }

@@ -309,6 +309,14 @@ fn majority_wants_voters_that_start_at_once() {
         &majority(),
         "the pods of a Deployment",
     );
+    let template = "    spec:\n";
+    let no_grace = format!("{template}      terminationGracePeriodSeconds: 0\n");
+    assert!(WEB.contains(template));
+    refused(
+        &WEB.replacen(template, &no_grace, 1),
+        &majority(),
+        "terminationGracePeriodSeconds: 0 deletes a voter",
+    );
     for policy in ["", "  podManagementPolicy: OrderedReady\n"] {
         let text = WEB.replacen("  podManagementPolicy: Parallel\n", policy, 1);
         refused(&text, &majority(), "wait until its pods are gone");

@@ -51,6 +51,9 @@ nothing. Arguments: the context, and the settings.
 {{- if and (eq $settings.safety "majority") (eq $settings.state.type "emptyDir") (lt $new $old) (lt (sub $new 1) (add (div $old 2) 1)) -}}
 {{- $faults = append $faults (printf "replicas: %d, and %d pods vote, with their records in emptyDirs: the update would leave less than a majority of them. Stop all pods first (kubectl -n %s scale statefulset %s --replicas=0) and wait until they are gone, then upgrade with founding: true. Epochs begin anew" $new $old $root.Release.Namespace $name) -}}
 {{- end -}}
+{{- if and (eq $settings.safety "majority") (ne $settings.state.type "emptyDir") (lt $new (add (div $old 2) 1)) -}}
+{{- $faults = append $faults (printf "replicas: %d, and %d pods vote: Kubernetes would delete all others at once, and fewer than a majority of the voters would be left, without a leader. Go down in steps (7, 5, 3), each once the rollout before it is over; a single voter begins anew" $new $old) -}}
+{{- end -}}
 {{- $ending := int (dig "status" "replicas" 0 .) -}}
 {{- if and (eq $settings.safety "majority") (eq $settings.founding "yes") (eq $old 0) $ending -}}
 {{- $faults = append $faults (printf "founding: true, and %d pods of %s still end: new voters would recover from their records and wait for them for good. Wait until they are gone: kubectl -n %s wait --for=delete pod -l %s --timeout=5m" $ending $name $root.Release.Namespace (include "app.selector" $root)) -}}

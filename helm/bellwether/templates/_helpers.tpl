@@ -108,6 +108,13 @@ app.kubernetes.io/name={{ default .Chart.Name .Values.nameOverride }},app.kubern
 {{- if and $majority .Values.podDisruptionBudget.enabled (gt (int $settings.replicas) 1) (gt (int .Values.podDisruptionBudget.maxUnavailable) (int $spare)) -}}
 {{- $faults = append $faults (printf "podDisruptionBudget.maxUnavailable: %v of %v voters leave no majority: set at most %d" .Values.podDisruptionBudget.maxUnavailable $settings.replicas $spare) -}}
 {{- end -}}
+{{- $unavailable := default dict $update.rollingUpdate -}}
+{{- if and $majority $set (hasKey $unavailable "maxUnavailable") (or (contains "%" $away) (gt (int $unavailable.maxUnavailable) (max 1 (int $spare)))) -}}
+{{- $faults = append $faults (printf "updateStrategy.rollingUpdate.maxUnavailable: %v of %v voters may leave no majority: set at most %d, as a number" $unavailable.maxUnavailable $settings.replicas (max 1 (int $spare))) -}}
+{{- end -}}
+{{- if and $majority (eq (int .Values.terminationGracePeriodSeconds) 0) -}}
+{{- $faults = append $faults "terminationGracePeriodSeconds: 0 deletes a voter's pod before its container is known to have ended, so two of one name may vote: set 1 or more" -}}
+{{- end -}}
 {{- if and .Values.leaderService.enabled (not $leaderOnly) -}}
 {{- $faults = append $faults "leaderService.enabled needs readiness: leader, since a Service leaves out only pods that are not ready" -}}
 {{- end -}}
@@ -132,6 +139,12 @@ app.kubernetes.io/name={{ default .Chart.Name .Values.nameOverride }},app.kubern
 {{- if and .Values.app .Values.app.exec (index (default dict .Values.config) "app-health") (not .Values.extraContainers) -}}
 {{- $faults = append $faults "config.app-health with app.exec: the command runs on the leader alone, so no other pod would be healthy and none could lead: leave app-health out, since exec tells of the command's end" -}}
 {{- end -}}
+{{- range $probe := ternary (list "livenessProbe" "startupProbe") list (not (not (and .Values.app .Values.app.exec))) -}}
+{{- $given := get $.Values.app $probe -}}
+{{- if and $given (not (hasKey $given "exec")) -}}
+{{- $faults = append $faults (printf "app.%s with app.exec: the command runs on the leader alone, and Kubernetes would restart the container everywhere else: leave it out, since exec tells of the command's end" $probe) -}}
+{{- end -}}
+{{- end -}}
 {{- if and (not .Values.app) (eq .Values.sidecar "native") -}}
 {{- $faults = append $faults "sidecar: native needs an application beside which it runs: set app.image, or sidecar: auto" -}}
 {{- end -}}
@@ -143,7 +156,7 @@ app.kubernetes.io/name={{ default .Chart.Name .Values.nameOverride }},app.kubern
 {{- with .Values.app -}}
 {{- $own = list (merge (dict "name" (include "app.containerName" $)) .) -}}
 {{- end -}}
-{{- range concat $own .Values.extraContainers .Values.extraInitContainers -}}
+{{- range concat $own (default list .Values.extraContainers) (default list .Values.extraInitContainers) -}}
 {{- if has .name $names -}}
 {{- $faults = append $faults (printf "two containers are called %q: give each a name of its own" .name) -}}
 {{- end -}}

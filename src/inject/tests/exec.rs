@@ -96,6 +96,18 @@ fn what_cannot_be_run_so_is_refused() {
             worker().replace("      containers:\n", "      containers:\n      - {name: web, image: web}\n");
         done(&beside, &probed);
     }
+    for (probe, words) in [
+        ("livenessProbe: {httpGet: {port: 80}}", Some("\"app\" has a livenessProbe of its own")),
+        ("startupProbe: {tcpSocket: {port: 80}}", Some("\"app\" has a startupProbe of its own")),
+        ("livenessProbe: {exec: {command: [a]}}", None),
+    ] {
+        let probed = worker().replace("        command:", &format!("        {probe}\n        command:"));
+        assert_ne!(probed, worker());
+        match words {
+            Some(words) => refused(&probed, &exec(&["app"]), words),
+            None => drop(done(&probed, &exec(&["app"]))),
+        }
+    }
     let taken = worker().replace(
         "      containers:\n",
         "      initContainers: [{name: bellwether-install}]\n      containers:\n",
