@@ -66,7 +66,7 @@ pub(super) fn line(note: &Notification, lasted: Option<Duration>) -> (LogEvent, 
         Notification::FoundingRefused(founding) => return may_not_found(*founding),
         Notification::RestartGrace(wait) => (
             LogEvent::info("restart_grace").with("wait_ms", *wait),
-            "this voter was restarted and may have forgotten a promise; it votes for no other process \
+            "this voter was restarted and may have forgotten a promise; it votes for no process \
              before that is over",
         ),
         Notification::Denied { voter, stage, denial } => (denied(voter, *stage, *denial), "vote denied"),
