@@ -19,7 +19,7 @@ pub struct Lookup {
     pub complete: bool,
     /// How many addresses were left out to hold [`CANDIDATES_MAX`].
     pub left_out: usize,
-    /// What each name answered, ordered by name. Empty in a report that does not wait for all answers.
+    /// What each name answered, ordered by name. Empty in the report that comes before the first question.
     pub names: Vec<NameAnswer>,
     /// How long the questions took together.
     pub took: Duration,
@@ -122,40 +122,24 @@ impl Sources {
     /// What can be reported before the first question, if there is a question to wait for.
     pub(super) fn before_dns(&self) -> Option<Lookup> {
         let worth_it = !self.literals.is_empty() && !self.names.is_empty();
-        worth_it.then(|| self.so_far(Duration::ZERO))
+        worth_it.then(|| self.conclude(Vec::new(), false, Duration::ZERO))
     }
 
-    /// Asks for every name once. What an answer adds is told `early`, since the next one may take seconds.
-    pub(super) fn look_up(
-        &mut self,
-        resolve: &mut impl FnMut(&str, Family) -> Resolution,
-        early: &mut impl FnMut(Lookup),
-    ) -> Lookup {
+    /// Asks for every name once.
+    pub(super) fn look_up(&mut self, resolve: &mut impl FnMut(&str, Family) -> Resolution) -> Lookup {
         let began = Instant::now();
         let mut complete = true;
         let mut answers = Vec::with_capacity(self.names.len());
-        let names: Vec<String> = self.names.keys().cloned().collect();
-        for name in names {
-            let mut ask = |family| {
-                let answer = resolve(&name, family);
-                if self.names.get_mut(&name).is_some_and(|known| known.add(family, &answer)) {
-                    early(self.so_far(began.elapsed()));
-                }
-                answer
+        for (name, known) in &mut self.names {
+            let answer = NameAnswer {
+                name: name.clone(),
+                v4: resolve(name, Family::V4),
+                v6: resolve(name, Family::V6),
             };
-            let (v4, v6) = (ask(Family::V4), ask(Family::V6));
-            let answer = NameAnswer { name, v4, v6 };
-            complete &= self.names.get_mut(&answer.name).is_some_and(|known| known.learn(&answer));
+            complete &= known.learn(&answer);
             answers.push(answer);
         }
         self.conclude(answers, complete, began.elapsed())
-    }
-
-    /// What is known while questions are open.
-    fn so_far(&self, took: Duration) -> Lookup {
-        let (addresses, left_out) = self.addresses();
-        let result = LookupResult::Found(addresses);
-        Lookup { result, complete: false, left_out, names: Vec::new(), took, warning: None }
     }
 
     fn conclude(&self, names: Vec<NameAnswer>, complete: bool, took: Duration) -> Lookup {
@@ -188,18 +172,6 @@ impl Sources {
 }
 
 impl Name {
-    /// Adds the addresses of one answer; says whether any is news.
-    fn add(&mut self, family: Family, answer: &Resolution) -> bool {
-        let Resolution::Found(addresses) = answer else { return false };
-        let known = match family {
-            Family::V4 => &mut self.v4,
-            Family::V6 => &mut self.v6,
-        };
-        let before = known.len();
-        known.extend(addresses.iter().take(CANDIDATES_MAX));
-        known.len() > before
-    }
-
     /// Takes over what a good answer says, and returns whether the answer was one to both questions. "No such
     /// addresses" for one family is a good answer only beside addresses of the other. A name without any
     /// address removes no candidate, since a pod that asks is itself published under its Service's name.
@@ -267,32 +239,10 @@ mod tests {
 
     /// Looks up with the same two answers for every name.
     fn look(sources: &mut Sources, v4: &Resolution, v6: &Resolution) -> Lookup {
-        let mut resolve = |_: &str, family| match family {
+        sources.look_up(&mut |_: &str, family| match family {
             Family::V4 => v4.clone(),
             Family::V6 => v6.clone(),
-        };
-        sources.look_up(&mut resolve, &mut drop)
-    }
-
-    /// The next question may take as long as a silent name server makes it.
-    #[test]
-    fn what_an_answer_adds_waits_for_no_other_answer() {
-        let mut sources = sources(None, &[("a", 1), ("b", 1)]);
-        for (second, added) in [("198.18.0.2", 2), ("198.18.0.2", 0), ("198.18.0.3", 1)] {
-            let mut told = Vec::new();
-            let mut resolve = |name: &str, family| match (name, family) {
-                ("a", Family::V4) => found(&["198.18.0.1"]),
-                ("b", Family::V4) => found(&[second]),
-                _ => again(),
-            };
-            sources.look_up(&mut resolve, &mut |lookup| told.push(lookup));
-            assert_eq!(told.len(), added, "{told:?}");
-            assert!(told.iter().all(|lookup| !lookup.complete && lookup.names.is_empty()));
-            let newest: SocketAddr = format!("{second}:1").parse().unwrap();
-            let tells =
-                |lookup: &Lookup| matches!(&lookup.result, LookupResult::Found(all) if all.contains(&newest));
-            assert!(told.last().is_none_or(tells), "{told:?}");
-        }
+        })
     }
 
     #[test]
@@ -364,7 +314,7 @@ mod tests {
     fn addresses_given_as_such_need_no_question() {
         let peers = [("198.18.0.1", 1), ("fd00::1", 2), ("[fd00::2]", 3), ("198.18.0.1", 1)];
         let mut sources = sources(None, &peers);
-        let lookup = sources.look_up(&mut |name: &str, _| panic!("asked for {name}"), &mut drop);
+        let lookup = sources.look_up(&mut |name: &str, _| panic!("asked for {name}"));
         assert_eq!(lookup.result, set(&["198.18.0.1:1", "[fd00::1]:2", "[fd00::2]:3"]));
         assert!(lookup.complete);
         assert!(sources.before_dns().is_none(), "nothing to wait for");
@@ -382,15 +332,14 @@ mod tests {
         let peers = [("b", 1), ("b.", 2), ("b", 3)];
         let mut sources = sources(Some("b"), &peers);
         let mut asked = HashMap::new();
-        let mut resolve = |name: &str, family: Family| {
+        let lookup = sources.look_up(&mut |name: &str, family| {
             *asked.entry((name.to_owned(), family.record())).or_insert(0) += 1;
             match (name, family) {
                 ("b", Family::V4) => found(&["198.18.0.1"]),
                 ("b.", Family::V4) => found(&["198.18.0.2"]),
                 _ => Resolution::Empty,
             }
-        };
-        let lookup = sources.look_up(&mut resolve, &mut drop);
+        });
         let wanted =
             ["b", "b."].iter().flat_map(|name| ["A", "AAAA"].map(|record| (name.to_string(), record)));
         assert_eq!(asked, wanted.map(|question| (question, 1)).collect());
@@ -401,12 +350,11 @@ mod tests {
     #[test]
     fn one_name_of_several_that_answers_is_enough_for_found() {
         let mut sources = sources(None, &[("a", 1), ("b", 1), ("c", 1)]);
-        let mut resolve = |name: &str, _| match name {
+        let lookup = sources.look_up(&mut |name: &str, _| match name {
             "a" => again(),
             "b" => Resolution::Empty,
             _ => found(&["198.18.0.1"]),
-        };
-        let lookup = sources.look_up(&mut resolve, &mut drop);
+        });
         assert_eq!((lookup.result, lookup.complete), (set(&["198.18.0.1:1"]), false));
     }
 
@@ -428,7 +376,7 @@ mod tests {
 
     #[test]
     fn nowhere_to_look_is_empty() {
-        let lookup = sources(None, &[]).look_up(&mut |_: &str, _| again(), &mut drop);
+        let lookup = sources(None, &[]).look_up(&mut |_: &str, _| again());
         assert_eq!((lookup.result, lookup.complete), (LookupResult::Empty, true));
     }
 }

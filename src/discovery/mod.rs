@@ -71,8 +71,7 @@ struct Orders {
 /// in a hurry, since no peer is known yet.
 ///
 /// Addresses given as such are reported right away, before the first name is asked for, so that a silent name
-/// server does not hold them back. So are those that one answer adds, before the next question. Later reports
-/// hold them together with what the names stand for.
+/// server does not hold them back. Later reports hold them together with what the names stand for.
 ///
 /// # Errors
 /// When the operating system refuses another thread; nothing was started then.
@@ -97,7 +96,7 @@ fn spawn_with(
             sink(lookup);
         }
         loop {
-            let mut lookup = sources.look_up(&mut resolve, &mut |early| sink(early));
+            let mut lookup = sources.look_up(&mut resolve);
             let ended = Instant::now();
             if control.orders().stopped {
                 return;

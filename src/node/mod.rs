@@ -246,11 +246,8 @@ fn start_discovery(
             refresh_hurried: REFRESH_HURRIED,
         },
         move |lookup| {
-            // While questions are open nothing is known to be wrong, or right.
-            if lookup.complete || !lookup.names.is_empty() {
-                published_state.metrics().lookup(lookup.result.name());
-                published_state.discovery_warns(lookup.warning);
-            }
+            published_state.metrics().lookup(lookup.result.name());
+            published_state.discovery_warns(lookup.warning);
             let addresses = match lookup.result {
                 LookupResult::Found(addresses) => addresses,
                 // None is published yet, or there was nothing to ask for.
