@@ -113,9 +113,13 @@ impl Handshake {
             let read = self.connection.read_tls(&mut piece);
             self.bytes -= piece.len();
             sealed = &sealed[sealed.len() - rest.len() - piece.len()..];
-            let processed = self.connection.process_new_packets();
-            if let Err(error) = processed {
-                return Err((error.into(), self.reply()));
+            match self.connection.process_new_packets() {
+                // It has ended the channel, so nothing more is read. A member does not go on then.
+                Ok(state) if state.peer_has_closed() && !sealed.is_empty() => {
+                    return Err((HandshakeError::Protocol, Vec::new()));
+                }
+                Ok(_) => {}
+                Err(error) => return Err((error.into(), self.reply())),
             }
             drain(self.connection.reader(), &mut self.said);
             if read.is_err() {

@@ -58,3 +58,20 @@ fn a_hello_in_clear_is_no_handshake() {
         assert_eq!(looks_sealed(first), sealed, "{first:?}");
     }
 }
+
+/// Without a proof no end of a channel is read.
+#[test]
+fn what_follows_the_end_of_a_channel_is_refused() {
+    let keys = Keys::of_secrets(&[b"one-secret-of-at-least-32-random-bytes".to_vec()], "web").unwrap();
+    let keys = std::sync::Arc::new(keys);
+    let mut dials = Handshake::dialling(std::sync::Arc::clone(&keys), [127, 0, 0, 1].into()).unwrap();
+    let mut accepts = Handshake::new(keys).unwrap();
+    let mut said = Vec::new();
+    for _ in 0..2 {
+        let told = dials.feed(&said).unwrap_or_else(|_| panic!("the dialling side")).reply;
+        said = accepts.feed(&told).unwrap_or_else(|_| panic!("the accepting side")).reply;
+    }
+    let end = dials.last_words(&[]);
+    assert!(accepts.feed(&end).is_ok_and(|progress| progress.proved));
+    assert!(matches!(accepts.feed(&[0]), Err((HandshakeError::Protocol, _))));
+}

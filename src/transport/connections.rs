@@ -1,14 +1,14 @@
 //! From links to peers: a peer is connected from its first link to its last.
 
 use super::Report;
-use crate::election::{Event, Incarnation, Peer, ProcessId};
+use crate::election::{Event, Incarnation, ProcessId};
 use std::collections::BTreeMap;
 
 /// Counts the links of each peer, on the driver's thread. Counting commutes, so it does not matter that the
 /// threads of two links of one peer report in any order.
 #[derive(Debug, Default)]
 pub struct Connections {
-    open: BTreeMap<(ProcessId, u64), (u32, Peer)>,
+    open: BTreeMap<(ProcessId, u64), u32>,
     /// Which incarnation of each connected peer opened the latest link. The thread of a former incarnation's
     /// link may report after that. Its report is dropped: its Leave would be taken for the new incarnation's.
     latest: BTreeMap<ProcessId, Incarnation>,
@@ -19,8 +19,7 @@ impl Connections {
     pub fn event(&mut self, report: Report) -> Option<Event> {
         match report {
             Report::Opened(peer) => {
-                let new = || (0, peer.clone());
-                self.open.entry(key(peer.id, peer.incarnation)).or_insert_with(new).0 += 1;
+                *self.open.entry(key(peer.id, peer.incarnation)).or_insert(0) += 1;
                 self.latest.insert(peer.id, peer.incarnation);
                 // Also told of a further link: it may bring a new address.
                 Some(Event::LinkUp(peer))
@@ -29,13 +28,6 @@ impl Connections {
                 let last = self.close(key(id, incarnation));
                 if last && self.latest.get(&id) == Some(&incarnation) {
                     self.latest.remove(&id);
-                    // The thread of this link may have told of it late, when another incarnation had come.
-                    let mut others =
-                        self.open.range(key(id, Incarnation(0))..=key(id, Incarnation(u64::MAX)));
-                    if let Some((_, (_, peer))) = others.next() {
-                        self.latest.insert(id, peer.incarnation);
-                        return Some(Event::LinkUp(peer.clone()));
-                    }
                 }
                 if crashed {
                     Some(Event::Crashed { id, incarnation })
@@ -43,6 +35,7 @@ impl Connections {
                     last.then_some(Event::LinkDown { id, incarnation })
                 }
             }
+            Report::Crashed { id, incarnation } => Some(Event::Crashed { id, incarnation }),
             Report::Refused(address) => Some(Event::Refused(address)),
             Report::Received { from, incarnation, message, _held: _ } => {
                 let current = self.latest.get(&from) == Some(&incarnation);
@@ -56,7 +49,7 @@ impl Connections {
 
     /// Whether that was the last link.
     fn close(&mut self, key: (ProcessId, u64)) -> bool {
-        let Some((count, _)) = self.open.get_mut(&key) else { return false };
+        let Some(count) = self.open.get_mut(&key) else { return false };
         *count -= 1;
         let last = *count == 0;
         if last {
@@ -117,27 +110,6 @@ mod tests {
             connections.open.is_empty() && connections.latest.is_empty(),
             "nothing is kept of a process that is gone"
         );
-    }
-
-    /// Without that the next incarnation would be connected, and nothing that it says would be heard.
-    #[test]
-    fn a_former_incarnation_whose_thread_tells_of_its_link_late_mutes_no_other() {
-        for order in [[1, 2], [2, 1]] {
-            let mut connections = Connections::default();
-            let [former, next] = order;
-            // The new link's thread closes the old link and reports both.
-            assert!(connections.event(closed(former)).is_none());
-            connections.event(opened(next));
-            connections.event(opened(former));
-            assert!(connections.event(leave(next)).is_none());
-            match connections.event(closed(former)) {
-                Some(Event::LinkUp(peer)) => assert_eq!(peer.incarnation, Incarnation(next)),
-                other => panic!("{other:?}"),
-            }
-            assert!(matches!(connections.event(leave(next)), Some(Event::Received { .. })));
-            assert!(matches!(connections.event(closed(next)), Some(Event::LinkDown { .. })));
-            assert!(connections.open.is_empty() && connections.latest.is_empty());
-        }
     }
 
     #[test]

@@ -60,6 +60,16 @@ pub(super) struct Link {
     broken: AtomicBool,
     /// When something was last said, in milliseconds of [`boottime`].
     spoken_ms: AtomicU64,
+    told: Mutex<Told>,
+}
+
+/// What the driver has been told of a link. Its own thread tells, and that of a link that takes its place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Told {
+    Nothing,
+    Opened,
+    /// Or that it has ended before it was told of: then it is not told of any more.
+    Closed,
 }
 
 impl Link {
@@ -74,9 +84,36 @@ impl Link {
             closing: AtomicBool::new(false),
             broken: AtomicBool::new(false),
             spoken_ms: AtomicU64::new(0),
+            told: Mutex::new(Told::Nothing),
         };
         link.spoken();
         link
+    }
+
+    /// Tells of this link, unless its end has come before.
+    pub(super) fn tell_opened(&self, inner: &Inner) {
+        let mut told = self.told();
+        if *told == Told::Nothing {
+            *told = Told::Opened;
+            inner.report(Report::Opened(self.peer.clone()));
+        }
+    }
+
+    /// Tells of its end once, and of a crash in any case. A link that was told of twice, or late, would take
+    /// the place of the one that came after it.
+    pub(super) fn tell_closed(&self, inner: &Inner, crashed: bool) {
+        let Peer { id, incarnation, .. } = self.peer;
+        let mut told = self.told();
+        if std::mem::replace(&mut *told, Told::Closed) == Told::Opened {
+            inner.report(Report::Closed { id, incarnation, crashed });
+        } else if crashed {
+            inner.report(Report::Crashed { id, incarnation });
+        }
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        // It is one word.
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn closing(&self) -> bool {
@@ -311,8 +348,8 @@ fn frames(
                     None => {
                         let event = of_peer(LogEvent::warn("message_dropped"), &link.peer)
                             .with("message", message.body.name());
-                        inner
-                            .warn(event, format_args!("a message was dropped: nothing is left of {BUFFERS}"));
+                        let text = format_args!("a message was dropped: nothing is left of {BUFFERS}");
+                        inner.warn_of(link.host, event, text);
                     }
                 }
             }
@@ -323,7 +360,7 @@ fn frames(
             Frame::Unknown { .. } => inner.counts.unknown_frame(),
             Frame::Refuse { why: Refusal::Full, text } => {
                 let event = of_peer(LogEvent::warn("dial_refused"), &link.peer);
-                inner.warn(event, format_args!("a peer refuses this process: {text:?}"));
+                inner.warn_of(link.host, event, format_args!("a peer refuses this process: {text:?}"));
                 inner.table().turned_away(link.peer.address, boottime());
                 inner.report(Report::TurnedAway);
                 link.closing.store(true, Ordering::Release);

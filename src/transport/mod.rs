@@ -112,6 +112,13 @@ pub enum Report {
         /// by another incarnation.
         crashed: bool,
     },
+    /// A peer crashed whose link has ended before, or was never told of.
+    Crashed {
+        /// The peer.
+        id: ProcessId,
+        /// Its incarnation.
+        incarnation: Incarnation,
+    },
     /// A dial to this address was refused.
     Refused(SocketAddr),
     /// A peer refuses this process, since its list of members is full.

@@ -5,7 +5,7 @@ use super::hello::Introduction;
 use super::identity_check::{Claim, Way, say_bye, settle};
 use super::link::{End, LOOK_EVERY, Link, RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES, read};
 use super::link_table::Dialled;
-use super::{Inner, Report, of_peer};
+use super::{Inner, of_peer};
 use crate::base::{LogEvent, step};
 use crate::channel::Channel;
 use crate::election::Peer;
@@ -54,10 +54,10 @@ pub(super) fn serve(
     let crashed = inner.settings.safety != wire::SafetyCode::Majority;
     for old in former {
         old.cut();
-        inner.report(Report::Closed { id, incarnation: old.peer.incarnation, crashed });
+        old.tell_closed(inner, crashed);
     }
     inner.table().announcements.said(id, announce);
-    inner.report(Report::Opened(peer));
+    link.tell_opened(inner);
     for frame in waiting {
         link.write(&frame);
     }
@@ -75,7 +75,7 @@ pub(super) fn serve(
         _ => evidence(inner, &link.peer),
     };
     step("judged", if crashed { "crash" } else { "link_down" }, Some(id));
-    inner.report(Report::Closed { id, incarnation, crashed });
+    link.tell_closed(inner, crashed);
     if crashed {
         // Its other links are over too. The evidence may be wrong: something on the path may refuse in its
         // name. Were these links kept, this process would never seek a link with it again.

@@ -1,6 +1,7 @@
 //! How links end, and what that says of the peer.
 
 use super::*;
+use crate::channel::Channel;
 
 #[test]
 fn an_announced_end_is_no_evidence() {
@@ -221,4 +222,35 @@ fn of_two_links_the_lower_id_ends_its_own() {
             }
         }
     }
+}
+
+/// The thread of a link may be held up until another incarnation's link has come, and ended this one.
+#[test]
+fn a_link_is_told_of_once_and_never_after_its_end() {
+    let a = side(1, "c");
+    let inner = &a.transport.inner;
+    let told = |early: bool, crashed: bool| -> Vec<String> {
+        let (_kept, stream) = {
+            let listener = TcpListener::bind(loopback(0)).unwrap();
+            let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            (listener, stream)
+        };
+        let held = inner.settings.budget.share(Holder::Stranger);
+        let host = Ipv4Addr::LOCALHOST.into();
+        let link = Link::new(peer(2, 7, loopback(9)), host, Channel::clear(stream), held);
+        if early {
+            link.tell_closed(inner, crashed);
+        }
+        link.tell_opened(inner);
+        link.tell_closed(inner, crashed);
+        link.tell_closed(inner, false);
+        a.reports
+            .try_iter()
+            .map(|report| format!("{report:?}").split(['(', ' ']).next().unwrap().to_owned())
+            .collect()
+    };
+    let expected = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
+    assert_eq!(told(false, false), expected(&["Opened", "Closed"]));
+    assert_eq!(told(true, false), expected(&[]));
+    assert_eq!(told(true, true), expected(&["Crashed", "Crashed"]));
 }
