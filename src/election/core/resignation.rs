@@ -54,7 +54,7 @@ impl<P: Protocol> Core<P> {
             self.loss = reason;
             self.set_epoch(epoch);
         }
-        if current && !self.phase.leading() || slept && epoch > self.epoch {
+        if current && !self.phase.leading() || slept && epoch >= self.epoch {
             self.last_resignation = Some((from, epoch));
         }
         // Voters may grant freed promises anew at once, and then the epoch of this resignation is over.

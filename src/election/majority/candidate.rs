@@ -211,6 +211,8 @@ impl Core<Majority> {
         self.announce(now, epoch);
         self.write_own_config();
         self.arm(Timer::Lease, lease_until.since(now.at));
+        // A voter may be connected no more.
+        self.check_connections(now);
         self.on_heartbeat_timer(now);
     }
 

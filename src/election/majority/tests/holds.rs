@@ -135,6 +135,28 @@ fn a_leader_without_its_connections_counts_on_firm_promises_only() {
     }
 }
 
+/// The voter that granted first frees its promise by evidence, so the others may elect.
+#[test]
+fn a_candidate_that_has_lost_its_connections_does_not_lead_by_votes_that_are_not_firm() {
+    const FIVE: [u8; 5] = [1, 2, 3, 4, 5];
+    for (crash_evidence, leads) in [(CrashEvidence::Release, false), (CrashEvidence::Suspect, true)] {
+        let settings = Settings { crash_evidence, ..given(&FIVE, 1500) };
+        let record = record(1, config(4, &FIVE));
+        let mut voter = Voter::start(peer(1), settings, Some(&record), &[2, 3, 4, 5], None);
+        voter.wait_for_grace();
+        voter.start_campaign();
+        // The pre-vote, and a vote.
+        for from in [2, 3, 2] {
+            voter.answered(from, GRANTED);
+        }
+        for k in [2, 4, 5] {
+            voter.feed(Event::LinkDown { id: peer(k).id, incarnation: peer(k).incarnation });
+        }
+        voter.answered(3, GRANTED);
+        assert_eq!(voter.leads(), leads, "{crash_evidence:?}");
+    }
+}
+
 /// One of them has acknowledged the round before its connection was lost, and another one after that.
 #[test]
 fn late_promises_that_are_not_firm_lengthen_no_lease_without_connections() {
