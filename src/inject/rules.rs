@@ -241,7 +241,7 @@ fn commands(workload: &Node, args: &InjectArgs) -> Result<(), WorkloadError> {
             return Err(WorkloadError::NoCommand(container()));
         }
         // An exec probe may ask for what is right everywhere.
-        let of_command = |probe: &&str| !named.is_absent(&[probe]) && named.at(&[probe, "exec"]).is_none();
+        let of_command = |probe: &&str| !named.is_absent(&[probe]) && named.is_absent(&[probe, "exec"]);
         if let Some(probe) = ["livenessProbe", "startupProbe"].into_iter().find(of_command) {
             return Err(WorkloadError::ProbeOfCommand { container: container(), probe });
         }

@@ -51,8 +51,9 @@ nothing. Arguments: the context, and the settings.
 {{- if and (eq $settings.safety "majority") (eq $settings.state.type "emptyDir") (lt $new $old) (lt (sub $new 1) (add (div $old 2) 1)) -}}
 {{- $faults = append $faults (printf "replicas: %d, and %d pods vote, with their records in emptyDirs: the update would leave less than a majority of them. Stop all pods first (kubectl -n %s scale statefulset %s --replicas=0) and wait until they are gone, then upgrade with founding: true. Epochs begin anew" $new $old $root.Release.Namespace $name) -}}
 {{- end -}}
-{{- if and (eq $settings.safety "majority") (ne $settings.state.type "emptyDir") (lt $new (add (div $old 2) 1)) -}}
-{{- $faults = append $faults (printf "replicas: %d, and %d pods vote: Kubernetes would delete all others at once, and fewer than a majority of the voters would be left, without a leader. Go down in steps (7, 5, 3), each once the rollout before it is over; a single voter begins anew" $new $old) -}}
+{{- $voters := int (default 0 (include "app.running" . | fromYaml).voters) -}}
+{{- if and (eq $settings.safety "majority") (ne $settings.state.type "emptyDir") $old (lt $new (add (div $voters 2) 1)) -}}
+{{- $faults = append $faults (printf "replicas: %d, and %d pods vote: Kubernetes would delete all others at once, and fewer than a majority of the voters would be left, without a leader. Go down in steps (7, 5, 3), each once the rollout before it is over; a single voter begins anew" $new $voters) -}}
 {{- end -}}
 {{- $ending := int (dig "status" "replicas" 0 .) -}}
 {{- if and (eq $settings.safety "majority") (eq $settings.founding "yes") (eq $old 0) $ending -}}
@@ -89,6 +90,10 @@ the context, and the workload.
 {{- range concat (default list $pod.initContainers) (default list $pod.containers) -}}
 {{- if eq .name "bellwether" }}
 safety: {{ ternary "majority" "classic" (and (has "--safety" .args) (has "majority" .args)) }}
+{{- $args := .args }}
+{{- range $at, $arg := $args }}{{ if and (eq $arg "--voters") (gt (len $args) (add1 $at | int)) }}
+voters: {{ index $args (add1 $at | int) }}
+{{- end }}{{ end }}
 {{- range .ports }}{{ if eq .name "peer" }}
 peer: {{ .containerPort }}
 {{- end }}{{ end }}

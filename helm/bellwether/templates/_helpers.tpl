@@ -108,11 +108,13 @@ app.kubernetes.io/name={{ default .Chart.Name .Values.nameOverride }},app.kubern
 {{- if and $majority .Values.podDisruptionBudget.enabled (gt (int $settings.replicas) 1) (gt (int .Values.podDisruptionBudget.maxUnavailable) (int $spare)) -}}
 {{- $faults = append $faults (printf "podDisruptionBudget.maxUnavailable: %v of %v voters leave no majority: set at most %d" .Values.podDisruptionBudget.maxUnavailable $settings.replicas $spare) -}}
 {{- end -}}
-{{- $unavailable := default dict $update.rollingUpdate -}}
-{{- if and $majority $set (hasKey $unavailable "maxUnavailable") (or (contains "%" $away) (gt (int $unavailable.maxUnavailable) (max 1 (int $spare)))) -}}
-{{- $faults = append $faults (printf "updateStrategy.rollingUpdate.maxUnavailable: %v of %v voters may leave no majority: set at most %d, as a number" $unavailable.maxUnavailable $settings.replicas (max 1 (int $spare))) -}}
+{{- /* Kubernetes rounds a share up. */ -}}
+{{- $parts := trimSuffix "%" $away | int -}}
+{{- $at := ternary (div (add (mul (int $settings.replicas) $parts) 99) 100) $parts (hasSuffix "%" $away) -}}
+{{- if and $majority $set (eq $strategy "RollingUpdate") (gt (int $at) (max 1 (int $spare))) -}}
+{{- $faults = append $faults (printf "updateStrategy.rollingUpdate.maxUnavailable: %s of %v voters may leave no majority: set at most %d" $away $settings.replicas (max 1 (int $spare))) -}}
 {{- end -}}
-{{- if and $majority (eq (int .Values.terminationGracePeriodSeconds) 0) -}}
+{{- if and $majority (eq (toString .Values.terminationGracePeriodSeconds) "0") -}}
 {{- $faults = append $faults "terminationGracePeriodSeconds: 0 deletes a voter's pod before its container is known to have ended, so two of one name may vote: set 1 or more" -}}
 {{- end -}}
 {{- if and .Values.leaderService.enabled (not $leaderOnly) -}}
@@ -141,7 +143,7 @@ app.kubernetes.io/name={{ default .Chart.Name .Values.nameOverride }},app.kubern
 {{- end -}}
 {{- range $probe := ternary (list "livenessProbe" "startupProbe") list (not (not (and .Values.app .Values.app.exec))) -}}
 {{- $given := get $.Values.app $probe -}}
-{{- if and $given (not (hasKey $given "exec")) -}}
+{{- if and $given (not (get $given "exec")) -}}
 {{- $faults = append $faults (printf "app.%s with app.exec: the command runs on the leader alone, and Kubernetes would restart the container everywhere else: leave it out, since exec tells of the command's end" $probe) -}}
 {{- end -}}
 {{- end -}}

@@ -150,6 +150,8 @@ chart that cannot tell takes bellwether.initContainers and bellwether.containers
 {{- $socket = printf "@bellwether-%v" $settings.ports.status -}}
 {{- end -}}
 {{- $command := list "/bellwether" "cordon" "--timeout" "5s" -}}
+{{- /* The hook reads the variable, too. */ -}}
+{{- range $settings.extraEnv }}{{ if eq .name "BELLWETHER_CONTROL_SOCKET" }}{{ $socket = "" }}{{ end }}{{ end -}}
 {{- with $socket -}}
 {{- $command = concat $command (list "--control-socket" .) -}}
 {{- end -}}

@@ -119,9 +119,6 @@ all of it at once.
 {{- if has .name (list "POD_NAME" "POD_IP" "BELLWETHER_SERVICE" "BELLWETHER_PEERS" "BELLWETHER_LISTEN" "BELLWETHER_ADVERTISE" "BELLWETHER_HTTP" "BELLWETHER_NAME" "BELLWETHER_ELECTION" "BELLWETHER_STATE_DIR" "BELLWETHER_REVISION" "BELLWETHER_SAFETY" "BELLWETHER_VOTERS" "BELLWETHER_FOUND" "BELLWETHER_PEER_SECRET_FILE" "BELLWETHER_PEER_CERT" "BELLWETHER_PEER_KEY" "BELLWETHER_PEER_CA" "BELLWETHER_PEER_SAN" "BELLWETHER_PEER_AUTH") -}}
 {{- $faults = append $faults (printf "extraEnv: %s is set by the chart: leave it out, and set the value that it comes from" .name) -}}
 {{- end -}}
-{{- if eq .name "BELLWETHER_CONTROL_SOCKET" -}}
-{{- $faults = append $faults "extraEnv: BELLWETHER_CONTROL_SOCKET is not read by the preStop hook, which would ask elsewhere: set config.control-socket" -}}
-{{- end -}}
 {{- end -}}
 {{- if and (eq (get $config "crash-evidence") "release") (ne $s.safety "majority") -}}
 {{- $faults = append $faults "config.crash-evidence: release is for safety: majority only: set suspect, or off" -}}
