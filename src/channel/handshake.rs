@@ -105,14 +105,15 @@ impl Handshake {
             let proved = !self.connection.is_handshaking();
             let most = self.keys.handshake_bytes_max + if proved { FIRST_FRAME_BYTES_MAX } else { 0 };
             let too_long = || (HandshakeError::TooLong(most), Vec::new());
-            let (mut piece, rest) = sealed.split_at(sealed.len().min(most.saturating_sub(self.bytes)));
-            if piece.is_empty() {
+            let offered = sealed.len().min(most.saturating_sub(self.bytes));
+            if offered == 0 {
                 return Err(too_long());
             }
-            self.bytes += piece.len();
-            let read = self.connection.read_tls(&mut piece);
-            self.bytes -= piece.len();
-            sealed = &sealed[sealed.len() - rest.len() - piece.len()..];
+            let mut left = &sealed[..offered];
+            let read = self.connection.read_tls(&mut left);
+            let taken = offered - left.len();
+            self.bytes += taken;
+            sealed = &sealed[taken..];
             match self.connection.process_new_packets() {
                 // It has ended the channel, so nothing more is read. A member does not go on then.
                 Ok(state) if state.peer_has_closed() && !sealed.is_empty() => {

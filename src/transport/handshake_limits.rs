@@ -43,8 +43,8 @@ impl Admission {
         Admission { taken: Arc::default(), rate: RateLimit::new(STRANGERS_BURST, STRANGERS_EVERY) }
     }
 
-    /// A place for a handshake with this host, of which discovery names so many addresses; none: there are
-    /// too many. Only the listener's thread asks.
+    /// A place for a handshake with this host; none: there are too many. `names`: how many of its addresses
+    /// discovery names. Only the listener's thread asks.
     pub(super) fn slot(&mut self, host: IpAddr, names: usize) -> Option<Slot> {
         let mut taken = lock(&self.taken);
         let stranger = names == 0;
@@ -68,10 +68,15 @@ impl Admission {
 impl Drop for Slot {
     fn drop(&mut self) {
         let mut taken = lock(&self.taken);
-        match self.named.map(|host| (host, taken.named.get(&host).copied().unwrap_or(0))) {
-            None => taken.strangers -= 1,
-            Some((host, 0 | 1)) => drop(taken.named.remove(&host)),
-            Some((host, count)) => drop(taken.named.insert(host, count - 1)),
+        let Some(host) = self.named else {
+            taken.strangers -= 1;
+            return;
+        };
+        if let Some(of_host) = taken.named.get_mut(&host) {
+            *of_host -= 1;
+            if *of_host == 0 {
+                taken.named.remove(&host);
+            }
         }
     }
 }

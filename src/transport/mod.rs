@@ -71,8 +71,8 @@ pub const IDLE_AFTER: Duration = Duration::from_secs(10);
 /// How long a frame may take from its first byte to its last.
 pub const FRAME_DEADLINE: Duration = Duration::from_secs(2);
 const STACK_BYTES: usize = 128 * 1024;
-/// What others can make this process log: so many lines, and then one each time that this passes. Hosts that
-/// discovery does not name have as many lines of their own, so that they hide no member's.
+/// What others can make this process log: a burst of lines, and then one each time that this passes. Hosts
+/// that discovery does not name have as many lines of their own, so that they hide no member's.
 const LOG_LINES: u32 = 6;
 const LOG_LINE_EVERY: Duration = Duration::from_secs(10);
 
@@ -345,7 +345,11 @@ impl Inner {
     /// The same of what a process at this host made happen. The table must not be locked meanwhile.
     fn warn_of(&self, host: IpAddr, event: LogEvent, text: std::fmt::Arguments<'_>) {
         let named = self.table().names_host(host);
-        Inner::say(if named { &self.log } else { &self.strangers_log }, event, text);
+        Inner::say(self.log_of(named), event, text);
+    }
+
+    fn log_of(&self, named: bool) -> &Mutex<RateLimit> {
+        if named { &self.log } else { &self.strangers_log }
     }
 
     fn say(log: &Mutex<RateLimit>, event: LogEvent, text: std::fmt::Arguments<'_>) {
@@ -396,7 +400,7 @@ impl Inner {
         let named = self.table().names_host(remote.ip());
         self.settings.credentials.failed(remote, named, why);
         let event = LogEvent::warn("peer_unauthenticated").with("address", remote);
-        self.warn_of(remote.ip(), event, format_args!("no link with a process: {why}"));
+        Inner::say(self.log_of(named), event, format_args!("no link with a process: {why}"));
     }
 
     /// What this process says first on every connection. `token` names the dial; zero: it answers one.

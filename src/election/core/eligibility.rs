@@ -80,8 +80,8 @@ impl<P: Protocol> Core<P> {
     /// Begins again with the part that this process has in an election: it counts for another priority. It
     /// may outrank the leader that it follows by now.
     pub(super) fn rejoin_election(&mut self, now: Now) {
-        let leader = self.leader.as_ref().filter(|_| self.phase == Phase::Following).map(|l| l.peer.rank());
-        let bullies = leader.is_some_and(|rank| P::bullies(self, rank));
+        let outranks = |core: &Core<P>| core.leader.as_ref().is_some_and(|l| P::bullies(core, l.peer.rank()));
+        let bullies = self.phase == Phase::Following && outranks(self);
         if bullies {
             // Its heartbeats would be followed on while this process is not elected yet.
             self.lose_leader(Reason::Superseded);

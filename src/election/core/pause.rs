@@ -68,12 +68,12 @@ impl<P: Protocol> Core<P> {
     pub(crate) fn may_be_from_before_pause(&mut self, from: ProcessId, body: &Body) -> bool {
         let announces =
             matches!(body, Body::Coordinator { .. } | Body::Heartbeat { .. } | Body::Renew { .. });
-        let doubtful = announces && self.awaits_answer_after_pause(from);
-        if let Phase::Asking(asking) = &mut self.phase
-            && doubtful
-        {
+        if !announces || !self.awaits_answer_after_pause(from) {
+            return false;
+        }
+        if let Phase::Asking(asking) = &mut self.phase {
             asking.named = Some(from);
         }
-        doubtful
+        true
     }
 }

@@ -45,16 +45,17 @@ impl<P: Protocol> Core<P> {
     ) {
         // A process that follows, or is, another leader has no use for the word of one that never led it. One
         // that was paused may have slept through the term that this ends, and through the next.
-        let slept = self.leader.is_none() && self.awaits_answer_after_pause(from);
+        let slept = self.awaits_answer_after_pause(from);
         let may_have_led = self.leads(from) || self.leader.is_none() && !slept;
         let current = may_have_led && (epoch > self.epoch || epoch == self.epoch && self.leads(from));
-        if current && !self.phase.leading() {
+        let heeded = current && !self.phase.leading();
+        if heeded {
             let reason = if leaving { Reason::Resign } else { Reason::Transfer };
             self.lose_leader(reason);
             self.loss = reason;
             self.set_epoch(epoch);
         }
-        if current && !self.phase.leading() || slept && epoch >= self.epoch {
+        if heeded || slept && epoch >= self.epoch {
             self.last_resignation = Some((from, epoch));
         }
         // Voters may grant freed promises anew at once, and then the epoch of this resignation is over.

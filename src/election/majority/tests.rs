@@ -315,8 +315,13 @@ impl Voter {
 
     /// p1 was started with these flags and leads epoch 5, elected by p2; no round is acknowledged.
     fn leader_given(voters: &[u8], lease_ms: u64, leaves_out: Option<Mutation>) -> Voter {
+        Voter::leader_with(given(voters, lease_ms), leaves_out)
+    }
+
+    /// The same with these settings, among p1 to p3.
+    fn leader_with(settings: Settings, leaves_out: Option<Mutation>) -> Voter {
         let record = record(1, config(4, &[1, 2, 3]));
-        let mut voter = Voter::start(peer(1), given(voters, lease_ms), Some(&record), &[2, 3], leaves_out);
+        let mut voter = Voter::start(peer(1), settings, Some(&record), &[2, 3], leaves_out);
         voter.wait_for_grace();
         voter.ask_for_votes();
         voter.answered(2, GRANTED);

@@ -29,6 +29,12 @@ fn dns(number: u128) -> String {
     format!("p{number}.web.svc")
 }
 
+/// Credentials of p1 by these files, which a test may change.
+fn credentials_in(folder: &TempDir, issued: &Issued, authority: &Authority) -> Credentials {
+    let proof = ProofFiles::Certificate(files(folder, "p1", issued, &[authority]));
+    Credentials::open(PeerAuth::Required, Some(proof), "c").unwrap()
+}
+
 fn member(number: u128, key: &KeyPair, signer: &Authority, trusted: &[&Authority]) -> Side {
     let folder = tempfile::tempdir().unwrap();
     let issued = signer.issue(key, &[&dns(number)], plain);
@@ -234,8 +240,7 @@ fn an_expired_certificate_is_said_once() {
     let authority = Authority::new();
     let folder = tempfile::tempdir().unwrap();
     let issued = authority.issue(&p256(), &[&dns(1)], plain);
-    let proof = ProofFiles::Certificate(files(&folder, "p1", &issued, &[&authority]));
-    let credentials = Credentials::open(PeerAuth::Required, Some(proof), "c").unwrap();
+    let credentials = credentials_in(&folder, &issued, &authority);
     let expired = |params: &mut CertificateParams| params.not_after = date_time_ymd(2020, 1, 1);
     write(folder.path(), &authority.issue(&p256(), &[&dns(1)], expired), &[&authority]);
     assert!(matches!(credentials.look(), Reading::Failed(_)));
@@ -264,8 +269,7 @@ fn a_renewed_intermediate_certificate_is_sent_from_then_on() {
         key: leaf.key.clone(),
     };
     let folder = tempfile::tempdir().unwrap();
-    let proof = ProofFiles::Certificate(files(&folder, "p1", &chain(&old), &[&authority]));
-    let credentials = Credentials::open(PeerAuth::Required, Some(proof), "c").unwrap();
+    let credentials = credentials_in(&folder, &chain(&old), &authority);
     write(folder.path(), &chain(&old), &[&authority]);
     assert!(matches!(credentials.look(), Reading::Unchanged));
     write(folder.path(), &chain(&new), &[&authority]);
@@ -278,8 +282,7 @@ fn links_are_renewed_when_the_certificate_is() {
     let authority = Authority::new();
     let folder = tempfile::tempdir().unwrap();
     let issued = authority.issue(&p256(), &[&dns(1)], plain);
-    let proof = ProofFiles::Certificate(files(&folder, "p1", &issued, &[&authority]));
-    let credentials = Credentials::open(PeerAuth::Required, Some(proof), "c").unwrap();
+    let credentials = credentials_in(&folder, &issued, &authority);
     let a = side_with(1, "c", Ipv4Addr::LOCALHOST, SafetyCode::Majority, credentials);
     let others: Vec<Side> = (2..5).map(|k| member(k, &p256(), &authority, &[&authority])).collect();
     a.transport.seek(others.iter().map(|side| side.address).collect());

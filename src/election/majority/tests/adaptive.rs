@@ -6,13 +6,7 @@ use crate::election::{HoldRequest, Sign};
 /// p1 of three, with adaptive leases, leads; p2 and p3 are connected.
 fn leader() -> Voter {
     let settings = Settings { lease_min: Some(Duration::from_millis(250)), ..given(&[1, 2, 3], 1500) };
-    let record = record(1, config(4, &[1, 2, 3]));
-    let mut voter = Voter::start(peer(1), settings, Some(&record), &[2, 3], None);
-    voter.wait_for_grace();
-    voter.ask_for_votes();
-    voter.answered(2, GRANTED);
-    assert!(voter.leads());
-    voter
+    Voter::leader_with(settings, None)
 }
 
 /// The same, once its lease is over.

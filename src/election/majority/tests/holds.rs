@@ -17,11 +17,7 @@ fn leader_with(change: impl Fn(&mut Settings), firm: bool, leaves_out: Option<Mu
     let mut settings = given(&[1, 2, 3], 1500);
     settings.hold_max = Duration::from_secs(60);
     change(&mut settings);
-    let record = record(1, config(4, &[1, 2, 3]));
-    let mut voter = Voter::start(peer(1), settings, Some(&record), &[2, 3], leaves_out);
-    voter.wait_for_grace();
-    voter.ask_for_votes();
-    voter.answered(2, GRANTED);
+    let mut voter = Voter::leader_with(settings, leaves_out);
     voter.acknowledged_by(2, firm);
     voter
 }
@@ -135,23 +131,35 @@ fn a_leader_without_its_connections_counts_on_firm_promises_only() {
     }
 }
 
+const FIVE: [u8; 5] = [1, 2, 3, 4, 5];
+
+/// p1 of five, which has p2's vote and lacks one more.
+fn candidate_of_five(crash_evidence: CrashEvidence) -> Voter {
+    let settings = Settings { crash_evidence, ..given(&FIVE, 1500) };
+    let record = record(1, config(4, &FIVE));
+    let mut voter = Voter::start(peer(1), settings, Some(&record), &[2, 3, 4, 5], None);
+    voter.wait_for_grace();
+    voter.start_campaign();
+    // The pre-vote, and a vote.
+    for from in [2, 3, 2] {
+        voter.answered(from, GRANTED);
+    }
+    voter
+}
+
+/// p3 alone stays connected.
+fn connections_lost(voter: &mut Voter) {
+    for k in [2, 4, 5] {
+        voter.feed(Event::LinkDown { id: peer(k).id, incarnation: peer(k).incarnation });
+    }
+}
+
 /// The voter that granted first frees its promise by evidence, so the others may elect.
 #[test]
 fn a_candidate_that_has_lost_its_connections_does_not_lead_by_votes_that_are_not_firm() {
-    const FIVE: [u8; 5] = [1, 2, 3, 4, 5];
     for (crash_evidence, leads) in [(CrashEvidence::Release, false), (CrashEvidence::Suspect, true)] {
-        let settings = Settings { crash_evidence, ..given(&FIVE, 1500) };
-        let record = record(1, config(4, &FIVE));
-        let mut voter = Voter::start(peer(1), settings, Some(&record), &[2, 3, 4, 5], None);
-        voter.wait_for_grace();
-        voter.start_campaign();
-        // The pre-vote, and a vote.
-        for from in [2, 3, 2] {
-            voter.answered(from, GRANTED);
-        }
-        for k in [2, 4, 5] {
-            voter.feed(Event::LinkDown { id: peer(k).id, incarnation: peer(k).incarnation });
-        }
+        let mut voter = candidate_of_five(crash_evidence);
+        connections_lost(&mut voter);
         voter.answered(3, GRANTED);
         assert_eq!(voter.leads(), leads, "{crash_evidence:?}");
     }
@@ -160,16 +168,8 @@ fn a_candidate_that_has_lost_its_connections_does_not_lead_by_votes_that_are_not
 /// One of them has acknowledged the round before its connection was lost, and another one after that.
 #[test]
 fn late_promises_that_are_not_firm_lengthen_no_lease_without_connections() {
-    const FIVE: [u8; 5] = [1, 2, 3, 4, 5];
-    let settings = Settings { hold_max: SECOND, ..given(&FIVE, 1500) };
-    let record = record(1, config(4, &FIVE));
-    let mut voter = Voter::start(peer(1), settings, Some(&record), &[2, 3, 4, 5], None);
-    voter.wait_for_grace();
-    voter.start_campaign();
-    // The pre-vote, and the vote.
-    for from in [2, 3, 2, 3] {
-        voter.answered(from, GRANTED);
-    }
+    let mut voter = candidate_of_five(CrashEvidence::Suspect);
+    voter.answered(3, GRANTED);
     assert!(voter.leads());
     let acknowledges = |voter: &mut Voter, from: u8, firm: bool| {
         let (sequence, config) = (voter.round, version(5, 0));
@@ -184,9 +184,7 @@ fn late_promises_that_are_not_firm_lengthen_no_lease_without_connections() {
     voter.pass(100);
     voter.timer(Timer::Heartbeat);
     acknowledges(&mut voter, 2, false);
-    for k in [2, 4, 5] {
-        voter.feed(Event::LinkDown { id: peer(k).id, incarnation: peer(k).incarnation });
-    }
+    connections_lost(&mut voter);
     let until = |voter: &Voter| voter.machine.protocol.leading.as_ref().unwrap().lease_until;
     let firm = until(&voter);
     acknowledges(&mut voter, 3, false);
