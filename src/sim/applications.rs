@@ -4,6 +4,7 @@
 use super::hold::{Applications, Hold};
 use super::node::{Input, NodeInstance};
 use super::rule::Rule;
+use super::timing::longest_lease;
 use super::world::World;
 use crate::election::{CrashEvidence, Event, HOLDS_MAX, HoldAnswer, HoldOutcome, HoldRequest, Sign};
 use std::time::Duration;
@@ -11,6 +12,8 @@ use std::time::Duration;
 /// The longest hold that an application is granted, and how long a resignation waits, in such a run.
 const HOLD_MAX: Duration = Duration::from_secs(10);
 const STOP_WAIT: Duration = Duration::from_secs(3);
+/// An application asks for holds of up to two seconds, or of the longest lease if that is longer.
+const ASKED_MS: u64 = 2_000;
 
 impl World {
     /// In one of four runs of `majority` there are applications.
@@ -22,7 +25,8 @@ impl World {
         for process in &mut self.nodes {
             (process.settings.hold_max, process.settings.stop_wait) = (HOLD_MAX, STOP_WAIT);
         }
-        self.applications = Some(Applications { random, holds: Vec::new() });
+        let asked_max = (longest_lease(&self.plan).as_millis() as u64).max(ASKED_MS);
+        self.applications = Some(Applications { random, asked_max, holds: Vec::new() });
     }
 
     /// A process starts. Where evidence frees promises, every second start is without that: the flag changes
@@ -38,10 +42,10 @@ impl World {
 
     /// A leader has sent a round: its application may want something.
     pub(super) fn application_asks(&mut self, instance: NodeInstance) {
-        let Some(Applications { random, holds, .. }) = &mut self.applications else { return };
+        let Some(Applications { random, asked_max, holds }) = &mut self.applications else { return };
         let own: Vec<u64> =
             holds.iter().filter(|hold| hold.instance == instance).map(|hold| hold.number).collect();
-        let lasts = Duration::from_millis(random.u64(1..=2_000));
+        let lasts = Duration::from_millis(random.u64(1..=*asked_max));
         let known = random.choice(own);
         let request = match (random.u8(0..8), known) {
             (0 | 1, Some(hold)) => {

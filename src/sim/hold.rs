@@ -10,6 +10,8 @@ use std::time::Duration;
 pub(super) struct Applications {
     /// Apart from the run's: runs without applications draw as they did.
     pub(super) random: fastrand::Rng,
+    /// For how long one is asked for at most, in milliseconds.
+    pub(super) asked_max: u64,
     /// All holds and extensions that may not be over, at most some for each that is out.
     pub(super) holds: Vec<Hold>,
 }

@@ -17,8 +17,9 @@ use std::time::Duration;
 
 /// How many faults a run has, but for those that come in a row, as a change of all voters does.
 const FAULTS: std::ops::RangeInclusive<usize> = 5..=15;
-/// Later draws have a generator of their own, so that they leave the rest of a seed's plan as it was.
+/// Later draws have generators of their own, so that they leave the rest of a seed's plan as it was.
 const LATER: u64 = 0x6c61_7465_7264_7261;
+const LONG_LEASES: u64 = 0x6c6f_6e67_6c65_6173;
 const SECOND: Ns = 1000 * MS;
 
 /// What a seed stands for under these arguments.
@@ -31,6 +32,9 @@ pub(super) fn draw(seed: u64, args: &SimArgs) -> Plan {
     let mut settings = settings(random, args);
     if later.u8(0..4) == 0 {
         timing::timeouts(later, &mut settings);
+    }
+    if args.majority {
+        timing::long_lease(&mut Rng::with_seed(seed ^ LONG_LEASES), &mut settings);
     }
     let mut plan = Plan {
         seed,

@@ -115,6 +115,13 @@ pub(super) fn change_leases(random: &mut Rng, plan: &mut Plan) {
     plan.chaos = plan.chaos.max(at);
 }
 
+/// In one of eight runs leases have room for holds that outlast what a leader remembers of its applications.
+pub(super) fn long_lease(random: &mut Rng, settings: &mut Settings) {
+    if random.u8(0..8) == 0 {
+        settings.failure_timeout = Duration::from_millis(random.u64(6_000..=12_000));
+    }
+}
+
 /// The longest time between two restarts of a row, so that all of them take some ten seconds at most.
 pub(super) fn longest_step(n: usize) -> Ns {
     (10 * SECOND / n as Ns).min(1_500 * MS)

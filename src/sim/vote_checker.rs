@@ -151,12 +151,14 @@ impl VoteChecker {
         }
         let heard = self.hears.get(&from.place).copied().filter(|(by, _)| by.id == to);
         let Some((leader, lease)) = heard else { return };
-        // What former incarnations have promised becomes part of the promise to this leader (clause 8).
+        // What former incarnations have promised becomes part of the promise to this leader (clause 8), under
+        // the configurations that it was promised for: clause 19 ends it with them.
         let promises = self.promises.entry(from.place).or_default();
-        let former = promises.iter().filter(|p| p.start != from.starts).map(|p| p.until).max();
-        promises.retain(|p| p.start == from.starts && p.to == leader);
-        let rest = former.unwrap_or_default().saturating_sub(from.fed_slow());
-        self.promise(from, leader, epoch, named, lease.max(rest));
+        promises.retain(|p| p.start != from.starts || p.to == leader);
+        for former in promises.iter_mut().filter(|p| p.start != from.starts) {
+            (former.to, former.epoch, former.start) = (leader, epoch, from.starts);
+        }
+        self.promise(from, leader, epoch, named, lease);
     }
 
     /// A voter votes: it must not have promised itself to another process, in this incarnation or a former
@@ -176,7 +178,7 @@ impl VoteChecker {
         let (start, counts) = (voter.starts, counts(&self.configs, epoch, named));
         let promises = self.promises.entry(voter.place).or_default();
         let same = |p: &&Promise| p.start == start && p.to == to && p.named == named;
-        let before = promises.iter().find(same).map_or(0, |p| p.until);
+        let before = promises.iter().filter(same).map(|p| p.until).max().unwrap_or_default();
         if counts {
             promises.retain(|p| p.start != start || p.to == to && p.named != named);
             let until = before.max(voter.fed_slow() + lease);
