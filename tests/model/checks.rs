@@ -375,6 +375,8 @@ pub struct Found {
     pub path: Option<(&'static str, Path<World, Step>)>,
     /// Whether that was everything within the bounds.
     pub complete: bool,
+    /// How many states it saw.
+    pub states: usize,
 }
 
 /// Looks at everything within the bounds for one of these, and prints how much that was.
@@ -424,9 +426,9 @@ fn run(title: &str, model: &Worlds, wanted: &[&'static str], depth: Option<usize
     paths.sort_by_key(|(_, path)| path.clone().into_actions().len());
     let path = paths.into_iter().next();
     let complete = !gave_up.load(Ordering::Relaxed) && path.is_none();
+    let states = checker.unique_state_count();
     println!(
-        "{title}: {} states, {} generated, depth {}, {:.1} s{}",
-        checker.unique_state_count(),
+        "{title}: {states} states, {} generated, depth {}, {:.1} s{}",
         checker.state_count(),
         checker.max_depth(),
         began.elapsed().as_secs_f64(),
@@ -436,7 +438,7 @@ fn run(title: &str, model: &Worlds, wanted: &[&'static str], depth: Option<usize
             None => ", out of time".to_string(),
         },
     );
-    Found { path, complete }
+    Found { path, complete, states }
 }
 
 /// A path as people read it: what happened, and how each process stood after each tick.

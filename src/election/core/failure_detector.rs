@@ -12,8 +12,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How many heartbeats a leader remembers for measuring round trips: more than [`DELAY_MAX`] of them, 10 ms
-/// apart.
+/// How many rounds a leader remembers for measuring round trips, however old. Older ones than [`DELAY_MAX`]
+/// teach no longer delay, and each that is kept is a further state for the model.
+const SENT_MIN: usize = 16;
+/// The most that it remembers: those of more than [`DELAY_MAX`], 10 ms apart.
 const SENT_MAX: usize = 64;
 
 /// No round comes sooner after another one.
@@ -62,6 +64,16 @@ impl Heartbeats {
         self.sent.clear();
         self.lists.clear();
         self.due = None;
+    }
+
+    /// A round leaves, and needs so many acknowledgements.
+    fn remember(&mut self, at: Moment, missing: usize) {
+        let old = |sent: &Sent| at.since(sent.at) > DELAY_MAX;
+        let most = |first: &Sent| if old(first) { SENT_MIN } else { SENT_MAX };
+        while self.sent.front().is_some_and(|first| self.sent.len() >= most(first)) {
+            self.sent.pop_front();
+        }
+        self.sent.push_back(Sent { sequence: self.sequence, at, missing });
     }
 
     /// When the first of the latest rounds left that too few have acknowledged.
@@ -158,12 +170,8 @@ impl<P: Protocol> Core<P> {
     /// What the acknowledgements of a round are compared with. `answering` is the number of live members that
     /// are told often.
     fn remember_round(&mut self, at: Moment, answering: usize) {
-        if self.heartbeats.sent.len() == SENT_MAX {
-            self.heartbeats.sent.pop_front();
-        }
         let missing = if self.adaptation.is_on() { P::answers_needed(self, answering) } else { 0 };
-        let sequence = self.heartbeats.sequence;
-        self.heartbeats.sent.push_back(Sent { sequence, at, missing });
+        self.heartbeats.remember(at, missing);
     }
 
     /// The leader's side of the acknowledgement: the round trip, and the list for a follower with another
@@ -329,5 +337,40 @@ impl<P: Protocol> Core<P> {
     /// How long an answered process waits for a Coordinator: for longer than the answer timeout.
     pub(crate) fn coordinator_timeout(&self) -> Duration {
         self.settings.coordinator_timeout + (self.answer_timeout() - self.settings.answer_timeout)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rounds that are remembered after each of 100, so many milliseconds apart.
+    fn remembered(apart: u64) -> impl Iterator<Item = (usize, Duration)> {
+        let mut heartbeats = Heartbeats::of(Incarnation(0));
+        (0..100).map(move |round| {
+            let now = Moment(Duration::from_millis(round * apart));
+            heartbeats.remember(now, 0);
+            (heartbeats.sent.len(), now.since(heartbeats.sent[0].at))
+        })
+    }
+
+    #[test]
+    fn a_leader_remembers_the_rounds_that_may_still_teach_it_something_and_few_others() {
+        for apart in [10, 20, 50, 500] {
+            let (most, last) = (remembered(apart).map(|(rounds, _)| rounds).max(), remembered(apart).last());
+            let (rounds, since) = last.unwrap();
+            assert!(since >= DELAY_MAX, "{apart} ms apart: {since:?}");
+            assert!(most == Some(rounds) && rounds <= SENT_MAX, "{apart} ms apart: {most:?}");
+            assert_eq!(rounds == SENT_MIN, apart >= 40, "{apart} ms apart: {rounds}");
+        }
+    }
+
+    #[test]
+    fn many_rounds_are_forgotten_once_they_are_further_apart() {
+        let mut heartbeats = Heartbeats::of(Incarnation(0));
+        let at = |ms| Moment(Duration::from_millis(ms));
+        (0..100).for_each(|round| heartbeats.remember(at(round * 10), 0));
+        (1..=SENT_MIN as u64).for_each(|round| heartbeats.remember(at(1_000 + round * 500), 0));
+        assert_eq!(heartbeats.sent.len(), SENT_MIN);
     }
 }
