@@ -46,6 +46,8 @@ const SLACK: Duration = Duration::from_millis(1500);
 /// For how long two may lead in `classic`, and the slowest answer besides: as long as an announcement is on
 /// its way.
 const CLASSIC_DUAL_MAX: Duration = Duration::from_millis(100);
+/// How many lines of its log a failed test shows of each process.
+const LOG_LINES: usize = 60;
 /// Between two questions to one process.
 const ASK_EVERY: Duration = Duration::from_millis(2);
 /// Between two attempts of an attacker that is turned away.
@@ -207,7 +209,19 @@ impl Siege {
 
     /// What all that run agree on, soon.
     pub fn agreed(&self) -> Agreement {
-        self.real.agree(0, self.recovery()).unwrap()
+        self.real.agree(0, self.recovery()).unwrap_or_else(|late| panic!("{late}\n{}", self.told()))
+    }
+
+    /// What each process that runs says of the members, and the end of its log: why they do not agree.
+    fn told(&self) -> String {
+        let told = |place: usize| {
+            let (_, members) = self.real.answer(place, "/members");
+            let log = self.real.log(place);
+            let last: Vec<&str> = log.lines().rev().take(LOG_LINES).collect();
+            let last: Vec<&str> = last.into_iter().rev().collect();
+            format!("{} has {members}\n{}", self.real.name(place), last.join("\n"))
+        };
+        self.real.running().into_iter().map(told).collect::<Vec<_>>().join("\n")
     }
 
     /// Waits until these places name one leader, which leads itself and is not at `but`. Their epochs may
