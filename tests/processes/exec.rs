@@ -24,6 +24,9 @@ exec 9>>lock
 flock -n 9 || echo overlap >>said
 echo "begun $NAME $BELLWETHER_EPOCH $BELLWETHER_ELECTION $BELLWETHER_NAME" >>said
 "#;
+/// Where a script does so that has traps to set first, for a signal that comes right after. Others begin with
+/// it.
+const BEGUN: &str = "begun;";
 
 /// A folder that commands write to.
 struct Place(TempDir);
@@ -97,7 +100,8 @@ impl Exec {
     }
 
     fn saying(real: &Real, at: usize, place: &Place, flags: &[&str], script: &str, stderr: Stdio) -> Exec {
-        let script = format!("{WORKER}{script}");
+        let begins = !script.contains(BEGUN);
+        let script = if begins { format!("{WORKER}{script}") } else { script.replace(BEGUN, WORKER) };
         let command = ["--", "sh", "-c", &script];
         let child = Command::new(PROGRAM)
             .arg("exec")
@@ -223,7 +227,7 @@ fn command_and_descendants_have_ended_when_another_process_leads() {
 fn a_command_that_takes_long_to_stop_is_waited_for() {
     let (real, now) = voters_started(3, &NEVER);
     let place = Place::new();
-    let slow = "trap 'sleep 3; echo stopped >>said; exit 0' TERM; while :; do sleep 0.05; done";
+    let slow = "trap 'sleep 3; echo stopped >>said; exit 0' TERM; begun; while :; do sleep 0.05; done";
     let _execs = beside_all(&real, &place, slow);
     place.says(&begun(&now));
     real.signal(now.leader, Signal::TERM);
@@ -243,7 +247,7 @@ fn a_sidecar_that_does_not_answer_ends_the_command_and_not_exec() {
         now.leader,
         &place,
         &[],
-        "trap 'echo told >>said; exit 0' TERM; while :; do sleep 0.05; done",
+        "trap 'echo told >>said; exit 0' TERM; begun; while :; do sleep 0.05; done",
     );
     place.says(&begun(&now));
     real.signal(now.leader, Signal::STOP);
@@ -273,8 +277,8 @@ fn a_reader_of_stderr_that_has_stopped_saves_no_command() {
 fn signals_reach_the_command_and_its_code_is_execs() {
     let (real, now) = alone();
     for (signal, script, code) in [
-        (Signal::TERM, "trap 'exit 7' TERM; while :; do sleep 0.05; done", 7),
-        (Signal::INT, "trap 'exit 8' INT; while :; do sleep 0.05; done", 8),
+        (Signal::TERM, "trap 'exit 7' TERM; begun; while :; do sleep 0.05; done", 7),
+        (Signal::INT, "trap 'exit 8' INT; begun; while :; do sleep 0.05; done", 8),
         (Signal::TERM, SLEEPS, 128 + 15),
     ] {
         let place = Place::new();
@@ -286,7 +290,7 @@ fn signals_reach_the_command_and_its_code_is_execs() {
     }
     let (real, now) = voters_started(3, &NEVER);
     let place = Place::new();
-    let script = "trap 'echo reload >>said' HUP; while :; do sleep 0.05; done";
+    let script = "trap 'echo reload >>said' HUP; begun; while :; do sleep 0.05; done";
     let mut exec = Exec::beside(&real, now.leader, &place, &[], script);
     place.says(&begun(&now));
     exec.signal(Signal::HUP);
@@ -426,7 +430,7 @@ fn a_resignation_waits_for_no_command_that_does_not_run() {
 fn a_command_that_is_stopped_hears_of_its_end() {
     let (real, now) = voters_started(3, &["--preempt", "never", "--stop-wait", "1h"]);
     let place = Place::new();
-    let stops = "trap 'exit 5' TERM; kill -STOP $$; while :; do sleep 0.05; done";
+    let stops = "trap 'exit 5' TERM; begun; kill -STOP $$; while :; do sleep 0.05; done";
     let mut exec = Exec::beside(&real, now.leader, &place, &[], stops);
     place.says(&begun(&now));
     exec.signal(Signal::TERM);
