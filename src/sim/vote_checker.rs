@@ -154,7 +154,6 @@ impl VoteChecker {
         // What former incarnations have promised becomes part of the promise to this leader (clause 8), under
         // the configurations that it was promised for: clause 19 ends it with them.
         let promises = self.promises.entry(from.place).or_default();
-        promises.retain(|p| p.start != from.starts || p.to == leader);
         for former in promises.iter_mut().filter(|p| p.start != from.starts) {
             (former.to, former.epoch, former.start) = (leader, epoch, from.starts);
         }

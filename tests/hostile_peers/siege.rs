@@ -217,8 +217,8 @@ impl Siege {
         let told = |place: usize| {
             let (_, members) = self.real.answer(place, "/members");
             let log = self.real.log(place);
-            let last: Vec<&str> = log.lines().rev().take(LOG_LINES).collect();
-            let last: Vec<&str> = last.into_iter().rev().collect();
+            let before = log.lines().count().saturating_sub(LOG_LINES);
+            let last: Vec<&str> = log.lines().skip(before).collect();
             format!("{} has {members}\n{}", self.real.name(place), last.join("\n"))
         };
         self.real.running().into_iter().map(told).collect::<Vec<_>>().join("\n")

@@ -24,8 +24,8 @@ exec 9>>lock
 flock -n 9 || echo overlap >>said
 echo "begun $NAME $BELLWETHER_EPOCH $BELLWETHER_ELECTION $BELLWETHER_NAME" >>said
 "#;
-/// Where a script does so that has traps to set first, for a signal that comes right after. Others begin with
-/// it.
+/// A script that sets traps has this after them, so that a signal that comes right after finds them. Each
+/// other script begins with it.
 const BEGUN: &str = "begun;";
 
 /// A folder that commands write to.
