@@ -97,6 +97,10 @@ pub(in crate::election) trait Protocol: Sized {
     fn transfer(core: &mut Core<Self>, now: Now, to: ProcessId);
     /// This leader does not wait any longer for the process that it has asked to take over.
     fn call_off_transfer(_core: &mut Core<Self>) {}
+    /// Whether a process may have led that says so.
+    fn may_have_led(_core: &Core<Self>, _id: ProcessId) -> bool {
+        true
+    }
     /// A leader has resigned.
     fn on_resign(_core: &mut Core<Self>, _by: Heard) {}
     /// The leader that has resigned names this process as its successor. That leader may be about to end.

@@ -78,7 +78,7 @@ impl Core<Majority> {
             return;
         }
         let used = self.protocol.config().map(|config| config.version);
-        if stores.is_some() {
+        if stores.is_some() && self.is_listed(by.from) {
             self.extend(by.now, sequence, &name, firm);
         }
         if self.phase.leading() && used != stores {

@@ -11,7 +11,7 @@
 //! | 17 | no leadership outlives a resignation or a process | this file |
 //! | 18 to 21, 26 | the configuration | `reconfiguration`, `config_step`, `types/voter_config.rs` |
 //! | 28 | leadership transfer | `transfer` |
-//! | 29 | whose words count | this file, `reconfiguration`, `recovery_answers` |
+//! | 29 | whose words count | this file, `lease`, `reconfiguration`, `recovery_answers` |
 //! | 30 | which processes stand, by an operator's word | `core/eligibility.rs` |
 //!
 //! A process leads by `Core::win` in `candidate` alone.
@@ -278,6 +278,10 @@ impl Protocol for Majority {
 
     fn call_off_transfer(core: &mut Core<Majority>) {
         core.protocol.leading.iter_mut().for_each(|leading| leading.proposed = None);
+    }
+
+    fn may_have_led(core: &Core<Majority>, id: ProcessId) -> bool {
+        core.is_listed(id)
     }
 
     fn on_resign(core: &mut Core<Majority>, by: Heard) {

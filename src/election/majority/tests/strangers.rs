@@ -127,6 +127,32 @@ fn an_answer_counts_from_a_voter_that_was_asked() {
     }
 }
 
+/// It would cost an election, and a durable epoch each.
+#[test]
+fn a_stranger_resigns_from_nothing() {
+    for leaves_out in [None, Some(Mutation::StrangersCount)] {
+        let mut voter = beside_a_stranger(leaves_out);
+        voter.start_campaign();
+        voter.hear(4, 9, Body::Resign { successor: Some(peer(2).id), leaving: false });
+        assert_eq!(voter.machine.epoch == Epoch(9), leaves_out.is_some(), "{leaves_out:?}");
+        assert_eq!(voter.machine.phase == Phase::Electing, leaves_out.is_none(), "{leaves_out:?}");
+    }
+}
+
+/// The stranger acknowledges rounds under one name after the other.
+#[test]
+fn a_leader_counts_no_acknowledgement_of_a_stranger() {
+    for leaves_out in [None, Some(Mutation::StrangersCount)] {
+        let mut voter = Voter::leader(leaves_out);
+        for name in 10..13 {
+            voter.feed(Event::LinkUp(Peer { name: peer(name).name, ..peer(4) }));
+            voter.acknowledged(4, 1, version(5, 0), flags(&[1, 2, 3], 1500));
+        }
+        let stores = &voter.machine.protocol.leading.as_ref().unwrap().stores;
+        assert_eq!(*stores, if leaves_out.is_some() { names(&[1, 10, 11, 12]) } else { names(&[1]) });
+    }
+}
+
 /// Each stranger takes the place of one before it, which has died.
 #[test]
 fn a_leader_keeps_nothing_of_strangers_that_others_have_replaced() {
