@@ -73,7 +73,6 @@ impl Core<Classic> {
         self.lose_leader(Reason::Superseded);
         self.set_epoch(epoch);
         self.enter(Phase::Electing);
-        self.protocol.inquiry = None;
         self.send_each(higher.clone(), &Body::Election);
         self.protocol.asked = higher;
         self.arm(Timer::Answer, self.answer_timeout());

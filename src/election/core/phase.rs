@@ -33,11 +33,10 @@ impl Phase {
 }
 
 impl<P: Protocol> Core<P> {
-    /// Changes what it is in the middle of. No timer of a phase survives that: each phase arms its own.
+    /// Changes what it is in the middle of. No timer of a phase survives that: each phase arms its own. Nor
+    /// does an election: a new one begins anew.
     pub(crate) fn enter(&mut self, phase: Phase) {
-        if phase != Phase::Electing {
-            P::abandon_election(self);
-        }
+        P::abandon_election(self);
         self.disarm_all();
         if !self.phase.in_election() && phase.in_election() {
             self.note(Notification::ElectionBegins { reason: self.loss });

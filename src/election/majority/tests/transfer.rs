@@ -84,6 +84,19 @@ fn a_successor_without_a_majority_does_not_unseat_the_leader() {
     assert!(!resigns(&voter.hear(3, 5, Body::TransferReady { majority: true })), "it was refused");
 }
 
+/// p1 is still bound to p2, which was never elected. p3 leads, asks p1 whether it could win, and ends.
+#[test]
+fn a_successor_that_may_not_stand_yet_tries_again() {
+    let mut voter = Voter::settled(None);
+    assert_eq!(voter.vote_for(2, 6), Some(GRANTED));
+    voter.hear(3, 7, Body::Coordinator { elected_at_ms: 0 });
+    let sent = voter.hear(3, 7, Body::ProposeTransfer);
+    assert!(!requests(&sent).is_empty());
+    let sent = voter.hear(3, 7, Body::Resign { successor: Some(peer(1).id), leaving: true });
+    assert_eq!(voter.machine.phase, Phase::Deferring);
+    assert!(armed(&sent, Timer::Retry).is_some());
+}
+
 #[test]
 fn a_successor_that_does_not_answer_is_asked_again_later() {
     let (mut voter, _) = transferring(None);
