@@ -5,7 +5,7 @@
 use super::metrics::Metrics;
 use super::notification_text;
 use crate::base::{LogEvent, RateLimit};
-use crate::election::{Moment, Notification};
+use crate::election::{ElectionOutcome, Moment, Notification};
 use std::time::Duration;
 
 /// Turns notes into lines and counts, in the order in which they happened.
@@ -95,11 +95,13 @@ impl EventLog {
                 None
             }
             Notification::ElectionBegins { .. } => {
-                self.electing_since.get_or_insert(now);
+                self.electing_since = Some(now);
                 None
             }
             Notification::ElectionEnds { outcome } => {
                 let lasted = self.electing_since.take().map(|since| now.since(since));
+                // In `majority` the next attempt begins where one fails.
+                self.electing_since = (*outcome == ElectionOutcome::Unfinished).then_some(now);
                 self.metrics.election(*outcome, lasted);
                 lasted
             }
@@ -156,9 +158,7 @@ impl Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::election::{
-        Candidacy, ElectionOutcome, Epoch, Incarnation, Peer, Priority, ProcessId, Reason, Role, Status,
-    };
+    use crate::election::{Candidacy, Epoch, Incarnation, Peer, Priority, ProcessId, Reason, Role, Status};
 
     fn at(ms: u64) -> Moment {
         Moment(Duration::from_millis(ms))
@@ -229,8 +229,8 @@ mod tests {
             r#"bellwether_leader_changes_total{reason="start"} 1"#,
             r#"bellwether_elections_total{outcome="unfinished"} 1"#,
             r#"bellwether_elections_total{outcome="lost"} 1"#,
-            "bellwether_election_duration_seconds_count 1",
-            "bellwether_election_duration_seconds_sum 1",
+            "bellwether_election_duration_seconds_count 2",
+            "bellwether_election_duration_seconds_sum 1.5",
             "bellwether_pauses_total 1",
         ] {
             assert!(text.lines().any(|l| l == line), "{line} is not in\n{text}");
