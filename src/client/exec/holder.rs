@@ -18,6 +18,8 @@ const SOON: Duration = Duration::from_millis(20);
 const SOON_MAX: u32 = 50;
 /// Any answer may take so long.
 const ANSWER_LEAST: Duration = Duration::from_millis(50);
+/// What a sidecar grants at most by default (`--hold-max`).
+const GRANTED_FIRST: Duration = Duration::from_secs(1);
 /// How long the end of exec waits for the end of its hold, which would run out by itself.
 pub(super) const RELEASE_LONGEST: Duration = Duration::from_millis(500);
 
@@ -60,8 +62,7 @@ impl Holder {
     /// The system has no thread for it.
     pub(super) fn start(api: Api, hold: Duration, events: SyncSender<Event>) -> io::Result<Holder> {
         let (wants, wanted) = sync_channel(WANTS_MAX);
-        let mut asker =
-            Asker { api, hold, events, wanted, generation: 0, wants: false, id: None, unpromised: 0 };
+        let mut asker = Asker::new(api, hold, events, wanted);
         thread::Builder::new().name("holds".to_owned()).spawn(move || asker.run())?;
         Ok(Holder { wants, holds: false })
     }
@@ -83,7 +84,10 @@ impl Holder {
 
 struct Asker {
     api: Api,
+    /// What is asked for.
     hold: Duration,
+    /// How much of that was granted last. Before the first answer it is what `--hold-max` is by default.
+    granted: Duration,
     events: SyncSender<Event>,
     wanted: Receiver<Want>,
     generation: u64,
@@ -102,6 +106,11 @@ impl Told {
 }
 
 impl Asker {
+    fn new(api: Api, hold: Duration, events: SyncSender<Event>, wanted: Receiver<Want>) -> Asker {
+        let granted = hold.min(GRANTED_FIRST);
+        Asker { api, hold, granted, events, wanted, generation: 0, wants: false, id: None, unpromised: 0 }
+    }
+
     fn run(&mut self) {
         loop {
             let asked = Instant::now();
@@ -145,12 +154,13 @@ impl Asker {
             Ok(record) => {
                 let leads = is_leader(&record) || self.id.is_some();
                 let told = told(asked, &record, self.hold);
-                let (promised, granted) = (told.held.is_some(), told.granted(self.hold));
+                let promised = told.held.is_some();
+                self.granted = told.granted(self.hold);
                 self.tell(Ok(told));
                 self.unpromised = if promised || !leads { 0 } else { self.unpromised.saturating_add(1) };
                 if leads {
                     let soon = !promised && self.unpromised <= SOON_MAX;
-                    let every = granted / EXEC_RENEWALS;
+                    let every = self.granted / EXEC_RENEWALS;
                     return if soon { every.min(SOON) } else { every };
                 }
                 self.wait_for_leadership();
@@ -158,7 +168,7 @@ impl Asker {
             }
             Err(trouble) => {
                 self.tell(Err(trouble));
-                self.hold / EXEC_RENEWALS
+                self.granted / EXEC_RENEWALS
             }
         }
     }
@@ -179,12 +189,12 @@ impl Asker {
         };
         if let Err(trouble) = change {
             self.tell(Err(trouble));
-            thread::sleep(self.hold / EXEC_RENEWALS);
+            thread::sleep(self.granted / EXEC_RENEWALS);
         }
     }
 
     fn ask(&mut self) -> Result<Record, Trouble> {
-        let (lasts, within) = (self.hold.as_millis(), (self.hold / 4).max(ANSWER_LEAST));
+        let (lasts, within) = (self.hold.as_millis(), (self.granted / 4).max(ANSWER_LEAST));
         if let Some(id) = &self.id {
             let path = format!("/holds/{id}?for={lasts}ms");
             match self.api.send(Method::PUT, &path, &[200, 404], within)? {
@@ -246,5 +256,31 @@ fn told(asked: Reading, record: &Record, lasts: Duration) -> Told {
         stop_wait: time("stop_wait_ms"),
         name: text(record.get("leader").and_then(|leader| leader.get("name"))).filter(|_| leads),
         election: text(hold(record, "election")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    /// Of 30 s that are asked for, 1 s is granted. A question fails; the next comes within that second.
+    #[test]
+    fn questions_follow_each_other_by_what_is_granted() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let api = Api::at(Some(&listener.local_addr().unwrap().to_string())).unwrap();
+        let sidecar = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let _ = stream.read(&mut [0; 1024]).unwrap();
+            let record = r#"{"is_leader":true,"hold":{"id":"1","ms":900,"epoch":1,"max_ms":1000}}"#;
+            let head = format!("HTTP/1.1 201 Created\r\nContent-Length: {}\r\n\r\n", record.len());
+            stream.write_all((head + record).as_bytes()).unwrap();
+        });
+        let ((events, _events), (_wants, wanted)) = (sync_channel(WANTS_MAX), sync_channel(WANTS_MAX));
+        let mut asker = Asker::new(api, Duration::from_secs(30), events, wanted);
+        assert_eq!(asker.ask_once(), Duration::from_millis(100), "an answer");
+        sidecar.join().unwrap();
+        assert_eq!(asker.ask_once(), Duration::from_millis(100), "no sidecar any more");
     }
 }
