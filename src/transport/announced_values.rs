@@ -34,7 +34,7 @@ impl Announcements {
     /// Forgets all processes but this one and those.
     pub(super) fn keep(&mut self, kept: impl Fn(&ProcessId) -> bool) {
         let own = self.own;
-        if !self.all.keys().all(&kept) {
+        if !self.all.keys().all(|id| *id == own || kept(id)) {
             Arc::make_mut(&mut self.all).retain(|id, _| *id == own || kept(id));
         }
     }
@@ -72,6 +72,9 @@ mod tests {
         assert_eq!(*announcements.all(), Announced::from([(me, url("http://me")), (a, url("http://new"))]));
         announcements.keep(|id| *id == b);
         assert_eq!(*announcements.all(), Announced::from([(me, url("http://me"))]), "its own stays");
+        let before = announcements.all();
+        announcements.keep(|id| *id == b);
+        assert!(Arc::ptr_eq(&before, &announcements.all()), "nothing is forgotten");
         assert!(Announcements::new(me, AnnouncedValues::default()).all().is_empty());
     }
 }

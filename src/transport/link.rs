@@ -213,7 +213,7 @@ impl Link {
 
     /// Ends the link, since there is no room for its peer.
     pub(super) fn refuse(&self) {
-        let text = "the cluster is full; start fewer processes in it, or give this one another --cluster";
+        let text = "the cluster is full; start fewer processes in it, or give this one another --election";
         self.end_with(&wire::encode_refuse(Refusal::Full, text));
     }
 
@@ -325,6 +325,9 @@ fn frames(
         let decoded = wire::decode(&received[done..], wire::FRAME_BYTES_MAX).map_err(|e| e.to_string())?;
         let Some((frame, length)) = decoded else { break };
         done += length;
+        if rate.allow(boottime()).is_none() {
+            return Err("it sends far more messages than any election takes".to_owned());
+        }
         match frame {
             Frame::Message { stamp, message } => {
                 if stamp.cluster != inner.stamp.cluster || stamp.id != link.peer.id {
@@ -333,9 +336,6 @@ fn frames(
                          handshake",
                         stamp.cluster, stamp.id
                     ));
-                }
-                if rate.allow(boottime()).is_none() {
-                    return Err("it sends far more messages than any election takes".to_owned());
                 }
                 inner.counts.received(message.body.name());
                 step("received", message.body.name(), Some(stamp.id));

@@ -79,26 +79,41 @@ fn silence_after_an_unannounced_end_is_no_evidence() {
     assert_eq!(a.closed(), (ProcessId(Uuid::from_u128(2)), 7, false));
 }
 
-#[test]
-fn unknown_frames_are_skipped_and_wrong_stamps_end_the_link() {
-    let a = side(1, "c");
-    let them = peer(2, 7, loopback(9));
-    let mut stream = greeted(a.address, them.clone());
-    a.opened();
-    // A sound frame of a kind that does not exist: a Bye under another tag, with its checksum made again.
+/// A sound frame of a kind that does not exist: a Bye under another tag, with its checksum made again.
+fn unknown_frame() -> Vec<u8> {
     let mut unknown = wire::encode_bye();
     unknown[4..6].copy_from_slice(&999u16.to_le_bytes());
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&unknown[4..6]);
     hasher.update(&unknown[10..]);
     unknown[6..10].copy_from_slice(&hasher.finalize().to_le_bytes());
-    stream.write_all(&unknown).unwrap();
+    unknown
+}
+
+#[test]
+fn unknown_frames_are_skipped_and_wrong_stamps_end_the_link() {
+    let a = side(1, "c");
+    let them = peer(2, 7, loopback(9));
+    let mut stream = greeted(a.address, them.clone());
+    a.opened();
+    stream.write_all(&unknown_frame()).unwrap();
     let stamp = |id: ProcessId| wire::Stamp { cluster: "c".to_owned(), id };
     stream.write_all(&wire::encode_message(&stamp(them.id), &ask(5)).unwrap()).unwrap();
     assert_eq!(a.received().1, ask(5));
     assert_eq!(a.counts.unknown.load(Ordering::Relaxed), 1);
     let forged = wire::encode_message(&stamp(ProcessId(Uuid::from_u128(3))), &ask(6)).unwrap();
     stream.write_all(&forged).unwrap();
+    assert_eq!(a.closed(), (them.id, 7, false));
+}
+
+#[test]
+fn unknown_frames_without_end_end_the_link() {
+    let a = side(1, "c");
+    let them = peer(2, 7, loopback(9));
+    let mut stream = greeted(a.address, them.clone());
+    a.opened();
+    let many = unknown_frame().repeat(20_000);
+    let _ = stream.write_all(&many);
     assert_eq!(a.closed(), (them.id, 7, false));
 }
 
