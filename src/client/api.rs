@@ -3,7 +3,7 @@
 //! Each answer comes from a network, so it is bounded in time and size.
 
 use crate::base::blocking_tcp;
-use crate::base::url::addresses;
+use crate::base::url::{addresses, is_host_and_port};
 use crate::telemetry::escape::shortened;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use serde::de::DeserializeOwned;
@@ -217,11 +217,7 @@ fn base_url(given: Option<&str>) -> Result<String, Trouble> {
     let bad = || Trouble::BadUrl(shortened(given.to_owned(), SHOWN_BYTES_MAX));
     let uri: Uri = given.parse().map_err(|_| bad())?;
     let plain = matches!(uri.path(), "" | "/") && uri.query().is_none();
-    let authority = uri.authority().filter(|a| plain && !a.host().is_empty()).ok_or_else(bad)?;
-    // A port that is no number of 16 bits is none.
-    if authority.port().is_none() && authority.as_str() != authority.host() {
-        return Err(bad());
-    }
+    let authority = uri.authority().filter(|a| plain && is_host_and_port(a)).ok_or_else(bad)?;
     match (uri.scheme_str(), authority.port()) {
         (Some("http"), _) | (None, Some(_)) => Ok(format!("http://{authority}")),
         (None, None) => Ok(format!("http://{authority}:{PORT_DEFAULT}")),
@@ -260,6 +256,7 @@ mod tests {
             ("http://web-0:99999", None),
             ("/leader", None),
             ("user@", None),
+            ("http://user:secret@web-0:4040", None),
             ("http://web-0/leader", None),
             ("http://web-0/?a", None),
             ("http://", None),

@@ -69,7 +69,9 @@ Examples:
 Exit codes:
   0    it is there
   2    bad configuration
-  124  it did not come in time";
+  124  it did not come in time
+  125  an error of its own
+  128 and the number of a signal that has ended it";
 
 pub const ALIVE_EXAMPLES: &str = "\
 Examples:

@@ -42,7 +42,7 @@ pub enum Event {
     },
     /// A timer that was armed and not disarmed is due.
     Timer(Timer),
-    /// A look-up named addresses. One that failed, or named none, is no event.
+    /// A look-up has ended, and names these addresses.
     Discovered {
         /// All addresses where peers may be. None: no peers are configured.
         addresses: BTreeSet<SocketAddr>,
