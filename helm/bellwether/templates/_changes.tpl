@@ -22,8 +22,14 @@ nothing. Arguments: the context, and the settings.
 {{- else if and (eq $settings.safety "classic") (ne (int $running.peer) (int $settings.ports.peer)) -}}
 {{- $faults = append $faults (printf "ports.peer: %v, and the pods of %s listen on %v: the new pods would find no old one, and lead beside them. Stop all pods first (kubectl -n %s scale %s %s --replicas=0), wait until they are gone, then upgrade" $settings.ports.peer $name $running.peer $root.Release.Namespace ($kind | lower) $name) -}}
 {{- end -}}
+{{- $secret := include "app.library" (list $root "bellwether.ownPeerSecretName") -}}
+{{- $keys := keys (dig "data" dict (default dict (lookup "v1" "Secret" $root.Release.Namespace $secret))) | sortAlpha -}}
+{{- $own := and $settings.peerSecret.enabled (not $settings.peerSecret.existingSecret) -}}
+{{- if and $own $keys (not (has $settings.peerSecret.key $keys)) (or $present.spec.replicas (dig "status" "replicas" 0 $present)) -}}
+{{- $faults = append $faults (printf "peerSecret.key: %s, and the Secret %s has %s: the chart would make another secret, and the new pods would stay alone. Keep the former key, or add --reuse-values" $settings.peerSecret.key $secret (join ", " $keys)) -}}
+{{- end -}}
 {{- with include "app.foreignSecret" (list $root $present) -}}
-{{- if and $settings.peerSecret.enabled (not $settings.peerSecret.existingSecret) (or $present.spec.replicas (dig "status" "replicas" 0 $present)) -}}
+{{- if and $own (or $present.spec.replicas (dig "status" "replicas" 0 $present)) -}}
 {{- $faults = append $faults (printf "peerSecret.existingSecret: empty, and the pods of %s share the Secret %s: the chart would make another secret, and the new pods would stay alone. Set existingSecret to %s, or add --reuse-values. To go over to a Secret of the chart, make it first with the same line: docs/kubernetes.md, The secret that members share" $name . .) -}}
 {{- end -}}
 {{- end -}}
@@ -53,7 +59,7 @@ nothing. Arguments: the context, and the settings.
 {{- end -}}
 {{- $voters := int (default 0 (include "app.running" . | fromYaml).voters) -}}
 {{- if and (eq $settings.safety "majority") (ne $settings.state.type "emptyDir") $old (lt $new (add (div $voters 2) 1)) -}}
-{{- $faults = append $faults (printf "replicas: %d, and %d pods vote: Kubernetes would delete all others at once, and fewer than a majority of the voters would be left, without a leader. Go down in steps (7, 5, 3), each once the rollout before it is over; a single voter begins anew" $new $voters) -}}
+{{- $faults = append $faults (printf "replicas: %d, and %d pods vote: Kubernetes would delete all others at once, and no majority of the voters would be left. Go down in steps (7, 5, 3), each once the rollout before it is over. A single voter begins anew" $new $voters) -}}
 {{- end -}}
 {{- $ending := int (dig "status" "replicas" 0 .) -}}
 {{- if and (eq $settings.safety "majority") (eq $settings.founding "yes") (eq $old 0) $ending -}}

@@ -92,7 +92,7 @@ app.kubernetes.io/name={{ default .Chart.Name .Values.nameOverride }},app.kubern
 {{- if and $ordered $leaderOnly -}}
 {{- $faults = append $faults "readiness: leader with podManagementPolicy: OrderedReady: the second pod would have to lead before the third one starts: set podManagementPolicy: Parallel" -}}
 {{- else if and $ordered $majority (ne .Values.readiness "none") -}}
-{{- $faults = append $faults "safety: majority with podManagementPolicy: OrderedReady: the first pod is not ready before a majority has met, and the second one waits for that: set podManagementPolicy: Parallel" -}}
+{{- $faults = append $faults "safety: majority with podManagementPolicy: OrderedReady: the first pod is ready once all voters have met, and the second one waits for it: set podManagementPolicy: Parallel" -}}
 {{- end -}}
 {{- if and $leaderOnly $set (ne $strategy "OnDelete") -}}
 {{- $faults = append $faults "readiness: leader in a StatefulSet: a rolling update waits until the pod that it has replaced is ready, which is the leader alone: set updateStrategy.type: OnDelete, and delete the pods yourself" -}}

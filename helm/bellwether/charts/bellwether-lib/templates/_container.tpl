@@ -141,7 +141,7 @@ chart that cannot tell takes bellwether.initContainers and bellwether.containers
 {{- end }}
 {{- end -}}
 
-{{/* The command that hands leadership over when the pod is to end; nothing where it is not wanted, or not possible. */}}
+{{/* The command that transfers leadership when the pod is to end; nothing where it is not wanted, or not possible. */}}
 {{- define "bellwether.preStop" -}}
 {{- $settings := include "bellwether.settings" . | fromYaml -}}
 {{- $socket := default "" (get (default dict $settings.config) "control-socket") -}}
