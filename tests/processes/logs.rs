@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 #[test]
-fn json_lines_have_their_documented_keys_through_a_handover() {
+fn json_lines_have_their_documented_keys_through_a_resignation() {
     let (mut real, now) = started(3, &["--log-format", "json", "--log", "trace"]);
     real.signal(now.leader, Signal::TERM);
     real.end(now.leader);
