@@ -196,7 +196,7 @@ pub struct RunArgs {
     )]
     pub peer_port: u16,
 
-    /// Members to wait for at a first start, this process included
+    /// Members to wait for at a start without a leader, this process included
     ///
     /// The first election waits until this many are connected, but no longer than --start-timeout. 0 or 1: it
     /// waits only until the set of peers has not changed for --stable-margin.

@@ -114,7 +114,7 @@ pub struct InjectArgs {
     #[arg(long, value_name = "WHEN", default_value = "member", value_enum)]
     pub readiness: Readiness,
 
-    /// When a leader's pod that is deleted hands leadership over
+    /// When a leader's pod that is deleted transfers leadership
     ///
     /// early: `bellwether cordon` is the native sidecar's preStop hook, so another process leads while the
     /// application still drains. late: once the application has ended.
@@ -149,7 +149,7 @@ pub struct InjectArgs {
     pub run_flags: Vec<String>,
 }
 
-/// When a leader's pod hands leadership over.
+/// When a leader's pod transfers leadership.
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Drain {
     /// As soon as the pod is to end
