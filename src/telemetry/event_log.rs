@@ -99,7 +99,7 @@ impl EventLog {
                 None
             }
             Notification::ElectionEnds { outcome } => {
-                let lasted = self.electing_since.take().map(|since| now.since(since));
+                let lasted = self.electing_since.map(|since| now.since(since));
                 // In `majority` the next attempt begins where one fails.
                 self.electing_since = (*outcome == ElectionOutcome::Unfinished).then_some(now);
                 self.metrics.election(*outcome, lasted);

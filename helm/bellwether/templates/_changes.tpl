@@ -15,7 +15,8 @@ nothing. Arguments: the context, and the settings.
 {{- $faults = append $faults (printf "kind: %s, and %s runs as a %s: its pods would all be replaced at once, and a change of safety would begin without records. Add --reuse-values if this upgrade was not meant to change it. Else uninstall, wait until its pods are gone, and install: docs/kubernetes.md, Upgrade" $kind $name $other) -}}
 {{- else if include "app.ofRelease" (list $root $present) -}}
 {{- $running := include "app.running" $present | fromYaml -}}
-{{- if not (or $present.spec.replicas (dig "status" "replicas" 0 $present)) -}}
+{{- $runs := or $present.spec.replicas (dig "status" "replicas" 0 $present) -}}
+{{- if not $runs -}}
 {{- /* No pod runs that could be beside the new ones. */ -}}
 {{- else if ne $running.safety $settings.safety -}}
 {{- $faults = append $faults (printf "safety: %s, and the pods of %s run with %s: the new pods would elect a leader apart from the old ones, or none. Add --reuse-values if this upgrade was not meant to change it. Else uninstall, wait until its pods are gone, and install: docs/kubernetes.md, Upgrade" $settings.safety $name $running.safety) -}}
@@ -23,13 +24,14 @@ nothing. Arguments: the context, and the settings.
 {{- $faults = append $faults (printf "ports.peer: %v, and the pods of %s listen on %v: the new pods would find no old one, and lead beside them. Stop all pods first (kubectl -n %s scale %s %s --replicas=0), wait until they are gone, then upgrade" $settings.ports.peer $name $running.peer $root.Release.Namespace ($kind | lower) $name) -}}
 {{- end -}}
 {{- $secret := include "app.library" (list $root "bellwether.ownPeerSecretName") -}}
-{{- $keys := keys (dig "data" dict (default dict (lookup "v1" "Secret" $root.Release.Namespace $secret))) | sortAlpha -}}
+{{- $found := default dict (lookup "v1" "Secret" $root.Release.Namespace $secret) -}}
+{{- $keys := keys (default dict $found.data) | sortAlpha -}}
 {{- $own := and $settings.peerSecret.enabled (not $settings.peerSecret.existingSecret) -}}
-{{- if and $own $keys (not (has $settings.peerSecret.key $keys)) (or $present.spec.replicas (dig "status" "replicas" 0 $present)) -}}
+{{- if and $own $keys $runs (not (has $settings.peerSecret.key $keys)) -}}
 {{- $faults = append $faults (printf "peerSecret.key: %s, and the Secret %s has %s: the chart would make another secret, and the new pods would stay alone. Keep the former key, or add --reuse-values" $settings.peerSecret.key $secret (join ", " $keys)) -}}
 {{- end -}}
-{{- with include "app.foreignSecret" (list $root $present) -}}
-{{- if and $own (or $present.spec.replicas (dig "status" "replicas" 0 $present)) -}}
+{{- with include "app.foreignSecret" (list $secret $present) -}}
+{{- if and $own $runs (not $found) -}}
 {{- $faults = append $faults (printf "peerSecret.existingSecret: empty, and the pods of %s share the Secret %s: the chart would make another secret, and the new pods would stay alone. Set existingSecret to %s, or add --reuse-values. To go over to a Secret of the chart, make it first with the same line: docs/kubernetes.md, The secret that members share" $name . .) -}}
 {{- end -}}
 {{- end -}}
@@ -70,15 +72,14 @@ nothing. Arguments: the context, and the settings.
 {{- end -}}
 
 {{/*
-The Secret that the pods of a workload share, where it is not the chart's and the chart has none in the cluster. Arguments:
-the context, and the workload.
+The Secret that the pods of a workload share, where it is not the chart's. Arguments: the name of the chart's, and the
+workload.
 */}}
 {{- define "app.foreignSecret" -}}
-{{- $root := index . 0 -}}
-{{- $own := include "app.library" (list $root "bellwether.ownPeerSecretName") -}}
+{{- $own := index . 0 -}}
 {{- range dig "spec" "template" "spec" "volumes" list (index . 1) -}}
 {{- if and (eq .name "bellwether-peer-secret") .secret -}}
-{{- if and (ne .secret.secretName $own) (not (lookup "v1" "Secret" $root.Release.Namespace $own)) -}}
+{{- if ne .secret.secretName $own -}}
 {{- .secret.secretName -}}
 {{- end -}}
 {{- end -}}

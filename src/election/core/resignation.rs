@@ -46,8 +46,7 @@ impl<P: Protocol> Core<P> {
         // A process that follows, or is, another leader has no use for the word of one that never led it. One
         // that was paused may have slept through the term that this ends, and through the next.
         let slept = self.awaits_answer_after_pause(from);
-        let unknown = self.leader.is_none() && !slept && P::may_have_led(self, from);
-        let may_have_led = self.leads(from) || unknown;
+        let may_have_led = self.leads(from) || self.leader.is_none() && !slept && P::may_have_led(self, from);
         let current = may_have_led && (epoch > self.epoch || epoch == self.epoch && self.leads(from));
         let heeded = current && !self.phase.leading();
         if heeded {

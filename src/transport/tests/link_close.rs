@@ -92,10 +92,7 @@ fn unknown_frame() -> Vec<u8> {
 
 #[test]
 fn unknown_frames_are_skipped_and_wrong_stamps_end_the_link() {
-    let a = side(1, "c");
-    let them = peer(2, 7, loopback(9));
-    let mut stream = greeted(a.address, them.clone());
-    a.opened();
+    let (a, them, mut stream) = linked();
     stream.write_all(&unknown_frame()).unwrap();
     let stamp = |id: ProcessId| wire::Stamp { cluster: "c".to_owned(), id };
     stream.write_all(&wire::encode_message(&stamp(them.id), &ask(5)).unwrap()).unwrap();
@@ -108,10 +105,7 @@ fn unknown_frames_are_skipped_and_wrong_stamps_end_the_link() {
 
 #[test]
 fn unknown_frames_without_end_end_the_link() {
-    let a = side(1, "c");
-    let them = peer(2, 7, loopback(9));
-    let mut stream = greeted(a.address, them.clone());
-    a.opened();
+    let (a, them, mut stream) = linked();
     let many = unknown_frame().repeat(20_000);
     let _ = stream.write_all(&many);
     assert_eq!(a.closed(), (them.id, 7, false));
@@ -119,10 +113,7 @@ fn unknown_frames_without_end_end_the_link() {
 
 #[test]
 fn a_peer_that_stops_reading_is_cut_off_and_holds_up_no_thread() {
-    let a = side(1, "c");
-    let them = peer(2, 7, loopback(9));
-    let stream = greeted(a.address, them.clone());
-    a.opened();
+    let (a, them, stream) = linked();
     let began = Instant::now();
     while !a.transport.inner.table().links(them.id).is_empty() {
         a.transport.send(them.id, them.address, &ask(1));

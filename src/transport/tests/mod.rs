@@ -204,6 +204,14 @@ fn greeted(to: SocketAddr, from: Peer) -> TcpStream {
     stream
 }
 
+/// A side of cluster "c", a peer that is linked with it, and the peer's end of the link.
+fn linked() -> (Side, Peer, TcpStream) {
+    let (a, them) = (side(1, "c"), peer(2, 7, loopback(9)));
+    let stream = greeted(a.address, them.clone());
+    a.opened();
+    (a, them, stream)
+}
+
 /// The next connection that a listener takes.
 fn accepted(listener: &TcpListener) -> TcpStream {
     let mut sockets = [PollFd::new(listener, PollFlags::IN)];
@@ -362,10 +370,7 @@ fn an_unknown_address_is_found_out_from_the_route_and_filled_in_by_the_other_sid
 
 #[test]
 fn a_frame_has_its_time_for_itself_however_many_came_before_it() {
-    let a = side(1, "c");
-    let them = peer(2, 7, loopback(9));
-    let mut stream = greeted(a.address, them.clone());
-    a.opened();
+    let (a, them, mut stream) = linked();
     let stamp = wire::Stamp { cluster: "c".to_owned(), id: them.id };
     let message = wire::encode_message(&stamp, &ask(5)).unwrap();
     let (head, tail) = message.split_at(9);
