@@ -64,12 +64,7 @@ impl Core<Classic> {
         if higher.is_empty() {
             return if me.eligible() { self.announce(now, epoch) } else { self.no_candidate() };
         }
-        assert!(epoch > self.epoch, "a round has an epoch of its own");
-        assert!(
-            self.round.is_none_or(|r| r < epoch),
-            "invariant 6: at most one election per process and epoch"
-        );
-        self.round = Some(epoch);
+        assert!(epoch > self.epoch, "invariant 6: at most one election per process and epoch");
         self.lose_leader(Reason::Superseded);
         self.set_epoch(epoch);
         self.enter(Phase::Electing);
@@ -90,9 +85,6 @@ impl Core<Classic> {
 
     /// Rule 2: this process received no Answer, so it leads. A process that did not answer counts as failed.
     pub(super) fn on_answer_timer(&mut self, now: Now) {
-        if self.phase != Phase::Electing {
-            return;
-        }
         for id in std::mem::take(&mut self.protocol.asked) {
             self.fail(id, Reason::Silence);
         }
@@ -131,9 +123,6 @@ impl Core<Classic> {
 
     /// Rule 3: no process announced in time, so this process begins again.
     pub(super) fn on_coordinator_timer(&mut self, now: Now) {
-        if self.phase != Phase::Deferring {
-            return;
-        }
         if self.round_failed && self.best_live().is_none() {
             // Still no process may lead. A line in the log every time would be no news.
             return self.arm(Timer::Coordinator, self.coordinator_timeout());
@@ -143,13 +132,11 @@ impl Core<Classic> {
 
     /// The awaited process did not announce itself: back to the paper's procedure.
     pub(super) fn on_announcement_timer(&mut self, now: Now) {
-        if matches!(self.phase, Phase::Waiting(_)) {
-            self.transfer_failed(now);
-            if self.is_announcer() {
-                return self.ask_anew(now);
-            }
-            self.elect(now, self.seen.max(self.epoch).next());
+        self.transfer_failed(now);
+        if self.is_announcer() {
+            return self.ask_anew(now);
         }
+        self.elect(now, self.seen.next());
     }
 
     /// Rule 4: a process of lower rank holds an election. This process sends an Answer, and holds an election

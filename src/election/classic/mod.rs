@@ -28,13 +28,10 @@ impl Protocol for Classic {
     const LEADS_ALONE: bool = true;
     const BEST_ANNOUNCES: bool = true;
     const TAKES_OVER_BY_FORCE: bool = true;
+    const OTHER: Protocols = Protocols::Majority;
 
     fn new(_: &Settings, _: Option<&Record>) -> Classic {
         Classic::default()
-    }
-
-    fn knows(body: &Body) -> bool {
-        body.protocols() != Protocols::Majority
     }
 
     fn on_message(core: &mut Core<Classic>, by: Heard, body: Body) {

@@ -27,27 +27,25 @@ pub(crate) struct Application {
     well_since: Option<Moment>,
     /// When it last turned sick.
     sick_at: Option<Moment>,
-    /// Why the process may not lead for it, as of the last look.
-    pub(super) complaints: Complaints,
+    /// Whether it has turned sick twice in a short time, and has not been healthy for as long since.
+    unsteady: bool,
 }
 
 impl Application {
     pub(super) fn of(settings: &Settings) -> Application {
-        let mut application = Application {
+        Application {
             probed: settings.app_is_probed.then_some(false),
             alive_until: None,
             lifelines_count: settings.lifeline_required,
             lifelines: 0,
             well_since: None,
             sick_at: None,
-            complaints: Complaints::default(),
-        };
-        application.look(Moment::default());
-        application
+            unsteady: false,
+        }
     }
 
-    /// Takes in a sign.
-    fn hear(&mut self, now: Moment, sign: Sign) {
+    /// Takes in a sign, and looks.
+    fn hear(&mut self, now: Moment, sign: Sign) -> Complaints {
         match sign {
             Sign::Probed { healthy } => self.probed = Some(healthy),
             Sign::Alive { ttl } => {
@@ -62,12 +60,12 @@ impl Application {
             // It says nothing of the application's health.
             Sign::Watches { .. } => {}
         }
-        self.look(now);
+        self.look(now)
     }
 
-    /// Looks whether it is well now, after time has passed or a sign has come.
-    fn look(&mut self, now: Moment) {
-        let mut unsteady = self.complaints.unsteady;
+    /// Looks whether it is well now, after time has passed or a sign has come: why the process may not lead
+    /// for it.
+    pub(super) fn look(&mut self, now: Moment) -> Complaints {
         let told = Complaints {
             probe: self.probed == Some(false),
             alive: self.alive_until.is_some_and(|until| until <= now),
@@ -76,22 +74,22 @@ impl Application {
         };
         let well = !told.any();
         if self.well_since.is_some() && !well {
-            unsteady |= self.sick_at.is_some_and(|at| now.since(at) <= SICK_TWICE);
+            self.unsteady |= self.sick_at.is_some_and(|at| now.since(at) <= SICK_TWICE);
             self.sick_at = Some(now);
         }
         self.well_since = well.then(|| self.well_since.unwrap_or(now));
-        if unsteady && self.well_since.is_some_and(|since| now.since(since) >= SICK_TWICE) {
-            unsteady = false;
+        if self.unsteady && self.well_since.is_some_and(|since| now.since(since) >= SICK_TWICE) {
+            self.unsteady = false;
             // The next time counts as the second one again: it has not been steady for longer than it had to.
             self.sick_at = Some(now);
         }
-        self.complaints = Complaints { unsteady, ..told };
+        Complaints { unsteady: self.unsteady, ..told }
     }
 
     /// When to look again, if no sign comes.
     fn look_at(&self) -> Option<Moment> {
         let well_since = self.well_since?;
-        let steady = self.complaints.unsteady.then(|| well_since.plus(SICK_TWICE));
+        let steady = self.unsteady.then(|| well_since.plus(SICK_TWICE));
         [self.alive_until, steady].into_iter().flatten().min()
     }
 }
@@ -106,22 +104,21 @@ impl<P: Protocol> Core<P> {
             }
             return;
         }
-        self.application.hear(now.at, sign);
-        self.heed_application(now);
+        let complaints = self.application.hear(now.at, sign);
+        self.heed_application(now, complaints);
     }
 
     /// A word of the application is over, or it has been healthy for long enough.
     pub(super) fn on_application_timer(&mut self, now: Now) {
-        self.application.look(now.at);
-        self.heed_application(now);
+        let complaints = self.application.look(now.at);
+        self.heed_application(now, complaints);
     }
 
-    fn heed_application(&mut self, now: Now) {
+    fn heed_application(&mut self, now: Now, complaints: Complaints) {
         match self.application.look_at() {
             Some(at) => self.arm(Timer::Application, at.since(now.at)),
             None => self.disarm(Timer::Application),
         }
-        let complaints = self.application.complaints;
         let before = std::mem::replace(&mut self.standing.candidacy.complaints, complaints);
         if before != complaints {
             self.note(Notification::Application { complaints });
@@ -147,8 +144,7 @@ impl<P: Protocol> Core<P> {
     /// A leader whose application is not healthy has a healthy member take over. It tries that again with
     /// each heartbeat.
     pub(super) fn resign_if_unhealthy(&mut self, now: Now) {
-        let unhealthy = self.standing.candidacy.complaints.any() && self.phase.leading();
-        if !unhealthy || self.pending.is_some() || self.holds.resigning.is_some() {
+        if !self.standing.candidacy.complaints.any() || !self.may_give_way() {
             return;
         }
         // Each member may be asked once, and each is waited for.
@@ -234,8 +230,7 @@ mod tests {
             for (ms, sign) in *signs {
                 application.hear(at(*ms), *sign);
             }
-            application.look(at(*asked));
-            assert_eq!(!application.complaints.any(), *healthy, "row {row}");
+            assert_eq!(!application.look(at(*asked)).any(), *healthy, "row {row}");
         }
     }
 
@@ -247,13 +242,13 @@ mod tests {
         assert_eq!(application.look_at(), None);
         application.hear(at(1), alive(500));
         assert_eq!(application.look_at(), Some(at(501)));
-        application.look(at(501));
-        assert_eq!((!application.complaints.any(), application.look_at()), (false, None));
+        assert!(application.look(at(501)).any());
+        assert_eq!(application.look_at(), None);
         application.hear(at(600), alive(100_000));
         application.hear(at(601), SICK);
-        application.hear(at(602), HEALTHY);
-        assert_eq!((!application.complaints.any(), application.look_at()), (false, Some(at(30_602))));
-        application.look(at(30_602));
-        assert_eq!((!application.complaints.any(), application.look_at()), (true, Some(at(100_600))));
+        assert!(application.hear(at(602), HEALTHY).any());
+        assert_eq!(application.look_at(), Some(at(30_602)));
+        assert!(!application.look(at(30_602)).any());
+        assert_eq!(application.look_at(), Some(at(100_600)));
     }
 }

@@ -134,18 +134,14 @@ impl<P: Protocol> Core<P> {
     }
 
     /// A leader's turn begins: how late its next round is. This comes before the end of a term that the
-    /// lateness costs.
+    /// lateness costs. What is much later is that of a process that was stopped, and nothing to learn from. A
+    /// follower's first answer begins what a leader learns.
     pub(crate) fn learn_of_lateness(&mut self, now: Moment) {
-        self.learn_while_leading(now, self.heartbeats.due.map(|due| now.since(due)));
-    }
-
-    /// What is much later is that of a process that was stopped, and nothing to learn from. A follower's
-    /// first answer begins what a leader learns.
-    fn learn_while_leading(&mut self, now: Moment, delay: Option<Duration>) {
-        if let Some(delay) = delay.filter(|delay| *delay <= DELAY_MAX && self.phase.leading())
+        let late = self.heartbeats.due.map(|due| now.since(due));
+        if let Some(late) = late.filter(|late| *late <= DELAY_MAX && self.phase.leading())
             && self.adaptation.worst(now).is_some()
         {
-            self.adaptation.observe(now, delay);
+            self.adaptation.observe(now, late);
         }
     }
 
@@ -157,20 +153,15 @@ impl<P: Protocol> Core<P> {
         let Recipients { often, seldom } = self.recipients(now.at, lease < longest);
         let alive = |id: &&ProcessId| self.members.get(**id).is_some_and(|m| m.state == State::Alive);
         let answering = often.iter().filter(alive).count();
-        self.remember_round(now.at, answering);
+        // What the acknowledgements of the round are compared with.
+        let missing = if self.adaptation.is_on() { P::answers_needed(self, answering) } else { 0 };
+        self.heartbeats.remember(now.at, missing);
         self.send_each(often, &heartbeat(lease));
         self.send_each(seldom, &heartbeat(longest));
         let interval = self.heartbeat_interval(lease);
         self.heartbeats.due = self.adaptation.is_on().then(|| now.at.plus(interval));
         self.arm(Timer::Heartbeat, interval);
         self.watch_for_better(now);
-    }
-
-    /// What the acknowledgements of a round are compared with. `answering` is the number of live members that
-    /// are told often.
-    fn remember_round(&mut self, at: Moment, answering: usize) {
-        let missing = if self.adaptation.is_on() { P::answers_needed(self, answering) } else { 0 };
-        self.heartbeats.remember(at, missing);
     }
 
     /// The leader's side of the acknowledgement: the round trip, and the list for a follower with another
@@ -231,9 +222,6 @@ impl<P: Protocol> Core<P> {
 
     /// The leader has been silent for the failure timeout.
     pub(crate) fn on_silence_timer(&mut self, now: Now) {
-        if self.phase != Phase::Following {
-            return;
-        }
         if let Some(id) = self.leader.as_ref().map(|l| l.peer.id) {
             let heard = self.members.get(id).and_then(|m| m.last_heard);
             self.fail(id, Reason::Silence);

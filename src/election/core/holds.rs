@@ -7,7 +7,7 @@ use super::{Core, Protocol, Resignation};
 use crate::election::clauses::Clauses;
 use crate::election::types::hold::{HOLDS_MAX, HoldAnswer, HoldOutcome, HoldRequest};
 use crate::election::{Action, DRIFT, Epoch, Moment, Notification, Now, OperationRefusal, Timer};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The holds that are out, and the resignation that waits for them.
@@ -154,11 +154,7 @@ impl<P: Protocol> Core<P> {
             return;
         }
         match resigning.resignation {
-            Resignation::Leaving(_) => {
-                let successor = self.successor(&BTreeSet::new());
-                self.resign(now, Resignation::Leaving(successor));
-            }
-            Resignation::Transfer(None) => self.resign(now, resigning.resignation),
+            Resignation::Leaving | Resignation::Transfer(None) => self.resign(now, resigning.resignation),
             Resignation::Transfer(Some(to)) => {
                 // What was found out before the wait may be out of date.
                 self.holds.resigning = Some(Resigning { asked: true, ..resigning });
@@ -177,7 +173,7 @@ impl<P: Protocol> Core<P> {
 
     fn go_on_without_resigning(&mut self, now: Now, resigning: Resigning) {
         match (resigning.resignation, resigning.aside) {
-            (Resignation::Leaving(_), _) => self.on_stop(now),
+            (Resignation::Leaving, _) => self.on_stop(now),
             (Resignation::Transfer(_), Some(aside)) if self.pending.is_none() => {
                 self.step_aside(aside);
                 self.rejoin_election(now);
@@ -189,7 +185,7 @@ impl<P: Protocol> Core<P> {
     /// Why no operation begins now, if this leader resigns already.
     pub(super) fn resigns_already(&self) -> Option<OperationRefusal> {
         Some(match self.holds.resigning?.resignation {
-            Resignation::Leaving(_) => OperationRefusal::Stopping,
+            Resignation::Leaving => OperationRefusal::Stopping,
             Resignation::Transfer(_) => OperationRefusal::Busy,
         })
     }

@@ -3,19 +3,19 @@
 use super::{Announcement, Core, Phase, Protocol};
 use crate::election::types::pace::duration;
 use crate::election::{
-    Action, Body, Epoch, Incumbent, Moment, Notification, Now, Pace, ProcessId, Reason, State, Timer,
+    Action, Body, Epoch, Incumbent, MembershipVersion, Moment, Notification, Now, Pace, Peer, ProcessId,
+    Reason, State, Timer,
 };
 
 impl<P: Protocol> Core<P> {
     /// Leads from now on, in `epoch`, and tells every other process (rules 1 and 2).
     pub(crate) fn announce(&mut self, now: Now, epoch: Epoch) {
-        let own_round = self.phase == Phase::Electing && self.round == Some(epoch) && epoch == self.epoch;
+        let own_round = self.phase == Phase::Electing && epoch == self.epoch;
         assert!(
             epoch > self.epoch || own_round,
             "a leader's epoch is that of its own round, or above all it was in"
         );
         self.transfer_failed(now);
-        self.round = Some(epoch);
         let reason = if self.leader.is_some() { Reason::Superseded } else { self.loss };
         if self.phase.leading() {
             // This process is elected again: its old term ends here.
@@ -32,7 +32,7 @@ impl<P: Protocol> Core<P> {
         self.enter(Phase::Leading(epoch));
         self.round_failed = false;
         self.dial_targets.remembered.clear();
-        self.members.version = crate::election::MembershipVersion { epoch, version: 1 };
+        self.members.version = MembershipVersion { epoch, version: 1 };
         self.heartbeats.begin_term();
         self.note(Notification::Leader { peer: self.me.clone(), epoch, reason, me: true });
         let others = self.dial_targets.others().count();
@@ -76,13 +76,7 @@ impl<P: Protocol> Core<P> {
     }
 
     /// Follows a leader, or hears from it again.
-    pub(crate) fn follow(
-        &mut self,
-        now: Now,
-        leader: crate::election::Peer,
-        epoch: Epoch,
-        announcement: Announcement,
-    ) {
+    pub(crate) fn follow(&mut self, now: Now, leader: Peer, epoch: Epoch, announcement: Announcement) {
         let elected_at_ms = match announcement {
             Announcement::Election { elected_at_ms } => Some(elected_at_ms),
             Announcement::Heartbeat(_) => None,

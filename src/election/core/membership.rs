@@ -1,10 +1,10 @@
 //! The members: links, discovery, and the broadcast list (tests/bully-readme.txt, note 7).
 
 use super::members::Upsert;
-use super::{Core, Phase, Protocol};
+use super::{Core, Heard, Phase, Protocol};
 use crate::election::{
-    Action, Body, Entry, Epoch, Incarnation, Member, MembershipVersion, Notification, Now, Peer, ProcessId,
-    Reason, State,
+    Action, Body, Entry, Incarnation, Member, MembershipVersion, Notification, Now, Peer, ProcessId, Reason,
+    State,
 };
 use core::net::SocketAddr;
 use std::collections::BTreeSet;
@@ -147,14 +147,8 @@ impl<P: Protocol> Core<P> {
 
     /// The whole list from the leader. Members that it does not name are dropped, but for the leader itself
     /// and for those that this process is connected with.
-    pub(crate) fn on_membership(
-        &mut self,
-        now: Now,
-        from: ProcessId,
-        epoch: Epoch,
-        version: MembershipVersion,
-        entries: &[Entry],
-    ) {
+    pub(crate) fn on_membership(&mut self, by: Heard, version: MembershipVersion, entries: &[Entry]) {
+        let Heard { now, from, epoch } = by;
         if !self.follows(from, epoch) {
             return;
         }
@@ -234,28 +228,16 @@ impl<P: Protocol> Core<P> {
 
     /// The leader has a new or changed member. A list that is out of step stays as it is, and the next
     /// acknowledgement makes the leader send the whole list.
-    pub(crate) fn on_join(
-        &mut self,
-        now: Now,
-        from: ProcessId,
-        epoch: Epoch,
-        version: MembershipVersion,
-        entry: Entry,
-    ) {
+    pub(crate) fn on_join(&mut self, by: Heard, version: MembershipVersion, entry: Entry) {
+        let Heard { now, from, epoch } = by;
         if self.follows(from, epoch) && self.next_version(version) && self.learn_from_leader(now, entry) {
             self.members.version = version;
         }
     }
 
     /// A member is gone: it says so itself, or the leader does.
-    pub(crate) fn on_leave(
-        &mut self,
-        now: Now,
-        from: ProcessId,
-        epoch: Epoch,
-        version: Option<MembershipVersion>,
-        id: ProcessId,
-    ) {
+    pub(crate) fn on_leave(&mut self, by: Heard, version: Option<MembershipVersion>, id: ProcessId) {
+        let Heard { now, from, epoch } = by;
         match version {
             None if id == from => {
                 let led = self.leads(id);

@@ -60,8 +60,6 @@ pub(super) struct Core<P> {
     pub(super) epoch: Epoch,
     /// The highest epoch that any message carried: the next round is above it.
     pub(super) seen: Epoch,
-    /// The epoch of the latest election that this process began (invariant 6).
-    pub(super) round: Option<Epoch>,
     pub(super) leader: Option<Incumbent>,
     /// Why there is or was no leader: the reason of the next change.
     pub(super) loss: Reason,
@@ -127,7 +125,6 @@ impl<P: Protocol> Core<P> {
             phase: Phase::Asking(Asking::default()),
             epoch,
             seen: epoch,
-            round: None,
             leader: None,
             loss: Reason::Start,
             round_failed: false,
@@ -142,7 +139,7 @@ impl<P: Protocol> Core<P> {
             last_resignation: None,
             outbox: Outbox::default(),
         };
-        core.standing.candidacy.complaints = core.application.complaints;
+        core.standing.candidacy.complaints = core.application.look(Moment::default());
         core.count_for();
         core
     }
@@ -195,7 +192,7 @@ impl<P: Protocol> Core<P> {
 
     fn on_message(&mut self, now: Now, from: ProcessId, message: Message) {
         let Message { epoch, priority, body } = message;
-        if !P::knows(&body) {
+        if body.protocols() == P::OTHER {
             return;
         }
         // No message may use up the numbers.
@@ -219,12 +216,12 @@ impl<P: Protocol> Core<P> {
             Body::Coordinator { elected_at_ms } => {
                 P::on_coordinator(self, by, Announcement::Election { elected_at_ms });
             }
-            Body::Membership { version, entries } => self.on_membership(now, from, epoch, version, &entries),
-            Body::Join { version, entry } => self.on_join(now, from, epoch, version, entry),
-            Body::Leave { version, id } => self.on_leave(now, from, epoch, version, id),
-            Body::Resign { successor, leaving } => self.on_resign(now, from, epoch, successor, leaving),
+            Body::Membership { version, entries } => self.on_membership(by, version, &entries),
+            Body::Join { version, entry } => self.on_join(by, version, entry),
+            Body::Leave { version, id } => self.on_leave(by, version, id),
+            Body::Resign { successor, leaving } => self.on_resign(by, successor, leaving),
             Body::LeaderQuery { list } => self.on_leader_query(by, list),
-            Body::LeaderInfo { leader, entries } => self.on_leader_info(now, from, epoch, leader, &entries),
+            Body::LeaderInfo { leader, entries } => self.on_leader_info(by, leader, &entries),
             body => P::on_message(self, by, body),
         }
     }
@@ -232,7 +229,8 @@ impl<P: Protocol> Core<P> {
     fn on_timer(&mut self, now: Now, timer: Timer) {
         match timer {
             Timer::Margin => self.on_margin_timer(now),
-            Timer::Start => self.on_start_timer(now),
+            // This process has waited for others long enough.
+            Timer::Start => P::start_election(self, now),
             Timer::Silence => self.on_silence_timer(now),
             Timer::Heartbeat => self.on_heartbeat_timer(now),
             Timer::Preempt => self.on_preempt_timer(now),

@@ -44,16 +44,12 @@ impl<P: Protocol> Core<P> {
     /// start.
     fn resume(&mut self, gap: Duration) {
         // A start goes on.
-        let asking = match self.phase {
-            Phase::Asking(Asking { starting: true, expect, overdue, .. }) => {
-                Asking { starting: true, expect, overdue, ..Asking::default() }
-            }
-            _ => Asking::default(),
-        };
+        let starting = matches!(self.phase, Phase::Asking(Asking { starting: true, .. }));
+        let expect = self.expected();
         let before = Moment(self.last_turn.at.0.saturating_sub(gap));
         self.lose_leader_since(Reason::Pause, before);
-        self.note(Notification::Asking { paused: Some(gap), expect: asking.expect });
-        self.ask_all(Asking { after_pause: true, ..asking });
+        self.note(Notification::Asking { paused: Some(gap), expect });
+        self.ask_all(Asking { after_pause: true, starting, ..Asking::default() });
     }
 
     /// Whether this process has asked a peer since it was paused, and the peer has not answered.

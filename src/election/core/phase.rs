@@ -33,8 +33,8 @@ impl Phase {
 }
 
 impl<P: Protocol> Core<P> {
-    /// Changes what it is in the middle of. No timer of a phase survives that: each phase arms its own. Nor
-    /// does an election: a new one begins anew.
+    /// Changes what it is in the middle of. No timer of a phase survives that: each phase arms its own, so
+    /// their handlers need not ask for the phase. Nor does an election: a new one begins anew.
     pub(crate) fn enter(&mut self, phase: Phase) {
         P::abandon_election(self);
         self.disarm_all();

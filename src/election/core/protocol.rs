@@ -1,6 +1,7 @@
 //! All that `classic` and `majority` decide each in its own way.
 
 use super::{Core, Heard};
+use crate::election::message::Protocols;
 use crate::election::{
     Body, Incumbent, Instance, LeaseReason, Member, Moment, Now, Pace, Peer, ProcessId, Rank, Record,
     Settings, Timer, VoteRecord, Voting,
@@ -27,10 +28,11 @@ pub(in crate::election) trait Protocol: Sized {
     /// transfers leadership at once.
     const TAKES_OVER_BY_FORCE: bool;
 
+    /// The other protocol, whose messages the core drops.
+    const OTHER: Protocols;
+
     /// Its own state at a start. `record` is what an earlier incarnation stored.
     fn new(settings: &Settings, record: Option<&Record>) -> Self;
-    /// Whether it has this message. The core drops all others.
-    fn knows(body: &Body) -> bool;
 
     /// The process starts.
     fn on_start(_core: &mut Core<Self>, _now: Now) {}

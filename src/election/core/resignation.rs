@@ -3,8 +3,8 @@
 use super::{Core, Heard, Phase, Protocol};
 use crate::election::clauses::Clauses;
 use crate::election::{
-    Action, Body, Epoch, Member, Moment, Notification, Now, OperationRefusal, Preempt, ProcessId, Reason,
-    State, Timer,
+    Action, Body, Member, Moment, Notification, Now, OperationRefusal, Preempt, ProcessId, Reason, State,
+    Timer,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub(crate) struct Transfers {
 #[derive(Clone, Copy, Hash, Debug)]
 pub(in crate::election) enum Resignation {
     /// It is told to stop. It names the next leader, where one can be had.
-    Leaving(Option<ProcessId>),
+    Leaving,
     /// That process takes over, or an election decides, and this one goes on.
     Transfer(Option<ProcessId>),
 }
@@ -35,14 +35,8 @@ pub(in crate::election) enum Resignation {
 impl<P: Protocol> Core<P> {
     /// The leader resigns. The successor that it names announces itself at once, and no process outranks it.
     /// The others wait for it.
-    pub(crate) fn on_resign(
-        &mut self,
-        now: Now,
-        from: ProcessId,
-        epoch: Epoch,
-        successor: Option<ProcessId>,
-        leaving: bool,
-    ) {
+    pub(crate) fn on_resign(&mut self, by: Heard, successor: Option<ProcessId>, leaving: bool) {
+        let Heard { now, from, epoch } = by;
         // A process that follows, or is, another leader has no use for the word of one that never led it. One
         // that was paused may have slept through the term that this ends, and through the next.
         let slept = self.awaits_answer_after_pause(from);
@@ -59,7 +53,7 @@ impl<P: Protocol> Core<P> {
             self.last_resignation = Some((from, epoch));
         }
         // Voters may grant freed promises anew at once, and then the epoch of this resignation is over.
-        P::on_resign(self, Heard { now, from, epoch });
+        P::on_resign(self, by);
         if current && !self.phase.leading() && self.epoch == epoch {
             match successor {
                 Some(id) if id == self.me.id && self.rank().eligible() => {
@@ -104,7 +98,7 @@ impl<P: Protocol> Core<P> {
         }
         self.refuse_pending(OperationRefusal::Stopping);
         if self.phase.leading() {
-            return self.resign(now, Resignation::Leaving(self.successor(&BTreeSet::new())));
+            return self.resign(now, Resignation::Leaving);
         }
         let leave = Body::Leave { version: None, id: self.me.id };
         self.enter(Phase::Leaving);
@@ -120,7 +114,7 @@ impl<P: Protocol> Core<P> {
             return self.wait_for_holds(now, resignation);
         }
         let (successor, leaving) = match resignation {
-            Resignation::Leaving(successor) => (successor, true),
+            Resignation::Leaving => (self.successor(&BTreeSet::new()), true),
             Resignation::Transfer(successor) => (successor, false),
         };
         let waited = self.holds.resigning.take();
@@ -139,14 +133,14 @@ impl<P: Protocol> Core<P> {
         // The successor hears it first, since the successor acts.
         let others = self.ids(|m| m.linked && Some(m.peer.id) != successor);
         self.send_each(successor.into_iter().chain(others), &Body::Resign { successor, leaving });
-        match resignation {
-            Resignation::Leaving(Some(_)) => self.arm(Timer::Leave, self.answer_timeout()),
-            Resignation::Leaving(None) => self.act(Action::Exit),
-            Resignation::Transfer(Some(to)) => {
+        match (leaving, successor) {
+            (true, Some(_)) => self.arm(Timer::Leave, self.answer_timeout()),
+            (true, None) => self.act(Action::Exit),
+            (false, Some(to)) => {
                 self.transfers.under_way = true;
                 self.wait_for(to);
             }
-            Resignation::Transfer(None) => P::start_election(self, now),
+            (false, None) => P::start_election(self, now),
         }
     }
 
@@ -165,17 +159,14 @@ impl<P: Protocol> Core<P> {
         eligible.max_by_key(|m| (restarted(m), m.peer.rank())).map(|m| m.peer.id)
     }
 
+    /// Whether this leader may give leadership up by itself: no resignation and no operation is under way.
+    pub(super) fn may_give_way(&self) -> bool {
+        self.phase.leading() && self.pending.is_none() && self.holds.resigning.is_none()
+    }
+
     /// Arms the transfer to a member of higher priority, if the operator wants it and there is one.
     pub(crate) fn watch_for_better(&mut self, now: Now) {
-        let Some(delay) = self.transfer_delay() else {
-            return;
-        };
-        if !self.phase.leading() {
-            return;
-        }
-        if self.pending.is_some() || self.holds.resigning.is_some() {
-            return;
-        }
+        let Some(delay) = self.transfer_delay().filter(|_| self.may_give_way()) else { return };
         let Some(since) = self.better().map(|m| m.alive_since.max(m.ranked_since)) else {
             P::call_off_transfer(self);
             return self.disarm(Timer::Preempt);
@@ -205,14 +196,12 @@ impl<P: Protocol> Core<P> {
 
     /// The preemption delay is over: the leader transfers leadership in one step.
     pub(crate) fn on_preempt_timer(&mut self, now: Now) {
-        let ours = self.pending.is_some() || self.holds.resigning.is_some();
-        if !self.phase.leading() || ours || self.transfer_delay().is_none() {
-            return;
+        if self.may_give_way()
+            && self.transfer_delay().is_some()
+            && let Some(id) = self.better().map(|m| m.peer.id)
+        {
+            P::transfer(self, now, id);
         }
-        let Some(id) = self.better().map(|m| m.peer.id) else {
-            return;
-        };
-        P::transfer(self, now, id);
     }
 
     /// The successor of a transfer did not lead: the next attempt comes later.

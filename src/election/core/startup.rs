@@ -3,22 +3,18 @@
 
 use super::{Announcement, Core, Heard, Phase, Protocol};
 use crate::election::{
-    Body, Entry, Epoch, Incumbent, ListWanted, Member, Notification, Now, ProcessId, Reason, State, Timer,
+    Body, Entry, Incumbent, ListWanted, Member, Notification, Now, ProcessId, Reason, State, Timer,
 };
 use std::collections::BTreeSet;
 
 /// How far the asking has come.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(in crate::election) struct Asking {
-    /// How many members to wait for, this process included; 0 where it has taken part before.
-    pub(super) expect: usize,
     /// The peers that have been asked and have not replied.
     pub(super) unanswered: BTreeSet<ProcessId>,
     /// The leader that a peer follows. This process asks it in turn, and starts no election before that has
     /// failed.
     pub(super) named: Option<ProcessId>,
-    /// Whether the start timeout has passed.
-    pub(super) overdue: bool,
     /// Whether it asks because it was paused.
     pub(in crate::election) after_pause: bool,
     /// Whether it has never taken part, a pause at its start included.
@@ -30,7 +26,7 @@ impl<P: Protocol> Core<P> {
         self.started = true;
         self.dial_targets.lists_from = Some(now.at.plus(self.settings.start_timeout));
         self.note(Notification::Asking { paused: None, expect: self.settings.expect });
-        self.ask_all(Asking { expect: self.settings.expect, starting: true, ..Asking::default() });
+        self.ask_all(Asking { starting: true, ..Asking::default() });
         let complaints = self.standing.candidacy.complaints;
         if complaints.any() {
             self.note(Notification::AwaitsApplication { complaints });
@@ -38,7 +34,7 @@ impl<P: Protocol> Core<P> {
         P::on_start(self, now);
     }
 
-    /// Begins to ask, for `expect` members at most as long as the start timeout.
+    /// Begins to ask, for the start timeout at most.
     pub(crate) fn ask_all(&mut self, asking: Asking) {
         self.enter(Phase::Asking(asking));
         self.begin_margin();
@@ -105,22 +101,19 @@ impl<P: Protocol> Core<P> {
         }
     }
 
-    /// The best member that may lead, apart from one.
-    fn best_beside(&self, id: ProcessId) -> Option<&Member> {
-        self.members.iter().filter(|m| m.can_lead() && m.peer.id != id).max_by_key(|m| m.peer.rank())
-    }
-
     /// Tells a peer the leader, as far as this process knows it, and all members.
     pub(crate) fn send_leader_info(&mut self, to: ProcessId) {
         self.reply_with_leader(to, ListWanted::Whole);
     }
 
-    /// In a large cluster each process that starts would hear the whole list from each other one.
+    /// In a large cluster each process that starts would hear the whole list from each other one. It hears of
+    /// the best other member that may lead.
     fn reply_with_leader(&mut self, to: ProcessId, list: ListWanted) {
         let leader = self.incumbent();
         let entries = match list {
             ListWanted::Best if !self.is_small() => {
-                self.best_beside(to).map(Member::entry).into_iter().collect()
+                let others = self.members.iter().filter(|m| m.can_lead() && m.peer.id != to);
+                others.max_by_key(|m| m.peer.rank()).map(Member::entry).into_iter().collect()
             }
             _ => self.members.entries(),
         };
@@ -128,21 +121,15 @@ impl<P: Protocol> Core<P> {
     }
 
     /// A peer names the leader, of its own accord or asked.
-    pub(crate) fn on_leader_info(
-        &mut self,
-        now: Now,
-        from: ProcessId,
-        epoch: Epoch,
-        leader: Option<Incumbent>,
-        entries: &[Entry],
-    ) {
+    pub(crate) fn on_leader_info(&mut self, by: Heard, leader: Option<Incumbent>, entries: &[Entry]) {
+        let Heard { now, from, epoch } = by;
         if let Phase::Asking(asking) = &mut self.phase {
             asking.unanswered.remove(&from);
-            asking.named = asking.named.filter(|named| *named != from);
+            asking.named.take_if(|named| *named == from);
         }
         if let Some(leader) = leader.as_ref().filter(|l| l.peer.id == from) {
             let announcement = Announcement::Election { elected_at_ms: leader.elected_at_ms };
-            return P::on_coordinator(self, Heard { now, from, epoch }, announcement);
+            return P::on_coordinator(self, by, announcement);
         }
         match self.phase {
             Phase::Following | Phase::Leaving => return,
@@ -163,23 +150,20 @@ impl<P: Protocol> Core<P> {
             self.transfer_failed(now);
             return P::start_election(self, now);
         }
-        let named = leader.map(|l| l.peer).filter(|p| p.id != self.me.id);
-        if named.is_some() {
+        if let Some(peer) = leader.map(|l| l.peer).filter(|p| p.id != self.me.id) {
+            let (id, rank) = (peer.id, peer.rank());
             P::on_leader_named(self);
-        }
-        if let Some(peer) = &named {
-            self.learn(now, Entry { peer: peer.clone(), state: State::Alive });
-        }
-        if let (Phase::Asking(asking), Some(peer)) = (&mut self.phase, &named) {
-            asking.named = Some(peer.id);
-        }
-        if let Some(peer) = named {
-            if P::bullies(self, peer.rank()) && matches!(self.phase, Phase::Asking(_)) {
-                return P::start_election(self, now);
+            self.learn(now, Entry { peer, state: State::Alive });
+            let mut asked = false;
+            if let Phase::Asking(asking) = &mut self.phase {
+                asking.named = Some(id);
+                asked = asking.unanswered.contains(&id);
+                if P::bullies(self, rank) {
+                    return P::start_election(self, now);
+                }
             }
-            let asked = matches!(&self.phase, Phase::Asking(asking) if asking.unanswered.contains(&peer.id));
             if !asked {
-                self.query_leader(peer.id);
+                self.query_leader(id);
             }
         }
         self.elect_if_ready(now);
@@ -195,9 +179,7 @@ impl<P: Protocol> Core<P> {
     pub(crate) fn not_asked_any_more(&mut self, now: Now, id: ProcessId) {
         if let Phase::Asking(asking) = &mut self.phase {
             asking.unanswered.remove(&id);
-            if asking.named == Some(id) {
-                asking.named = None;
-            }
+            asking.named.take_if(|named| *named == id);
             self.elect_if_ready(now);
         }
     }
@@ -208,7 +190,7 @@ impl<P: Protocol> Core<P> {
         let Phase::Asking(asking) = &self.phase else {
             return;
         };
-        let expected = asking.expect > 1 && self.complete(asking);
+        let expected = self.expected() > 1 && self.complete();
         if (expected || P::needs_no_margin(self)) && asking.unanswered.is_empty() && asking.named.is_none() {
             P::start_election(self, now);
         }
@@ -221,8 +203,14 @@ impl<P: Protocol> Core<P> {
         P::LEADS_ALONE && lately && self.ids(|m| m.linked).is_empty()
     }
 
-    fn complete(&self, asking: &Asking) -> bool {
-        asking.overdue || self.ids(|m| m.linked).len() + 1 >= asking.expect
+    /// How many members it waits for, this process included; 0 where it has taken part before.
+    pub(super) fn expected(&self) -> usize {
+        let starting = matches!(&self.phase, Phase::Asking(asking) if asking.starting);
+        if starting { self.settings.expect } else { 0 }
+    }
+
+    fn complete(&self) -> bool {
+        self.ids(|m| m.linked).len() + 1 >= self.expected()
     }
 
     /// Whether no name server has said where peers may be, and no peer has come. The server may be down, or
@@ -253,21 +241,19 @@ impl<P: Protocol> Core<P> {
             // Peers may connect by themselves, until the start timeout.
             return self.begin_margin();
         }
-        if asking.named.is_some() && !asking.overdue {
+        if asking.named.take().is_some() {
             // A live peer follows a process that has not replied to us. An election because of our own link
             // would unseat that leader for all others: ask again, until the start timeout.
-            asking.named = None;
             asking.unanswered.clear();
             for id in self.ids(|m| m.linked) {
                 self.query_leader(id);
             }
             return self.begin_margin();
         }
-        let asking = asking.clone();
-        if asking.starting && !asking.overdue && self.knows_out_of_reach() {
+        if asking.starting && self.knows_out_of_reach() {
             return self.begin_margin();
         }
-        if self.complete(&asking) {
+        if self.complete() {
             P::start_election(self, now);
         }
     }
@@ -279,13 +265,5 @@ impl<P: Protocol> Core<P> {
         P::LEADS_ALONE
             && unanswered
             && self.members.iter().any(|m| m.state == State::Alive && !self.can_reach(m))
-    }
-
-    /// This process has waited for others long enough.
-    pub(crate) fn on_start_timer(&mut self, now: Now) {
-        if let Phase::Asking(asking) = &mut self.phase {
-            asking.overdue = true;
-            P::start_election(self, now);
-        }
     }
 }

@@ -104,19 +104,15 @@ impl Core<Majority> {
     /// the request leaves (clause 13).
     pub(super) fn campaign(&mut self, now: Now, stage: Stage, incumbent: Option<ProcessId>) {
         let Some(config) = self.protocol.config().cloned() else { return };
-        let (epoch, lease_ms) = (self.seen.max(self.epoch).next(), self.lease_requested_ms());
+        let (epoch, lease_ms) = (self.seen.next(), self.lease_requested_ms());
         let ballot = Ballot { stage, epoch, incarnation: self.me.incarnation, asked_at: now.at, lease_ms };
         let (contender, transfer) = (self.protocol.contender, incumbent.map(|_| self.epoch));
         let request = VoteRequest { ballot, contender, transfer, config };
         if stage == Stage::Vote {
-            assert!(
-                self.round.is_none_or(|round| round < epoch),
-                "invariant 6: one election per process and epoch"
-            );
+            assert!(epoch > self.epoch, "invariant 6: at most one election per process and epoch");
             if self.denial(now, self.myself(), &request).is_some() {
                 return self.campaign_failed();
             }
-            self.round = Some(epoch);
             self.vote(now, self.myself(), &request);
         }
         let mut campaign = Campaign::new(request, now.at, incumbent);
@@ -294,7 +290,8 @@ impl Core<Majority> {
     pub(super) fn on_retry_timer(&mut self, now: Now) {
         let may_campaign = self.may_campaign();
         match &mut self.protocol.campaign {
-            Some(campaign) if campaign.stage() == Stage::PreVote => {
+            // A request for votes arms no such timer.
+            Some(campaign) => {
                 campaign.ask_held_again(now.at);
                 self.ask_missing();
             }
@@ -302,7 +299,6 @@ impl Core<Majority> {
             None if may_campaign => self.pre_vote(now),
             // It has taken in a configuration that leaves it out, say. So it waits for a later one.
             None => self.start_campaign(now),
-            Some(_) => {}
         }
     }
 

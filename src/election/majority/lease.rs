@@ -102,8 +102,7 @@ impl Core<Majority> {
         let lease_ms = clauses.round_lease(round.lease_ms, config.lease_ms);
         let (majority, sent) = (round.has_majority(config), round.sent);
         let firm = round.has_firm_majority(config);
-        let until = sent.plus(self.counted(lease_ms));
-        let Some(leading) = &mut self.protocol.leading else { return };
+        let until = sent.plus(clauses.lease_counts(duration(lease_ms)));
         if clauses.round_is_over(now.at, until) || !clauses.round_extends(majority) {
             return;
         }
@@ -125,15 +124,10 @@ impl Core<Majority> {
     /// The lease is over, so this process does not lead any more. Every turn checks this before anything
     /// else.
     pub(super) fn check_lease(&mut self, now: Now) {
-        let over = self.protocol.leading.as_ref().is_some_and(|leading| now.at >= leading.lease_until);
-        if over && self.phase.leading() {
-            self.lapse(now);
+        if self.protocol.leading.as_ref().is_some_and(|leading| now.at >= leading.lease_until) {
+            self.lose_leader(Reason::Lapse);
+            self.start_campaign(now);
         }
-    }
-
-    pub(super) fn lapse(&mut self, now: Now) {
-        self.lose_leader(Reason::Lapse);
-        self.start_campaign(now);
     }
 
     /// A leader that has lost its connections to a majority counts on firm promises only. Something on the

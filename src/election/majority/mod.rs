@@ -33,14 +33,14 @@ mod transfer;
 mod voter;
 
 use crate::election::clauses::Clauses;
-use crate::election::core::{Announcement, Core, Heard, Phase, Protocol};
+use crate::election::core::{Announcement, Core, Heard, Protocol};
 use crate::election::message::Protocols;
 use crate::election::types::pace::milliseconds;
 use crate::election::types::voter_config::fingerprint;
 use crate::election::{
     Ballot, Body, Epoch, Flags, Incarnation, Incumbent, Instance, LeaseReason, Member, Moment, Notification,
-    Now, Peer, ProcessId, Record, RecoveredState, Settings, Timer, VoteRecord, VoteRequest, VoterConfig,
-    Voting,
+    Now, Pace, Peer, ProcessId, Record, RecoveredState, Settings, Timer, VoteRecord, VoteRequest,
+    VoterConfig, Voting,
 };
 use campaign::Campaign;
 use contenders::Contenders;
@@ -102,6 +102,7 @@ impl Protocol for Majority {
     const LEADS_ALONE: bool = false;
     const BEST_ANNOUNCES: bool = false;
     const TAKES_OVER_BY_FORCE: bool = false;
+    const OTHER: Protocols = Protocols::Classic;
 
     /// What the settings ask for. No candidacy and no leadership survives a restart (clause 17).
     fn new(settings: &Settings, record: Option<&Record>) -> Majority {
@@ -111,10 +112,6 @@ impl Protocol for Majority {
         let state = RecoveredState::of(vote, &target, lease_ms);
         let was_firm = vote.is_some_and(|vote| vote.firm);
         Majority { target, given, state, was_firm, asks_ms: u32::MAX, contender: true, ..Majority::default() }
-    }
-
-    fn knows(body: &Body) -> bool {
-        body.protocols() != Protocols::Classic
     }
 
     /// Begins an incarnation: with its record a voter waits for the restart grace, without one it recovers.
@@ -157,7 +154,7 @@ impl Protocol for Majority {
             Body::VoteRequest { request } => core.on_vote_request(now, from, &request),
             Body::Vote { ballot, outcome, config } => core.on_vote(by, ballot, outcome, config),
             Body::Renew { sequence, lease_ms, config, learnt } => {
-                core.on_renew(by, sequence, lease_ms, learnt, config);
+                core.on_renew(by, sequence, Pace { lease_ms, learnt }, config);
             }
             Body::Renewed { sequence, membership, promised, firm, config, flags } => {
                 core.learn_flags(from, flags);
@@ -383,17 +380,13 @@ impl Core<Majority> {
 
     /// The process that it voted for did not announce itself.
     fn on_announcement_timer(&mut self, now: Now) {
-        if matches!(self.phase, Phase::Waiting(_)) {
-            self.transfer_failed(now);
-            self.start_campaign(now);
-        }
+        self.transfer_failed(now);
+        self.start_campaign(now);
     }
 
     /// This process may not stand itself, and no leader came in time.
     fn on_coordinator_timer(&mut self, now: Now) {
-        if self.phase == Phase::Deferring {
-            self.elect_again(now);
-            self.ask_for_config(now);
-        }
+        self.elect_again(now);
+        self.ask_for_config(now);
     }
 }

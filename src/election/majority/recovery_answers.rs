@@ -124,7 +124,20 @@ impl Recovery {
         flagged: &VoterConfig,
         clauses: impl Clauses,
     ) -> Option<(Epoch, VoterConfig)> {
-        clauses.known_without_answers(flagged).or_else(|| self.told_by_majority(me, flagged, clauses))
+        if let Some(known) = clauses.known_without_answers(flagged) {
+            return Some(known);
+        }
+        let trusted = self.trusted(flagged);
+        let counts = |name: &String| *name != me && clauses.counts_as_voter(trusted.contains(name));
+        let told = || self.answers.iter().filter(|(name, a)| counts(name) && a.state.founded().is_some());
+        let highest =
+            told().filter_map(|(_, answer)| answer.state.founded()).max_by_key(|config| config.version)?;
+        let late_from = self.started.plus(highest.bound());
+        let late = told().filter(|(_, answer)| clauses.answer_is_late_enough(answer.asked, late_from));
+        let known = clauses.recovery_is_told(highest, late.map(|(name, _)| name.as_str()), me);
+        let epoch = clauses.recovered_epoch(told().map(|(_, answer)| answer.epoch));
+        let config = clauses.recovered_config(told().filter_map(|(_, answer)| answer.state.founded()))?;
+        known.then(|| (epoch, config.clone()))
     }
 
     /// The processes whose answers count: those of its own list, and the voters of the highest configuration
@@ -142,25 +155,6 @@ impl Recovery {
                 return trusted;
             }
         }
-    }
-
-    fn told_by_majority(
-        &self,
-        me: &str,
-        flagged: &VoterConfig,
-        clauses: impl Clauses,
-    ) -> Option<(Epoch, VoterConfig)> {
-        let trusted = self.trusted(flagged);
-        let counts = |name: &String| *name != me && clauses.counts_as_voter(trusted.contains(name));
-        let told = || self.answers.iter().filter(|(name, a)| counts(name) && a.state.founded().is_some());
-        let highest =
-            told().filter_map(|(_, answer)| answer.state.founded()).max_by_key(|config| config.version)?;
-        let late_from = self.started.plus(highest.bound());
-        let late = told().filter(|(_, answer)| clauses.answer_is_late_enough(answer.asked, late_from));
-        let known = clauses.recovery_is_told(highest, late.map(|(name, _)| name.as_str()), me);
-        let epoch = clauses.recovered_epoch(told().map(|(_, answer)| answer.epoch));
-        let config = clauses.recovered_config(told().filter_map(|(_, answer)| answer.state.founded()))?;
-        known.then(|| (epoch, config.clone()))
     }
 
     /// Whether this is a first start, as far as every known peer can tell. All others of its list have

@@ -5,8 +5,8 @@ use crate::election::clauses::Clauses;
 use crate::election::core::{Announcement, Core, Heard, Phase};
 use crate::election::types::pace::{duration, milliseconds};
 use crate::election::{
-    Action, Body, ConfigVersion, Denial, Instance, Learnt, Moment, Notification, Now, Pace, ProcessId,
-    Reason, RecoveredState, Stage, Timer, VoteRecord, VoteRequest,
+    Action, Body, ConfigVersion, Denial, Instance, Moment, Notification, Now, Pace, ProcessId, Reason,
+    RecoveredState, Stage, Timer, VoteRecord, VoteRequest,
 };
 use std::time::Duration;
 
@@ -124,29 +124,22 @@ impl Core<Majority> {
     /// than this voter's own and will be durable. The voter stores just the configuration that the round
     /// names. The lease is not longer than that configuration's (clauses 5 to 8). Any other process only
     /// follows.
-    pub(super) fn on_renew(
-        &mut self,
-        by: Heard,
-        sequence: u32,
-        lease_ms: u32,
-        learnt: Learnt,
-        named: ConfigVersion,
-    ) {
+    pub(super) fn on_renew(&mut self, by: Heard, sequence: u32, pace: Pace, named: ConfigVersion) {
         let clauses = self.clauses;
         if by.epoch < self.epoch && clauses.stale_round_ends_grace() {
             self.end_grace();
         }
-        self.announced(by, Announcement::Heartbeat(Pace { lease_ms, learnt }));
+        self.announced(by, Announcement::Heartbeat(pace));
         let stale = clauses.is_stale(by.epoch, self.epoch);
         let Some(leader) = self.instance(by.from) else { return };
         if self.phase != Phase::Following || !self.leads(by.from) || stale {
             return;
         }
         let promised = self.protocol.config().is_some_and(|own| {
-            clauses.may_acknowledge(named, own.version) && clauses.lease_allowed(lease_ms, own)
+            clauses.may_acknowledge(named, own.version) && clauses.lease_allowed(pace.lease_ms, own)
         });
         if promised {
-            self.promise(by.now, leader, duration(lease_ms));
+            self.promise(by.now, leader, duration(pace.lease_ms));
         }
         let config = self.protocol.config().map(|config| config.version).unwrap_or_default();
         let (membership, flags) = (self.members.held(), self.protocol.given);

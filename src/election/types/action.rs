@@ -90,81 +90,42 @@ impl KnownPeers {
     }
 }
 
-/// Why there was a change of leader, or a loss of one.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Reason {
-    /// There was none: this process has just started.
-    Start,
-    /// Its connection closed, and no process listens there, or another incarnation does.
-    Crash,
-    /// It was silent for the failure timeout.
-    Silence,
-    /// The operator stopped it, and it has resigned.
-    Resign,
-    /// It transferred leadership to a process of higher priority.
-    Transfer,
-    /// Another leader replaced it: by a newer epoch, when two leaders met, or because a better process took
-    /// over.
-    Superseded,
-    /// This process was paused for longer than the failure timeout, and asks before it believes anything.
-    Pause,
-    /// `majority`: no majority renewed its lease in time.
-    Lapse,
-}
-
-impl Reason {
-    /// Its name as a metric's label and in logs.
-    pub fn name(self) -> &'static str {
-        match self {
-            Reason::Start => "start",
-            Reason::Crash => "crash",
-            Reason::Silence => "silence",
-            Reason::Resign => "resign",
-            Reason::Transfer => "transfer",
-            Reason::Superseded => "superseded",
-            Reason::Pause => "pause",
-            Reason::Lapse => "lapse",
-        }
+named! {
+    /// Why there was a change of leader, or a loss of one.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Reason {
+        /// There was none: this process has just started.
+        Start = "start",
+        /// Its connection closed, and no process listens there, or another incarnation does.
+        Crash = "crash",
+        /// It was silent for the failure timeout.
+        Silence = "silence",
+        /// The operator stopped it, and it has resigned.
+        Resign = "resign",
+        /// It transferred leadership to a process of higher priority.
+        Transfer = "transfer",
+        /// Another leader replaced it: by a newer epoch, when two leaders met, or because a better process
+        /// took over.
+        Superseded = "superseded",
+        /// This process was paused for longer than the failure timeout, and asks before it believes anything.
+        Pause = "pause",
+        /// `majority`: no majority renewed its lease in time.
+        Lapse = "lapse",
     }
-
-    /// All of them, so that metrics exist before they first count.
-    pub const ALL: [Reason; 8] = [
-        Reason::Start,
-        Reason::Crash,
-        Reason::Silence,
-        Reason::Resign,
-        Reason::Transfer,
-        Reason::Superseded,
-        Reason::Pause,
-        Reason::Lapse,
-    ];
 }
 
-/// How an election that this process took part in ended for it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum ElectionOutcome {
-    /// It leads.
-    Won,
-    /// Another leads.
-    Lost,
-    /// No process announced in time, so this process begins again.
-    Unfinished,
-}
-
-impl ElectionOutcome {
-    /// Its name as a metric's label and in logs.
-    pub fn name(self) -> &'static str {
-        match self {
-            ElectionOutcome::Won => "won",
-            ElectionOutcome::Lost => "lost",
-            ElectionOutcome::Unfinished => "unfinished",
-        }
+named! {
+    /// How an election that this process took part in ended for it.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+    pub enum ElectionOutcome {
+        /// It leads.
+        Won = "won",
+        /// Another leads.
+        Lost = "lost",
+        /// No process announced in time, so this process begins again.
+        Unfinished = "unfinished",
     }
-
-    /// All of them, so that metrics exist before they first count.
-    pub const ALL: [ElectionOutcome; 3] =
-        [ElectionOutcome::Won, ElectionOutcome::Lost, ElectionOutcome::Unfinished];
 }
 
 /// A state change worth a line in the log or a count in a metric.

@@ -1,5 +1,27 @@
 //! What the election is about, as data: identities, epochs, settings, events in and actions out.
 
+/// Declares an enum with the name of each variant, as metrics, logs and answers have it.
+macro_rules! named {
+    ($(#[$meta:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)* }) => {
+        $(#[$meta])*
+        pub enum $name {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl $name {
+            /// Its name as a metric's label, in logs and in answers.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($name::$variant => $text,)*
+                }
+            }
+
+            /// All of them, so that metrics exist before they first count.
+            pub const ALL: [$name; [$($text),*].len()] = [$($name::$variant),*];
+        }
+    };
+}
+
 pub(super) mod action;
 pub(super) mod announced_values;
 pub(super) mod application;

@@ -21,49 +21,25 @@ pub struct Pace {
     pub learnt: Learnt,
 }
 
-/// Why the lease is as long as it is that a leader asks for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LeaseReason {
-    /// Leases are fixed.
-    Fixed,
-    /// The leader has learnt for less than two seconds.
-    Learning,
-    /// `majority`: the voters that are connected could not elect another leader.
-    Voters,
-    /// Delays are so small that it is the shortest one.
-    Shortest,
-    /// The worst delay of the last minutes.
-    Delay,
-    /// Answers to the latest rounds are missing.
-    Unanswered,
-    /// Applications hold the leadership, or ask for answers that hold for so long.
-    Application,
-}
-
-impl LeaseReason {
-    /// Its name as a metric's label and in answers.
-    pub fn name(self) -> &'static str {
-        match self {
-            LeaseReason::Fixed => "fixed",
-            LeaseReason::Learning => "learning",
-            LeaseReason::Voters => "voters",
-            LeaseReason::Shortest => "shortest",
-            LeaseReason::Delay => "delay",
-            LeaseReason::Unanswered => "unanswered",
-            LeaseReason::Application => "application",
-        }
+named! {
+    /// Why the lease is as long as it is that a leader asks for.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum LeaseReason {
+        /// Leases are fixed.
+        Fixed = "fixed",
+        /// The leader has learnt for less than two seconds.
+        Learning = "learning",
+        /// `majority`: the voters that are connected could not elect another leader.
+        Voters = "voters",
+        /// Delays are so small that it is the shortest one.
+        Shortest = "shortest",
+        /// The worst delay of the last minutes.
+        Delay = "delay",
+        /// Answers to the latest rounds are missing.
+        Unanswered = "unanswered",
+        /// Applications hold the leadership, or ask for answers that hold for so long.
+        Application = "application",
     }
-
-    /// All of them, so that each has a series.
-    pub const ALL: [LeaseReason; 7] = [
-        LeaseReason::Fixed,
-        LeaseReason::Learning,
-        LeaseReason::Voters,
-        LeaseReason::Shortest,
-        LeaseReason::Delay,
-        LeaseReason::Unanswered,
-        LeaseReason::Application,
-    ];
 }
 
 /// Where delays are small, heartbeats are up to this far apart, or a fifth of a lease where that is longer.

@@ -110,12 +110,15 @@ impl fmt::Display for LimitError {
 
 impl std::error::Error for LimitError {}
 
+/// An error where a value is not within its limit.
+fn limit(within: bool, error: LimitError) -> Result<(), LimitError> {
+    if within { Ok(()) } else { Err(error) }
+}
+
 /// Checks the length of a text for people, and that it has no control characters. `what` names it in the
 /// error.
 pub fn check_text(what: &'static str, text: &str, bytes_max: usize) -> Result<(), LimitError> {
-    if text.len() > bytes_max {
-        return Err(LimitError::TooLong { what, bytes: text.len(), bytes_max });
-    }
+    limit(text.len() <= bytes_max, LimitError::TooLong { what, bytes: text.len(), bytes_max })?;
     // Most texts are plain, and a list of members has hundreds of them.
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         return Ok(());
@@ -132,53 +135,37 @@ pub fn check_cluster(cluster: &str) -> Result<(), LimitError> {
 }
 
 fn check_wait(what: &'static str, ms: u32) -> Result<(), LimitError> {
-    if ms > LEASE_MS_MAX {
-        return Err(LimitError::Wait { what, ms });
-    }
-    Ok(())
+    limit(ms <= LEASE_MS_MAX, LimitError::Wait { what, ms })
 }
 
 /// Checks a list of members: their number, and each of them.
 pub fn check_entries(entries: &[Entry]) -> Result<(), LimitError> {
-    if entries.len() > MEMBERS_MAX {
-        return Err(LimitError::Members(entries.len() as u64));
-    }
+    limit(entries.len() <= MEMBERS_MAX, LimitError::Members(entries.len() as u64))?;
     entries.iter().try_for_each(|entry| entry.peer.check())
 }
 
 /// Checks the names of voters: how many they are, and each of them.
 pub fn check_voters(voters: &BTreeSet<String>) -> Result<(), LimitError> {
-    if voters.is_empty() || voters.len() > VOTERS_MAX {
-        return Err(LimitError::Voters(voters.len()));
-    }
+    limit((1..=VOTERS_MAX).contains(&voters.len()), LimitError::Voters(voters.len()))?;
     voters.iter().try_for_each(|name| check_text("a voter's name", name, NAME_BYTES_MAX))
 }
 
 impl Priority {
     /// Whether it is at most [`Priority::MAX`].
     pub fn check(self) -> Result<(), LimitError> {
-        if self > Priority::MAX {
-            return Err(LimitError::Priority(self));
-        }
-        Ok(())
+        limit(self <= Priority::MAX, LimitError::Priority(self))
     }
 }
 
 impl Epoch {
     /// Whether it is at most [`Epoch::MAX`].
     pub fn check(self) -> Result<(), LimitError> {
-        if self > Epoch::MAX {
-            return Err(LimitError::Epoch(self));
-        }
-        Ok(())
+        limit(self <= Epoch::MAX, LimitError::Epoch(self))
     }
 
     /// Whether it is at most [`Epoch::RECORD_MAX`].
     pub fn check_in_record(self) -> Result<(), LimitError> {
-        if self > Epoch::RECORD_MAX {
-            return Err(LimitError::RecordEpoch(self));
-        }
-        Ok(())
+        limit(self <= Epoch::RECORD_MAX, LimitError::RecordEpoch(self))
     }
 }
 
@@ -194,14 +181,11 @@ impl Peer {
 impl AnnouncedValues {
     /// Whether the number of its values, and each key and value, are within their limits.
     pub fn check(&self) -> Result<(), LimitError> {
-        if self.0.len() > ANNOUNCE_MAX {
-            return Err(LimitError::Announced(self.0.len()));
-        }
+        limit(self.0.len() <= ANNOUNCE_MAX, LimitError::Announced(self.0.len()))?;
         let allowed = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-');
         self.0.iter().try_for_each(|(key, value)| {
-            if key.is_empty() || key.len() > ANNOUNCE_KEY_BYTES_MAX || !key.bytes().all(allowed) {
-                return Err(LimitError::AnnouncedKey { bytes: key.len() });
-            }
+            let right = (1..=ANNOUNCE_KEY_BYTES_MAX).contains(&key.len()) && key.bytes().all(allowed);
+            limit(right, LimitError::AnnouncedKey { bytes: key.len() })?;
             check_text("an announced value", value, ANNOUNCE_VALUE_BYTES_MAX)
         })
     }
@@ -212,9 +196,8 @@ impl VoterConfig {
     pub fn check(&self) -> Result<(), LimitError> {
         self.version.epoch.check()?;
         let VoterConfig { lease_ms, bound_ms, .. } = *self;
-        if lease_ms == 0 || lease_ms > bound_ms || bound_ms > LEASE_MS_MAX {
-            return Err(LimitError::Lease { lease_ms, bound_ms });
-        }
+        let ordered = (1..=bound_ms).contains(&lease_ms) && bound_ms <= LEASE_MS_MAX;
+        limit(ordered, LimitError::Lease { lease_ms, bound_ms })?;
         check_voters(&self.voters)
     }
 }
