@@ -11,9 +11,10 @@ mod requests;
 use crate::election::{ElectionOutcome, LeaseReason, Moment, Reason, State, Status};
 use own_process::OwnProcess;
 use peer_security::PeerSecurity;
+use prometheus::core::Collector;
 use prometheus::{
-    Counter, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
-    IntGaugeVec, Opts, Registry, TextEncoder,
+    Counter, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
+    Opts, Registry, TextEncoder,
 };
 use requests::Requests;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -112,40 +113,8 @@ struct Traffic {
 }
 
 impl Standing {
-    fn registered(registry: &Registry, cluster: &str) -> prometheus::Result<Standing> {
-        let process_info = gauges(
-            "bellwether_process_info",
-            "The election that this process belongs to, its name there and its safety level; always 1.",
-            &["election", "name", "safety"],
-        )?;
-        let is_leader =
-            IntGauge::new("bellwether_is_leader", "Whether this process leads, at the time of the scrape.")?;
-        let has_leader = IntGauge::new(
-            "bellwether_has_leader",
-            "Whether this process knows a leader, itself perhaps, at the time of the scrape.",
-        )?;
-        let candidate = IntGauge::new(
-            "bellwether_candidate",
-            "Whether this process may lead: its priority is not 0, it is neither cordoned nor standing \
-             aside, and its application is healthy. A leader may lead on.",
-        )?;
-        let unhealthy = IntGauge::new(
-            "bellwether_application_unhealthy",
-            "Whether the application beside this process is not healthy.",
-        )?;
-        let leader_since = Gauge::new(
-            "bellwether_leader_since_timestamp_seconds",
-            "When the leader that this process knows was elected, by the leader's own clock, since the Unix \
-             epoch; 0 without a leader.",
-        )?;
-        let master = gauges(
-            "leader_election_master_status",
-            "Whether this process leads, at the time of the scrape, under client-go's name.",
-            &["name"],
-        )?;
-        let epoch =
-            IntGauge::new("bellwether_epoch", "The epoch of this process: the number of the leader's term.")?;
-        let members = gauges(
+    fn registered(new: Families<'_>, cluster: &str) -> prometheus::Result<Standing> {
+        let members = new.gauges(
             "bellwether_members",
             "Members known to this process, itself included, by their state.",
             &["state"],
@@ -153,65 +122,64 @@ impl Standing {
         for state in [State::Alive, State::Failed] {
             members.with_label_values(&[state_name(state)]);
         }
-        registry.register(Box::new(process_info.clone()))?;
-        registry.register(Box::new(is_leader.clone()))?;
-        registry.register(Box::new(has_leader.clone()))?;
-        registry.register(Box::new(candidate.clone()))?;
-        registry.register(Box::new(unhealthy.clone()))?;
-        registry.register(Box::new(leader_since.clone()))?;
-        registry.register(Box::new(master.clone()))?;
-        registry.register(Box::new(epoch.clone()))?;
-        registry.register(Box::new(members.clone()))?;
-        let master_status = master.with_label_values(&[cluster]);
+        let master = new.gauges(
+            "leader_election_master_status",
+            "Whether this process leads, at the time of the scrape, under client-go's name.",
+            &["name"],
+        )?;
         Ok(Standing {
-            process_info,
-            is_leader,
-            has_leader,
-            candidate,
-            unhealthy,
-            leader_since,
-            master_status,
-            epoch,
+            process_info: new.gauges(
+                "bellwether_process_info",
+                "The election that this process belongs to, its name there and its safety level; always 1.",
+                &["election", "name", "safety"],
+            )?,
+            is_leader: new
+                .gauge("bellwether_is_leader", "Whether this process leads, at the time of the scrape.")?,
+            has_leader: new.gauge(
+                "bellwether_has_leader",
+                "Whether this process knows a leader, itself perhaps, at the time of the scrape.",
+            )?,
+            candidate: new.gauge(
+                "bellwether_candidate",
+                "Whether this process may lead: its priority is not 0, it is neither cordoned nor standing \
+                 aside, and its application is healthy. A leader may lead on.",
+            )?,
+            unhealthy: new.gauge(
+                "bellwether_application_unhealthy",
+                "Whether the application beside this process is not healthy.",
+            )?,
+            leader_since: new.real(
+                "bellwether_leader_since_timestamp_seconds",
+                "When the leader that this process knows was elected, by the leader's own clock, since the \
+                 Unix epoch; 0 without a leader.",
+            )?,
+            master_status: master.with_label_values(&[cluster]),
+            epoch: new
+                .gauge("bellwether_epoch", "The epoch of this process: the number of the leader's term.")?,
             members,
-            leases: Leases::registered(registry)?,
+            leases: Leases::registered(new)?,
         })
     }
 }
 
 impl Elections {
-    fn registered(registry: &Registry) -> prometheus::Result<Elections> {
-        let ended = counters(
+    fn registered(new: Families<'_>) -> prometheus::Result<Elections> {
+        let ended = new.counters(
             "bellwether_elections_total",
             "Elections that this process took part in, by how they ended for it.",
             &["outcome"],
         )?;
-        let duration = histogram(
-            "bellwether_election_duration_seconds",
-            "From the beginning of an election to its end for this process.",
-            ELECTION_SECONDS,
-        )?;
-        let leader_changes = counters(
+        let leader_changes = new.counters(
             "bellwether_leader_changes_total",
             "Leaders or epochs that were new to this process, by why there was a change.",
             &["reason"],
         )?;
-        let leaderless = HistogramVec::new(
-            HistogramOpts::new(
-                "bellwether_leaderless_duration_seconds",
-                "From the last sign of the former leader, or from the start, to the announcement of the next \
-                 one, by why there was a change.",
-            )
-            .buckets(LEADERLESS_SECONDS.to_vec()),
-            &["reason"],
-        )?;
-        let leaderless_seconds = Counter::new(
-            "bellwether_leaderless_seconds_total",
-            "Time for which this process knew no leader, since it began to look for one.",
-        )?;
-        let pauses = IntCounter::new(
-            "bellwether_pauses_total",
-            "How often this process found that it had not run for longer than the failure timeout. A leader \
-             of classic counts what is longer than its lease in use.",
+        let leaderless = new.histograms(
+            "bellwether_leaderless_duration_seconds",
+            "From the last sign of the former leader, or from the start, to the announcement of the next \
+             one, by why there was a change.",
+            "reason",
+            &LEADERLESS_SECONDS,
         )?;
         for outcome in ElectionOutcome::ALL {
             ended.with_label_values(&[outcome.name()]);
@@ -220,62 +188,63 @@ impl Elections {
             leader_changes.with_label_values(&[reason.name()]);
             leaderless.with_label_values(&[reason.name()]);
         }
-        registry.register(Box::new(leaderless.clone()))?;
-        registry.register(Box::new(ended.clone()))?;
-        registry.register(Box::new(duration.clone()))?;
-        registry.register(Box::new(leader_changes.clone()))?;
-        registry.register(Box::new(leaderless_seconds.clone()))?;
-        registry.register(Box::new(pauses.clone()))?;
-        let leaderless_counted_to = Mutex::new(None);
         Ok(Elections {
             ended,
-            duration,
+            duration: new.histogram(
+                "bellwether_election_duration_seconds",
+                "From the beginning of an election to its end for this process.",
+                &ELECTION_SECONDS,
+            )?,
             leader_changes,
             leaderless,
-            leaderless_seconds,
-            leaderless_counted_to,
-            pauses,
+            leaderless_seconds: new.add(Counter::new(
+                "bellwether_leaderless_seconds_total",
+                "Time for which this process knew no leader, since it began to look for one.",
+            ))?,
+            leaderless_counted_to: Mutex::new(None),
+            pauses: new.counter(
+                "bellwether_pauses_total",
+                "How often this process found that it had not run for longer than the failure timeout. A \
+                 leader of classic counts what is longer than its lease in use.",
+            )?,
         })
     }
 }
 
 impl Traffic {
-    fn registered(registry: &Registry) -> prometheus::Result<Traffic> {
-        let messages = counters(
-            "bellwether_messages_total",
-            "Messages between processes, by their type and direction.",
-            &["type", "direction"],
-        )?;
-        let round_trip = histogram(
-            "bellwether_heartbeat_rtt_seconds",
-            "From a heartbeat of this process, while it leads, to its acknowledgement.",
-            ROUND_TRIP_SECONDS,
-        )?;
-        let lookups = counters(
+    fn registered(new: Families<'_>) -> prometheus::Result<Traffic> {
+        let lookups = new.counters(
             "bellwether_dns_lookups_total",
             "DNS look-ups of the Service, by their result: empty is an answer without addresses, unknown is \
              none.",
             &["result"],
         )?;
-        let unknown_frames = IntCounter::new(
-            "bellwether_unknown_frames_total",
-            "Frames of a kind that this version does not know, from peers of a newer one perhaps; they are \
-             skipped.",
-        )?;
-        let connections_refused = IntCounter::new(
-            "bellwether_connections_refused_total",
-            "Connections refused at the peer port: of another election, with an id or version that cannot \
-             be, no proper handshake, or too late with it.",
-        )?;
         for result in LOOKUPS {
             lookups.with_label_values(&[result]);
         }
-        registry.register(Box::new(messages.clone()))?;
-        registry.register(Box::new(round_trip.clone()))?;
-        registry.register(Box::new(lookups.clone()))?;
-        registry.register(Box::new(unknown_frames.clone()))?;
-        registry.register(Box::new(connections_refused.clone()))?;
-        Ok(Traffic { messages, round_trip, lookups, unknown_frames, connections_refused })
+        Ok(Traffic {
+            messages: new.counters(
+                "bellwether_messages_total",
+                "Messages between processes, by their type and direction.",
+                &["type", "direction"],
+            )?,
+            round_trip: new.histogram(
+                "bellwether_heartbeat_rtt_seconds",
+                "From a heartbeat of this process, while it leads, to its acknowledgement.",
+                &ROUND_TRIP_SECONDS,
+            )?,
+            lookups,
+            unknown_frames: new.counter(
+                "bellwether_unknown_frames_total",
+                "Frames of a kind that this version does not know, from peers of a newer one perhaps; they \
+                 are skipped.",
+            )?,
+            connections_refused: new.counter(
+                "bellwether_connections_refused_total",
+                "Connections refused at the peer port: of another election, with an id or version that \
+                 cannot be, no proper handshake, or too late with it.",
+            )?,
+        })
     }
 }
 
@@ -287,42 +256,30 @@ impl Metrics {
     }
 
     fn registered(cluster: &str) -> prometheus::Result<Metrics> {
-        let registry = Registry::new();
-        let standing = Standing::registered(&registry, cluster)?;
-        let elections = Elections::registered(&registry)?;
-        let traffic = Traffic::registered(&registry)?;
-        let peer_security = PeerSecurity::registered(&registry)?;
-        let requests = Requests::registered(&registry)?;
-        let build_info = GaugeVec::new(
-            Opts::new("bellwether_build_info", "The version that runs; the value is always 1."),
-            &["version"],
-        )?;
-        let one: Gauge = build_info.with_label_values(&[env!("CARGO_PKG_VERSION")]);
-        one.set(1.0);
-        registry.register(Box::new(build_info))?;
+        let (registry, voting) = (Registry::new(), Registry::new());
+        let (new, new_voting) = (Families(&registry), Families(&voting));
+        let version = &["version"];
+        new.gauges("bellwether_build_info", "The version that runs; the value is always 1.", version)?
+            .with_label_values(&[env!("CARGO_PKG_VERSION")])
+            .set(1);
         registry.register(Box::new(OwnProcess::new()))?;
-
-        let lease_remaining = Gauge::new(
-            "bellwether_lease_remaining_seconds",
-            "How much is left of this process's lease at the time of the scrape; 0 where it does not lead.",
-        )?;
-        let voters = IntGauge::new(
-            "bellwether_voters",
-            "How many voters there are, as this process knows; 0 before it has recovered.",
-        )?;
-        let voting = Registry::new();
-        voting.register(Box::new(lease_remaining.clone()))?;
-        voting.register(Box::new(voters.clone()))?;
         Ok(Metrics(Arc::new(Inner {
+            lease_remaining: new_voting.real(
+                "bellwether_lease_remaining_seconds",
+                "How much is left of this process's lease at the time of the scrape; 0 where it does not \
+                 lead.",
+            )?,
+            voters: new_voting.gauge(
+                "bellwether_voters",
+                "How many voters there are, as this process knows; 0 before it has recovered.",
+            )?,
+            standing: Standing::registered(new, cluster)?,
+            elections: Elections::registered(new)?,
+            traffic: Traffic::registered(new)?,
+            peer_security: PeerSecurity::registered(new)?,
+            requests: Requests::registered(new)?,
             registry,
             voting,
-            lease_remaining,
-            voters,
-            standing,
-            elections,
-            traffic,
-            peer_security,
-            requests,
         })))
     }
 
@@ -474,26 +431,24 @@ impl Metrics {
 }
 
 impl Leases {
-    fn registered(registry: &Registry) -> prometheus::Result<Leases> {
-        let in_use = Gauge::new(
-            "bellwether_lease_in_use_seconds",
-            "For how long the leader may be silent, by its latest heartbeat; 0 before the first one, and \
-             without a leader.",
-        )?;
-        let worst_delay = Gauge::new(
-            "bellwether_worst_delay_seconds",
-            "The worst delay that an adaptive lease goes by; 0 where leases are fixed, and before anything \
-             is learnt.",
-        )?;
-        let reason = gauges(
-            "bellwether_lease_reason",
-            "What makes the leader's lease as long as it is: 1 for that, 0 for all else and elsewhere.",
-            &["reason"],
-        )?;
-        registry.register(Box::new(in_use.clone()))?;
-        registry.register(Box::new(worst_delay.clone()))?;
-        registry.register(Box::new(reason.clone()))?;
-        Ok(Leases { in_use, worst_delay, reason })
+    fn registered(new: Families<'_>) -> prometheus::Result<Leases> {
+        Ok(Leases {
+            in_use: new.real(
+                "bellwether_lease_in_use_seconds",
+                "For how long the leader may be silent, by its latest heartbeat; 0 before the first one, and \
+                 without a leader.",
+            )?,
+            worst_delay: new.real(
+                "bellwether_worst_delay_seconds",
+                "The worst delay that an adaptive lease goes by; 0 where leases are fixed, and before \
+                 anything is learnt.",
+            )?,
+            reason: new.gauges(
+                "bellwether_lease_reason",
+                "What makes the leader's lease as long as it is: 1 for that, 0 for all else and elsewhere.",
+                &["reason"],
+            )?,
+        })
     }
 
     fn show(&self, status: &Status) {
@@ -506,16 +461,52 @@ impl Leases {
     }
 }
 
-fn counters(name: &str, help: &str, labels: &[&str]) -> prometheus::Result<IntCounterVec> {
-    IntCounterVec::new(Opts::new(name, help), labels)
-}
+/// Makes metrics that this registry shows from then on.
+#[derive(Clone, Copy)]
+struct Families<'a>(&'a Registry);
 
-fn gauges(name: &str, help: &str, labels: &[&str]) -> prometheus::Result<IntGaugeVec> {
-    IntGaugeVec::new(Opts::new(name, help), labels)
-}
+impl Families<'_> {
+    fn add<C: Collector + Clone + 'static>(self, made: prometheus::Result<C>) -> prometheus::Result<C> {
+        let metric = made?;
+        self.0.register(Box::new(metric.clone()))?;
+        Ok(metric)
+    }
 
-fn histogram(name: &str, help: &str, buckets: [f64; 12]) -> prometheus::Result<Histogram> {
-    Histogram::with_opts(HistogramOpts::new(name, help).buckets(buckets.to_vec()))
+    fn counter(self, name: &str, help: &str) -> prometheus::Result<IntCounter> {
+        self.add(IntCounter::new(name, help))
+    }
+
+    fn gauge(self, name: &str, help: &str) -> prometheus::Result<IntGauge> {
+        self.add(IntGauge::new(name, help))
+    }
+
+    /// A gauge of a number with a fraction.
+    fn real(self, name: &str, help: &str) -> prometheus::Result<Gauge> {
+        self.add(Gauge::new(name, help))
+    }
+
+    fn counters(self, name: &str, help: &str, labels: &[&str]) -> prometheus::Result<IntCounterVec> {
+        self.add(IntCounterVec::new(Opts::new(name, help), labels))
+    }
+
+    fn gauges(self, name: &str, help: &str, labels: &[&str]) -> prometheus::Result<IntGaugeVec> {
+        self.add(IntGaugeVec::new(Opts::new(name, help), labels))
+    }
+
+    fn histogram(self, name: &str, help: &str, buckets: &[f64]) -> prometheus::Result<Histogram> {
+        self.add(Histogram::with_opts(HistogramOpts::new(name, help).buckets(buckets.to_vec())))
+    }
+
+    /// One for each value of a label.
+    fn histograms(
+        self,
+        name: &str,
+        help: &str,
+        label: &str,
+        buckets: &[f64],
+    ) -> prometheus::Result<HistogramVec> {
+        self.add(HistogramVec::new(HistogramOpts::new(name, help).buckets(buckets.to_vec()), &[label]))
+    }
 }
 
 fn state_name(state: State) -> &'static str {

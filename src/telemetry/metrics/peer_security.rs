@@ -1,6 +1,6 @@
 //! The channel between members: with which credentials, and how many links have it.
 
-use super::gauges;
+use super::Families;
 use prometheus::{IntCounter, IntGauge, IntGaugeVec, Registry};
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -19,24 +19,8 @@ pub(super) struct PeerSecurity {
 }
 
 impl PeerSecurity {
-    pub(super) fn registered(registry: &Registry) -> prometheus::Result<PeerSecurity> {
-        let unauthenticated = IntCounter::new(
-            "bellwether_authentications_failed_total",
-            "Connections with a peer that did not prove itself, or to which this process could not prove \
-             itself.",
-        )?;
-        let keys = gauges(
-            "bellwether_peer_key",
-            "The keys that this process accepts from peers, by their fingerprint; it sends the one whose \
-             value is 1. With certificates: its own (1) and those of the authorities (0).",
-            &["fingerprint"],
-        )?;
-        let unusable = IntGauge::new(
-            "bellwether_peer_credentials_unusable",
-            "Whether the files of the credentials have changed into something of no use; those from before \
-             still count.",
-        )?;
-        let links = gauges(
+    pub(super) fn registered(new: Families<'_>) -> prometheus::Result<PeerSecurity> {
+        let links = new.gauges(
             "bellwether_peer_links",
             "Links with other members, by their channel: clear, or sealed (authenticated and encrypted).",
             &["channel"],
@@ -44,24 +28,30 @@ impl PeerSecurity {
         for channel in ["clear", "sealed"] {
             links.with_label_values(&[channel]).set(0);
         }
-        let former = IntGauge::new(
-            "bellwether_peer_links_former",
-            "Links that were made with other credentials than the present ones, and wait to be renewed.",
-        )?;
-        registry.register(Box::new(unauthenticated.clone()))?;
-        registry.register(Box::new(keys.clone()))?;
-        registry.register(Box::new(unusable.clone()))?;
-        registry.register(Box::new(links.clone()))?;
-        registry.register(Box::new(former.clone()))?;
-        let expires = Mutex::default();
         Ok(PeerSecurity {
-            registry: registry.clone(),
-            unauthenticated,
-            keys,
-            unusable,
+            registry: new.0.clone(),
+            unauthenticated: new.counter(
+                "bellwether_authentications_failed_total",
+                "Connections with a peer that did not prove itself, or to which this process could not prove \
+                 itself.",
+            )?,
+            keys: new.gauges(
+                "bellwether_peer_key",
+                "The keys that this process accepts from peers, by their fingerprint; it sends the one whose \
+                 value is 1. With certificates: its own (1) and those of the authorities (0).",
+                &["fingerprint"],
+            )?,
+            unusable: new.gauge(
+                "bellwether_peer_credentials_unusable",
+                "Whether the files of the credentials have changed into something of no use; those from \
+                 before still count.",
+            )?,
             links,
-            former,
-            expires,
+            former: new.gauge(
+                "bellwether_peer_links_former",
+                "Links that were made with other credentials than the present ones, and wait to be renewed.",
+            )?,
+            expires: Mutex::default(),
         })
     }
 
@@ -86,12 +76,10 @@ impl PeerSecurity {
         // The gauge is a clone of one in the registry, and sound at every unlock.
         let mut expires = self.expires.lock().unwrap_or_else(PoisonError::into_inner);
         if expires.is_none() {
-            let gauge = IntGauge::new(
+            *expires = Some(Families(&self.registry).gauge(
                 "bellwether_peer_certificate_expiry_timestamp_seconds",
                 "When this process's certificate ends; from then on peers refuse new links with it.",
-            )?;
-            self.registry.register(Box::new(gauge.clone()))?;
-            *expires = Some(gauge);
+            )?);
         }
         if let Some(gauge) = &*expires {
             gauge.set(seconds);

@@ -1,7 +1,7 @@
 //! What the status API was asked: by path and status, and how long an answer took to make.
 
-use super::counters;
-use prometheus::{HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Registry};
+use super::Families;
+use prometheus::{HistogramVec, IntCounter, IntCounterVec, IntGauge};
 use std::time::Duration;
 
 /// What is counted by its number. `?standby=` lets a client choose any status: the others are one series.
@@ -29,38 +29,32 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    pub(super) fn registered(registry: &Registry) -> prometheus::Result<Requests> {
-        let answered = counters(
-            "bellwether_http_requests_total",
-            "Requests to the status API, by their path and the status of the answer.",
-            &["path", "status"],
-        )?;
-        let duration = HistogramVec::new(
-            HistogramOpts::new(
+    pub(super) fn registered(new: Families<'_>) -> prometheus::Result<Requests> {
+        Ok(Requests {
+            answered: new.counters(
+                "bellwether_http_requests_total",
+                "Requests to the status API, by their path and the status of the answer.",
+                &["path", "status"],
+            )?,
+            duration: new.histograms(
                 "bellwether_http_request_duration_seconds",
                 "From the end of a request's head to its answer, the network not included.",
-            )
-            .buckets(ANSWER_SECONDS.to_vec()),
-            &["path"],
-        )?;
-        let watchers = IntGauge::new(
-            "bellwether_watchers",
-            "Clients that wait for changes at /watch or /sse, at the time of the scrape.",
-        )?;
-        let watchers_cut = IntCounter::new(
-            "bellwether_watchers_cut_total",
-            "Clients of /watch or /sse that were cut off, since they did not take what they were told.",
-        )?;
-        let holds = IntGauge::new(
-            "bellwether_holds",
-            "Holds of applications that are out: a resignation waits for them.",
-        )?;
-        registry.register(Box::new(answered.clone()))?;
-        registry.register(Box::new(duration.clone()))?;
-        registry.register(Box::new(watchers.clone()))?;
-        registry.register(Box::new(watchers_cut.clone()))?;
-        registry.register(Box::new(holds.clone()))?;
-        Ok(Requests { answered, duration, watchers, watchers_cut, holds })
+                "path",
+                &ANSWER_SECONDS,
+            )?,
+            watchers: new.gauge(
+                "bellwether_watchers",
+                "Clients that wait for changes at /watch or /sse, at the time of the scrape.",
+            )?,
+            watchers_cut: new.counter(
+                "bellwether_watchers_cut_total",
+                "Clients of /watch or /sse that were cut off, since they did not take what they were told.",
+            )?,
+            holds: new.gauge(
+                "bellwether_holds",
+                "Holds of applications that are out: a resignation waits for them.",
+            )?,
+        })
     }
 
     /// Begins the series of these paths, so that their first request can be seen.
