@@ -311,7 +311,7 @@ impl Metrics {
 
     /// Counts a connection whose peer did not prove itself, or to whose peer this process did not.
     pub fn unauthenticated(&self) {
-        self.0.peer_security.unauthenticated();
+        self.0.peer_security.unauthenticated.inc();
     }
 
     /// Begins the series of the messages that this process may see.
@@ -333,12 +333,12 @@ impl Metrics {
 
     /// This number of clients has begun to watch; below zero: has stopped.
     pub fn watchers(&self, more: i64) {
-        self.0.requests.watchers(more);
+        self.0.requests.watchers.add(more);
     }
 
     /// Counts a client that was cut off, since it did not take what it was told.
     pub fn watcher_cut(&self) {
-        self.0.requests.watcher_cut();
+        self.0.requests.watchers_cut.inc();
     }
 
     /// Shows the credentials that count now, by their fingerprints; the first is sent. `expires`: when the
@@ -349,7 +349,7 @@ impl Metrics {
 
     /// Shows that the files of the credentials are of no use.
     pub fn peer_keys_unusable(&self) {
-        self.0.peer_security.unusable();
+        self.0.peer_security.unusable.set(1);
     }
 
     /// Shows how many links there are, by their channel, and how many have former credentials.
@@ -414,7 +414,7 @@ impl Metrics {
             let count = i64::try_from(count).unwrap_or(i64::MAX);
             standing.members.with_label_values(&[state_name(state)]).set(count);
         }
-        inner.requests.holds(status.holds);
+        inner.requests.holds.set(i64::try_from(status.holds).unwrap_or(i64::MAX));
         self.leaderless(now, None);
         let mut families = inner.registry.gather();
         if let Some(voting) = &status.voting {

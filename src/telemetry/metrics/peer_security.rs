@@ -9,9 +9,9 @@ use std::time::Duration;
 /// The series of the channel.
 pub(super) struct PeerSecurity {
     registry: Registry,
-    unauthenticated: IntCounter,
+    pub(super) unauthenticated: IntCounter,
     keys: IntGaugeVec,
-    unusable: IntGauge,
+    pub(super) unusable: IntGauge,
     links: IntGaugeVec,
     former: IntGauge,
     /// Only a process with a certificate has this series.
@@ -55,10 +55,6 @@ impl PeerSecurity {
         })
     }
 
-    pub(super) fn unauthenticated(&self) {
-        self.unauthenticated.inc();
-    }
-
     /// The credentials that count now, by their fingerprints; the first is sent. `expires`: when the
     /// certificate ends, since the Unix epoch.
     pub(super) fn credentials(&self, fingerprints: &[String], expires: Option<Duration>) {
@@ -85,10 +81,6 @@ impl PeerSecurity {
             gauge.set(seconds);
         }
         Ok(())
-    }
-
-    pub(super) fn unusable(&self) {
-        self.unusable.set(1);
     }
 
     pub(super) fn links(&self, clear: usize, sealed: usize, former: usize) {

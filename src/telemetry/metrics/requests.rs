@@ -23,9 +23,9 @@ const ANSWER_SECONDS: [f64; 8] = [0.000_01, 0.000_05, 0.000_1, 0.000_5, 0.001, 0
 pub(super) struct Requests {
     answered: IntCounterVec,
     duration: HistogramVec,
-    watchers: IntGauge,
-    watchers_cut: IntCounter,
-    holds: IntGauge,
+    pub(super) watchers: IntGauge,
+    pub(super) watchers_cut: IntCounter,
+    pub(super) holds: IntGauge,
 }
 
 impl Requests {
@@ -63,18 +63,6 @@ impl Requests {
             self.answered.with_label_values(&[path, "200"]);
             self.duration.with_label_values(&[path]);
         }
-    }
-
-    pub(super) fn watchers(&self, more: i64) {
-        self.watchers.add(more);
-    }
-
-    pub(super) fn holds(&self, out: usize) {
-        self.holds.set(i64::try_from(out).unwrap_or(i64::MAX));
-    }
-
-    pub(super) fn watcher_cut(&self) {
-        self.watchers_cut.inc();
     }
 
     pub(super) fn answered(&self, path: &'static str, status: u16, took: Duration) {
