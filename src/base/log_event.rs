@@ -1,89 +1,22 @@
 //! A log line: the name of its event, its keys, and its text (docs/logs.md has the table).
 
 use core::fmt;
-use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use log::kv::{self, Key, Source, VisitSource};
 use log::{Level, Record};
+use serde_json::Value;
 
-/// What stands behind a key.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Field {
-    /// Any text, also of a peer: each format escapes it in its own way.
-    Text(String),
-    /// A whole number.
-    Number(u64),
-    /// Milliseconds, to a tenth.
-    Ms(f64),
-    /// Yes or no.
-    Bool(bool),
-}
-
-impl From<&str> for Field {
-    fn from(text: &str) -> Field {
-        Field::Text(text.to_owned())
-    }
-}
-
-impl From<String> for Field {
-    fn from(text: String) -> Field {
-        Field::Text(text)
-    }
-}
-
-impl From<SocketAddr> for Field {
-    fn from(address: SocketAddr) -> Field {
-        Field::Text(address.to_string())
-    }
-}
-
-impl From<IpAddr> for Field {
-    fn from(address: IpAddr) -> Field {
-        Field::Text(address.to_string())
-    }
-}
-
-impl From<u64> for Field {
-    fn from(number: u64) -> Field {
-        Field::Number(number)
-    }
-}
-
-impl From<u16> for Field {
-    fn from(number: u16) -> Field {
-        Field::Number(number.into())
-    }
-}
-
-impl From<u32> for Field {
-    fn from(number: u32) -> Field {
-        Field::Number(number.into())
-    }
-}
-
-impl From<usize> for Field {
-    fn from(number: usize) -> Field {
-        Field::Number(number.try_into().unwrap_or(u64::MAX))
-    }
-}
-
-impl From<bool> for Field {
-    fn from(yes: bool) -> Field {
-        Field::Bool(yes)
-    }
-}
-
-impl From<Duration> for Field {
-    fn from(duration: Duration) -> Field {
-        Field::Ms((duration.as_secs_f64() * 10_000.0).round() / 10.0)
-    }
+/// A duration as lines have it: in milliseconds, to a tenth.
+pub fn ms(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 10_000.0).round() / 10.0
 }
 
 /// The keys of a line, in order. The event is the first.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LogEvent {
     level: Level,
-    keys: Vec<(&'static str, Field)>,
+    /// Texts, which may be a peer's and are escaped by each format in its own way, numbers, yes and no.
+    keys: Vec<(&'static str, Value)>,
 }
 
 impl LogEvent {
@@ -118,14 +51,14 @@ impl LogEvent {
 
     /// One more key.
     #[must_use]
-    pub fn with(mut self, key: &'static str, value: impl Into<Field>) -> LogEvent {
+    pub fn with(mut self, key: &'static str, value: impl Into<Value>) -> LogEvent {
         self.keys.push((key, value.into()));
         self
     }
 
     /// One more key, where there is a value for it.
     #[must_use]
-    pub fn with_some(self, key: &'static str, value: Option<impl Into<Field>>) -> LogEvent {
+    pub fn with_some(self, key: &'static str, value: Option<impl Into<Value>>) -> LogEvent {
         match value {
             Some(value) => self.with(key, value),
             None => self,
@@ -158,10 +91,12 @@ impl Source for LogEvent {
     fn visit<'kvs>(&'kvs self, visitor: &mut dyn VisitSource<'kvs>) -> Result<(), kv::Error> {
         for (key, value) in &self.keys {
             let value = match value {
-                Field::Text(text) => kv::Value::from(text.as_str()),
-                Field::Number(number) => kv::Value::from(*number),
-                Field::Ms(ms) => kv::Value::from(*ms),
-                Field::Bool(yes) => kv::Value::from(*yes),
+                Value::String(text) => kv::Value::from(text.as_str()),
+                Value::Bool(yes) => kv::Value::from(*yes),
+                number => match number.as_u64() {
+                    Some(whole) => kv::Value::from(whole),
+                    None => kv::Value::from(number.as_f64().unwrap_or_default()),
+                },
             };
             visitor.visit_pair(Key::from_str(key), value)?;
         }

@@ -15,7 +15,7 @@ mod wall_clock;
 pub use budget::{Budget, Holder, Share};
 pub use checksum::checksum;
 pub use clock::{Clock, Reading, boottime};
-pub use log_event::LogEvent;
+pub use log_event::{LogEvent, ms};
 pub use rate_limit::RateLimit;
 pub use step::step;
 pub use wall_clock::wall_ms;

@@ -3,7 +3,7 @@
 use super::answer::Answer;
 use super::request::{self, BYTES_MAX, BadRequest, Request};
 use super::socket::{Bound, Caller, SocketFile};
-use crate::base::{LogEvent, RateLimit, boottime};
+use crate::base::{LogEvent, RateLimit, boottime, ms};
 use crate::election::{Operation, OperationOutcome};
 use crate::net::Pool;
 use std::io::{self, ErrorKind, Read, Write};
@@ -139,14 +139,15 @@ impl Server {
             Operation::Resign { stand_aside } => (None, *stand_aside),
             Operation::Cordon | Operation::Uncordon => (None, None),
         };
-        let asked = event(LogEvent::info("operation_asked")).with_some("to", to).with_some("for_ms", aside);
+        let asked = event(LogEvent::info("operation_asked")).with_some("to", to);
+        let asked = asked.with_some("for_ms", aside.map(ms));
         asked.say(format_args!("an operator asks: {name}"));
         let begun = boottime();
         let answer = match (self.operators)(request) {
             Ok(outcome) => Answer::new(&operation, &outcome),
             Err(why) => Answer::refused(why.name(), why.to_string()).to(&operation),
         };
-        let took = boottime().since(begun);
+        let took = ms(boottime().since(begun));
         let said = &answer.message;
         if answer.done {
             let event = event(LogEvent::info("operation_done")).with("duration_ms", took);

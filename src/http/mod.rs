@@ -331,9 +331,9 @@ impl<S: Source> Service for Api<S> {
         if let Err(error) = added
             && let Some(held_back) = self.log.allow(boottime())
         {
-            LogEvent::warn("watcher_refused").with("address", remote).not_shown(held_back).say(format_args!(
-                "the system refuses what a client that waits takes: {error}; raise its limits"
-            ));
+            LogEvent::warn("watcher_refused").with("address", remote.to_string()).not_shown(held_back).say(
+                format_args!("the system refuses what a client that waits takes: {error}; raise its limits"),
+            );
         }
     }
 }

@@ -303,7 +303,7 @@ impl<S: Source> Loop<S> {
         self.source.watcher_cut();
         if let Some(held_back) = self.log.allow(now) {
             LogEvent::warn("watcher_cut")
-                .with("address", watcher.remote)
+                .with("address", watcher.remote.to_string())
                 .not_shown(held_back)
                 .say("a watcher takes nothing that it is told, so it is cut off; it may ask again");
         }

@@ -155,8 +155,8 @@ fn sidecar(config: Config) -> Result<(), RunError> {
         .with("name", me.name.as_str())
         .with("id", me.id.to_string())
         .with("priority", me.priority.0)
-        .with("listen", peer_port.local_addr()?)
-        .with("http", http_port.local_addr()?)
+        .with("listen", peer_port.local_addr()?.to_string())
+        .with("http", http_port.local_addr()?.to_string())
         .say(format_args!("this process takes part in election {:?}", config.cluster));
 
     let metrics = Metrics::new(&config.cluster);

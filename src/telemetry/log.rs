@@ -209,7 +209,7 @@ mod tests {
         LogEvent::info("member_gone")
             .with("name", "web 0")
             .with("id", "9aa4d102-3df2-470f-a9a7-e9c4515d1150")
-            .with("gap_ms", Duration::from_micros(1_250))
+            .with("gap_ms", crate::base::ms(Duration::from_micros(1_250)))
             .with("me", true)
             .with("epoch", 7u64)
             .with_some("reason", None::<&str>)

@@ -1,7 +1,7 @@
 //! What the log says of each note: the event, its keys and its text (docs/logs.md).
 
 use super::not_ready::{founding_refused, no_vote_yet};
-use crate::base::LogEvent;
+use crate::base::{LogEvent, ms};
 use crate::election::{
     Complaints, Denial, ElectionOutcome, Epoch, Founding, MEMBERS_MAX, Moment, NotReady, Notification, Peer,
     Reason, Stage, VoterConfig,
@@ -26,7 +26,7 @@ pub(super) fn line(note: &Notification, lasted: Option<Duration>) -> (LogEvent, 
         Notification::Leader { peer, epoch, reason, me } => {
             let event = leader(LogEvent::info("leader_elected"), peer, *epoch, *reason, *me);
             let text = if *me { "this process leads now" } else { "there is a leader" };
-            (event.with_some("gap_ms", lasted), text)
+            (event.with_some("gap_ms", lasted.map(ms)), text)
         }
         Notification::Leaderless { former, epoch, reason, me, .. } => {
             leader_lost(former, *epoch, *reason, *me)
@@ -65,7 +65,7 @@ pub(super) fn line(note: &Notification, lasted: Option<Duration>) -> (LogEvent, 
         }
         Notification::FoundingRefused(founding) => return may_not_found(*founding),
         Notification::RestartGrace(wait) => (
-            LogEvent::info("restart_grace").with("wait_ms", *wait),
+            LogEvent::info("restart_grace").with("wait_ms", ms(*wait)),
             "this voter was restarted and may have forgotten a promise; it votes for no process \
              before that is over",
         ),
@@ -91,7 +91,7 @@ fn asking(paused: Option<Duration>, expect: usize) -> (LogEvent, String) {
             (event, "this process asks its peers for the leader")
         }
         Some(paused) => (
-            LogEvent::warn("paused").with("paused_ms", paused),
+            LogEvent::warn("paused").with("paused_ms", ms(paused)),
             "this process did not run for a while, and asks its peers for the leader before it answers again",
         ),
     };
@@ -104,7 +104,7 @@ fn election_ended(outcome: ElectionOutcome, lasted: Option<Duration>) -> (LogEve
         ElectionOutcome::Won => LogEvent::debug("election_ended"),
         _ => LogEvent::info("election_ended"),
     };
-    (event.with("outcome", outcome.name()).with_some("duration_ms", lasted), "the election has ended")
+    (event.with("outcome", outcome.name()).with_some("duration_ms", lasted.map(ms)), "the election has ended")
 }
 
 fn leader_lost(former: &Peer, epoch: Epoch, reason: Reason, me: bool) -> (LogEvent, &'static str) {
@@ -119,7 +119,7 @@ fn leader_lost(former: &Peer, epoch: Epoch, reason: Reason, me: bool) -> (LogEve
 }
 
 fn waits_for_holds(holds: usize, at_most: Duration) -> (LogEvent, &'static str) {
-    let event = LogEvent::info("waits_for_holds").with("holds", holds).with("at_most_ms", at_most);
+    let event = LogEvent::info("waits_for_holds").with("holds", holds).with("at_most_ms", ms(at_most));
     (event, "this process resigns once the holds of its applications are over")
 }
 
@@ -158,7 +158,7 @@ fn stands_aside(aside: Option<Duration>) -> (LogEvent, &'static str) {
              before `bellwether uncordon`, or its restart",
         ),
         Some(aside) => (
-            LogEvent::warn("stands_aside").with("for_ms", aside),
+            LogEvent::warn("stands_aside").with("for_ms", ms(aside)),
             "this process has resigned and does not stand for a while, or before its restart",
         ),
     }
@@ -167,7 +167,7 @@ fn stands_aside(aside: Option<Duration>) -> (LogEvent, &'static str) {
 fn same_name(known: &Peer, other: &Peer) -> LogEvent {
     member(LogEvent::warn("name_taken"), known)
         .with("other_id", other.id.to_string())
-        .with("other_address", other.address)
+        .with("other_address", other.address.to_string())
 }
 
 fn denied(voter: &Peer, stage: Stage, denial: Denial) -> LogEvent {
@@ -233,7 +233,7 @@ fn leader(event: LogEvent, peer: &Peer, epoch: Epoch, reason: Reason, me: bool) 
     event
         .with("leader", peer.name.as_str())
         .with("id", peer.id.to_string())
-        .with("address", peer.address)
+        .with("address", peer.address.to_string())
         .with("me", me)
         .with("epoch", epoch.0)
         .with("reason", reason.name())
@@ -241,5 +241,8 @@ fn leader(event: LogEvent, peer: &Peer, epoch: Epoch, reason: Reason, me: bool) 
 
 /// Adds a member.
 fn member(event: LogEvent, peer: &Peer) -> LogEvent {
-    event.with("name", peer.name.as_str()).with("id", peer.id.to_string()).with("address", peer.address)
+    event
+        .with("name", peer.name.as_str())
+        .with("id", peer.id.to_string())
+        .with("address", peer.address.to_string())
 }

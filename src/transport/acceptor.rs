@@ -159,7 +159,7 @@ impl Service for Acceptor {
         });
         if let Err(saturated) = admitted {
             self.inner.counts.refused();
-            let event = LogEvent::warn("connection_given_up").with("address", remote);
+            let event = LogEvent::warn("connection_given_up").with("address", remote.to_string());
             self.inner.warn_of(remote.ip(), event, format_args!("a connection was turned away: {saturated}"));
         }
     }
@@ -205,7 +205,7 @@ impl Acceptor {
             Err(error) => {
                 let unreadable = Unreadable::of(said, error, proof.is_some());
                 self.inner.counts.refused();
-                let event = LogEvent::warn("peer_refused").with("address", remote);
+                let event = LogEvent::warn("peer_refused").with("address", remote.to_string());
                 let text = format_args!("a connection was refused at the peer port: {unreadable}");
                 self.inner.warn_of(remote.ip(), event, text);
                 return First::Close;

@@ -100,7 +100,7 @@ fn dial_on(inner: &Arc<Inner>, address: SocketAddr, follows: bool) {
                 Dialled::Hopeless
             }
             Ok(DialOutcome::Refused { why, lasting }) => {
-                let event = LogEvent::warn("dial_refused").with("address", address);
+                let event = LogEvent::warn("dial_refused").with("address", address.to_string());
                 job.warn_of(address.ip(), event, format_args!("{why}"));
                 if lasting { Dialled::Hopeless } else { Dialled::Failed }
             }

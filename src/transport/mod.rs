@@ -364,7 +364,7 @@ impl Inner {
         let names = self.table().names_of(host);
         let place = self.places.take(host, names);
         if place.is_none() {
-            let event = LogEvent::warn("connection_given_up").with("address", host);
+            let event = LogEvent::warn("connection_given_up").with("address", host.to_string());
             self.warn_of(host, event, format_args!("a connection was given up: too many links are open"));
         }
         place
@@ -399,7 +399,7 @@ impl Inner {
         self.counts.unauthenticated();
         let named = self.table().names_host(remote.ip());
         self.settings.credentials.failed(remote, named, why);
-        let event = LogEvent::warn("peer_unauthenticated").with("address", remote);
+        let event = LogEvent::warn("peer_unauthenticated").with("address", remote.to_string());
         Inner::say(self.log_of(named), event, format_args!("no link with a process: {why}"));
     }
 
@@ -430,7 +430,10 @@ impl Inner {
 
 /// Adds a peer to a line. What it says of itself is its own word.
 fn of_peer(event: LogEvent, peer: &Peer) -> LogEvent {
-    event.with("name", peer.name.as_str()).with("id", peer.id.to_string()).with("address", peer.address)
+    event
+        .with("name", peer.name.as_str())
+        .with("id", peer.id.to_string())
+        .with("address", peer.address.to_string())
 }
 
 /// The line of a peer that this process refuses.
