@@ -9,7 +9,7 @@ use crate::base::LogEvent;
 use env_logger::{Builder, Target};
 use log::kv::{self, Key, Source, VisitSource};
 use log::{LevelFilter, Record};
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 use std::io::Write;
 use std::sync::{Arc, OnceLock};
@@ -111,30 +111,22 @@ impl<'kvs> VisitSource<'kvs> for Pairs {
     }
 }
 
+impl Serialize for Pairs {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(key, value)| (key, value)))
+    }
+}
+
 /// One line as JSON, in the order of its fields.
+#[derive(Serialize)]
 struct Json<'a> {
     ts: &'a str,
     level: &'a str,
     target: &'a str,
     election: &'a str,
+    #[serde(flatten)]
     keys: &'a Pairs,
     msg: &'a str,
-}
-
-impl Serialize for Json<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut line = serializer.serialize_map(None)?;
-        let texts =
-            [("ts", self.ts), ("level", self.level), ("target", self.target), ("election", self.election)];
-        for (key, text) in texts {
-            line.serialize_entry(key, text)?;
-        }
-        for (key, value) in &self.keys.0 {
-            line.serialize_entry(key, value)?;
-        }
-        line.serialize_entry("msg", self.msg)?;
-        line.end()
-    }
 }
 
 /// Turns records into lines.
