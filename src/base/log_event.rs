@@ -1,5 +1,6 @@
 //! A log line: the name of its event, its keys, and its text (docs/logs.md has the table).
 
+use crate::election::Peer;
 use core::fmt;
 use core::time::Duration;
 use log::kv::{self, Key, Source, VisitSource};
@@ -63,6 +64,14 @@ impl LogEvent {
             Some(value) => self.with(key, value),
             None => self,
         }
+    }
+
+    /// A process: its name, id and address. What a peer says of itself is its own word.
+    #[must_use]
+    pub fn peer(self, peer: &Peer) -> LogEvent {
+        self.with("name", peer.name.as_str())
+            .with("id", peer.id.to_string())
+            .with("address", peer.address.to_string())
     }
 
     /// How many lines of this kind a limit has held back since the last one. Zero adds no key.

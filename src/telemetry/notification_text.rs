@@ -32,20 +32,20 @@ pub(super) fn line(note: &Notification, lasted: Option<Duration>) -> (LogEvent, 
             leader_lost(former, *epoch, *reason, *me)
         }
         Notification::MemberUp(peer) => {
-            (member(LogEvent::info("member_up"), peer).with("priority", peer.priority.0), "member is up")
+            (LogEvent::info("member_up").peer(peer).with("priority", peer.priority.0), "member is up")
         }
         Notification::MemberFailed { peer, reason } => {
             let reason = reason.map_or("told_by_the_leader", Reason::name);
-            (member(LogEvent::warn("member_failed"), peer).with("reason", reason), "member failed")
+            (LogEvent::warn("member_failed").peer(peer).with("reason", reason), "member failed")
         }
-        Notification::MemberGone(peer) => (member(LogEvent::info("member_gone"), peer), "member is gone"),
+        Notification::MemberGone(peer) => (LogEvent::info("member_gone").peer(peer), "member is gone"),
         Notification::SameName { known, other } => (same_name(known, other), TWO_OF_ONE_NAME),
         Notification::LeadsAlone { others } => (
             LogEvent::warn("leads_alone").with("others", *others),
             "this process leads alone: no process has answered at the other addresses where peers may be",
         ),
         Notification::TooManyMembers(peer) => (
-            member(LogEvent::warn("members_full"), peer).with("most", MEMBERS_MAX),
+            LogEvent::warn("members_full").peer(peer).with("most", MEMBERS_MAX),
             "the election has as many members as it may have, and a peer is not taken in",
         ),
         Notification::StandsAside { aside } => stands_aside(*aside),
@@ -75,7 +75,7 @@ pub(super) fn line(note: &Notification, lasted: Option<Duration>) -> (LogEvent, 
             lease_in_use(*lease_ms, *bound_ms, *given_ms)
         }
         Notification::VotersDiffer { peer, first_start } => {
-            (member(LogEvent::warn("voters_differ"), peer), voters_differ(*first_start))
+            (LogEvent::warn("voters_differ").peer(peer), voters_differ(*first_start))
         }
     };
     (event, text.to_owned())
@@ -133,7 +133,7 @@ fn resigning(successor: Option<&Peer>, reason: Reason) -> (LogEvent, &'static st
         _ => "told to stop, and no member can succeed it",
     };
     let event = LogEvent::info("resigning").with("reason", reason.name());
-    (successor.map_or_else(|| event.clone(), |successor| member(event.clone(), successor)), text)
+    (successor.into_iter().fold(event, LogEvent::peer), text)
 }
 
 fn awaits_application(complaints: Complaints) -> (LogEvent, &'static str) {
@@ -165,13 +165,14 @@ fn stands_aside(aside: Option<Duration>) -> (LogEvent, &'static str) {
 }
 
 fn same_name(known: &Peer, other: &Peer) -> LogEvent {
-    member(LogEvent::warn("name_taken"), known)
+    LogEvent::warn("name_taken")
+        .peer(known)
         .with("other_id", other.id.to_string())
         .with("other_address", other.address.to_string())
 }
 
 fn denied(voter: &Peer, stage: Stage, denial: Denial) -> LogEvent {
-    member(LogEvent::debug("vote_denied"), voter).with("asked", stage.name()).with("denial", denial.name())
+    LogEvent::debug("vote_denied").peer(voter).with("asked", stage.name()).with("denial", denial.name())
 }
 
 /// A wait after a restart, which ends by itself, has a line of its own.
@@ -185,7 +186,7 @@ fn may_not_found(founding: Founding) -> (LogEvent, String) {
 
 fn voter_recovers(peer: &Peer) -> (LogEvent, &'static str) {
     let text = "a voter has no vote: it has lost its record, or is new, and asks what it may have forgotten";
-    (member(LogEvent::warn("voter_recovers"), peer), text)
+    (LogEvent::warn("voter_recovers").peer(peer), text)
 }
 
 fn voters_changed(config: &VoterConfig, given: &BTreeSet<String>) -> (LogEvent, &'static str) {
@@ -237,12 +238,4 @@ fn leader(event: LogEvent, peer: &Peer, epoch: Epoch, reason: Reason, me: bool) 
         .with("me", me)
         .with("epoch", epoch.0)
         .with("reason", reason.name())
-}
-
-/// Adds a member.
-fn member(event: LogEvent, peer: &Peer) -> LogEvent {
-    event
-        .with("name", peer.name.as_str())
-        .with("id", peer.id.to_string())
-        .with("address", peer.address.to_string())
 }

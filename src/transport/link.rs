@@ -1,6 +1,6 @@
 //! One link: its own thread reads, any thread writes.
 
-use super::{FRAME_DEADLINE, IDLE_AFTER, Inner, Report, of_peer};
+use super::{FRAME_DEADLINE, IDLE_AFTER, Inner, Report};
 use crate::base::{Holder, LogEvent, RateLimit, Share, boottime, step};
 use crate::channel::{Channel, Got};
 use crate::election::{Body, Entry, Message, Moment, Peer};
@@ -346,7 +346,8 @@ fn frames(
                     }
                     // Messages may be lost, and this peer sends more than this process can look at.
                     None => {
-                        let event = of_peer(LogEvent::warn("message_dropped"), &link.peer)
+                        let event = LogEvent::warn("message_dropped")
+                            .peer(&link.peer)
                             .with("message", message.body.name());
                         let text = format_args!("a message was dropped: nothing is left of {BUFFERS}");
                         inner.warn_of(link.host, event, text);
@@ -359,7 +360,7 @@ fn frames(
             }
             Frame::Unknown { .. } => inner.counts.unknown_frame(),
             Frame::Refuse { why: Refusal::Full, text } => {
-                let event = of_peer(LogEvent::warn("dial_refused"), &link.peer);
+                let event = LogEvent::warn("dial_refused").peer(&link.peer);
                 inner.warn_of(link.host, event, format_args!("a peer refuses this process: {text:?}"));
                 inner.table().turned_away(link.peer.address, boottime());
                 inner.report(Report::TurnedAway);

@@ -428,15 +428,7 @@ impl Inner {
     }
 }
 
-/// Adds a peer to a line. What it says of itself is its own word.
-fn of_peer(event: LogEvent, peer: &Peer) -> LogEvent {
-    event
-        .with("name", peer.name.as_str())
-        .with("id", peer.id.to_string())
-        .with("address", peer.address.to_string())
-}
-
 /// The line of a peer that this process refuses.
 fn refused(peer: &Peer) -> LogEvent {
-    of_peer(LogEvent::warn("peer_refused"), peer)
+    LogEvent::warn("peer_refused").peer(peer)
 }

@@ -1,11 +1,11 @@
 //! A link from the handshake to its end, and what its end says about the peer.
 
+use super::Inner;
 use super::dial::{DialOutcome, dial_through};
 use super::hello::Introduction;
 use super::identity_check::{Claim, Way, say_bye, settle};
 use super::link::{End, LOOK_EVERY, Link, RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES, read};
 use super::link_table::Dialled;
-use super::{Inner, of_peer};
 use crate::base::{LogEvent, step};
 use crate::channel::Channel;
 use crate::election::Peer;
@@ -43,7 +43,7 @@ pub(super) fn serve(
     drop(claim);
     let Some(waiting) = waiting else {
         if !inner.table().closed() {
-            let event = of_peer(LogEvent::warn("connection_given_up"), &peer);
+            let event = LogEvent::warn("connection_given_up").peer(&peer);
             inner.warn_of(host, event, format_args!("a connection was given up: too many are open"));
         }
         return link.say_bye();
@@ -67,7 +67,7 @@ pub(super) fn serve(
     leave(inner, &link);
     let crashed = match end {
         End::Protocol(what) => {
-            let event = of_peer(LogEvent::warn("connection_closed"), &link.peer);
+            let event = LogEvent::warn("connection_closed").peer(&link.peer);
             inner.warn_of(host, event, format_args!("the connection was closed: {what}"));
             false
         }
@@ -139,7 +139,7 @@ pub(super) fn hand_over(
         say_bye(&channel);
         return Dialled::Failed;
     };
-    let event = of_peer(LogEvent::warn("connection_given_up"), &newcomer.peer);
+    let event = LogEvent::warn("connection_given_up").peer(&newcomer.peer);
     let begun = inner.links.run(move || {
         serve(&job, newcomer, channel, rest, claim, true);
         drop(place);
