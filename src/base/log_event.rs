@@ -1,5 +1,7 @@
 //! A log line: the name of its event, its keys, and its text (docs/logs.md has the table).
 
+use super::RateLimit;
+use super::clock::boottime;
 use crate::election::Peer;
 use core::fmt;
 use core::time::Duration;
@@ -78,6 +80,13 @@ impl LogEvent {
     #[must_use]
     pub fn not_shown(self, held_back: u64) -> LogEvent {
         self.with_some("not_shown", (held_back > 0).then_some(held_back))
+    }
+
+    /// Logs it, unless this limit holds it back.
+    pub fn say_within(self, limit: &mut RateLimit, text: impl fmt::Display) {
+        if let Some(held_back) = limit.allow(boottime()) {
+            self.not_shown(held_back).say(text);
+        }
     }
 
     /// Logs it, with this text.

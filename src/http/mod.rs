@@ -26,7 +26,7 @@ pub mod routes;
 mod watch;
 mod watchers;
 
-use crate::base::{Budget, Holder, LogEvent, RateLimit, Reading, boottime};
+use crate::base::{Budget, Holder, LogEvent, RateLimit, Reading};
 use crate::election::{AnnouncedValues, HoldRequest, Incumbent, Moment, ProcessId, Role, Sign, Status};
 use crate::net::{Detached, Limits, Listener, Service, Step};
 use app_clients::{Asked, Look as Looked};
@@ -328,10 +328,9 @@ impl<S: Source> Service for Api<S> {
             }
             Admitted::Asks(asked) => self.applications.ask(stream, asked),
         };
-        if let Err(error) = added
-            && let Some(held_back) = self.log.allow(boottime())
-        {
-            LogEvent::warn("watcher_refused").with("address", remote.to_string()).not_shown(held_back).say(
+        if let Err(error) = added {
+            LogEvent::warn("watcher_refused").with("address", remote.to_string()).say_within(
+                &mut self.log,
                 format_args!("the system refuses what a client that waits takes: {error}; raise its limits"),
             );
         }

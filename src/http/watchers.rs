@@ -248,7 +248,7 @@ impl<S: Source> Loop<S> {
                 Err(end) => {
                     self.reported.swap_remove(index);
                     let watcher = self.watchers.swap_remove(index);
-                    self.end(&watcher, end, turn.at);
+                    self.end(&watcher, end);
                 }
             }
         }
@@ -294,19 +294,16 @@ impl<S: Source> Loop<S> {
         while rustix::io::read(&self.woken, &mut bytes).is_ok_and(|read| read == bytes.len()) {}
     }
 
-    fn end(&mut self, watcher: &Watcher<S>, end: End, now: Moment) {
+    fn end(&mut self, watcher: &Watcher<S>, end: End) {
         if end == End::Over {
             return;
         }
         // Best effort: if it fails, the kernel gives the unsent bytes up later by itself.
         let _ = socket2::SockRef::from(&watcher.stream).set_linger(Some(Duration::ZERO));
         self.source.watcher_cut();
-        if let Some(held_back) = self.log.allow(now) {
-            LogEvent::warn("watcher_cut")
-                .with("address", watcher.remote.to_string())
-                .not_shown(held_back)
-                .say("a watcher takes nothing that it is told, so it is cut off; it may ask again");
-        }
+        let text = "a watcher takes nothing that it is told, so it is cut off; it may ask again";
+        let event = LogEvent::warn("watcher_cut").with("address", watcher.remote.to_string());
+        event.say_within(&mut self.log, text);
     }
 }
 

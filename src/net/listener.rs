@@ -314,14 +314,11 @@ impl<S: Service> Loop<S> {
     }
 
     fn pause_accepting(&mut self, error: &io::Error) {
-        let now = boottime();
-        self.accept_after = now.plus(ACCEPT_PAUSE);
-        if let Some(held_back) = self.log.allow(now) {
-            let name = &self.name;
-            LogEvent::warn("accept_failed")
-                .with("listener", name.as_str())
-                .not_shown(held_back)
-                .say(format_args!("{name}: cannot accept connections: {error}; trying again"));
-        }
+        self.accept_after = boottime().plus(ACCEPT_PAUSE);
+        let name = self.name.as_str();
+        LogEvent::warn("accept_failed").with("listener", name).say_within(
+            &mut self.log,
+            format_args!("{name}: cannot accept connections: {error}; trying again"),
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Writes where peers were, on a thread of its own. A disk that stalls must not hold up the driver, which has
 //! a lease to renew.
 
-use crate::base::{LogEvent, RateLimit, boottime};
+use crate::base::{LogEvent, RateLimit};
 use crate::election::KnownPeers;
 use crate::store::PeersError;
 use std::io;
@@ -48,11 +48,8 @@ impl PeersWriter {
             let mut limit = RateLimit::new(LOG_LINES, LOG_LINE_EVERY);
             while let Some(latest) = theirs.take() {
                 let Err(error) = write(&latest) else { continue };
-                if let Some(held_back) = limit.allow(boottime()) {
-                    LogEvent::warn("peers_not_written").not_shown(held_back).say(format_args!(
-                        "{error}; the election goes on, but a restart may not know where its peers were"
-                    ));
-                }
+                let why = "the election goes on, but a restart may not know where its peers were";
+                LogEvent::warn("peers_not_written").say_within(&mut limit, format_args!("{error}; {why}"));
             }
         })?;
         Ok(PeersWriter { mailbox })

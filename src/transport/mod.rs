@@ -353,10 +353,7 @@ impl Inner {
     }
 
     fn say(log: &Mutex<RateLimit>, event: LogEvent, text: std::fmt::Arguments<'_>) {
-        let allowed = log.lock().unwrap_or_else(PoisonError::into_inner).allow(crate::base::boottime());
-        if let Some(held_back) = allowed {
-            event.not_shown(held_back).say(text);
-        }
+        event.say_within(&mut log.lock().unwrap_or_else(PoisonError::into_inner), text);
     }
 
     /// A place for a link with this host; none, and a warning, where there is none left.
