@@ -3,7 +3,7 @@
 use super::Source;
 use super::app_clients::{Asked, Held, Look, Unheld, busy, refusal};
 use super::feed::{Observed, name};
-use super::json::{HoldJson, LeaderBody};
+use super::json::{HoldJson, LeaderBody, whole_ms};
 use super::query::parameter;
 use super::request::Request;
 use super::response::{JSON, Response, error, etag, header, json, response};
@@ -104,7 +104,8 @@ pub(super) fn answer(
         HoldOutcome::Unknown => return unknown(),
         HoldOutcome::Ended => return ended(),
     };
-    let hold = HoldJson::new(election, id, epoch, lasts, longest, stop_wait);
+    let (ms, max_ms, stop_wait_ms) = (whole_ms(lasts), whole_ms(longest), whole_ms(stop_wait));
+    let hold = HoldJson { election, id, epoch, ms, max_ms, stop_wait_ms };
     let body = LeaderBody::of(&latest.change, latest, false).with_hold(hold, &reading);
     json(status, &body).with_header(etag(&latest.change))
 }

@@ -40,26 +40,12 @@ pub(super) struct LeaderBody<'a> {
 /// A hold, in whole milliseconds from `as_of` on.
 #[derive(Serialize)]
 pub(super) struct HoldJson<'a> {
-    election: &'a str,
-    id: Option<String>,
-    epoch: Option<u64>,
-    ms: u64,
-    max_ms: u64,
-    stop_wait_ms: u64,
-}
-
-impl HoldJson<'_> {
-    pub(super) fn new(
-        election: &str,
-        id: Option<String>,
-        epoch: Option<u64>,
-        lasts: Duration,
-        longest: Duration,
-        stop_wait: Duration,
-    ) -> HoldJson<'_> {
-        let (ms, max_ms, stop_wait_ms) = (whole_ms(lasts), whole_ms(longest), whole_ms(stop_wait));
-        HoldJson { election, id, epoch, ms, max_ms, stop_wait_ms }
-    }
+    pub(super) election: &'a str,
+    pub(super) id: Option<String>,
+    pub(super) epoch: Option<u64>,
+    pub(super) ms: u64,
+    pub(super) max_ms: u64,
+    pub(super) stop_wait_ms: u64,
 }
 
 /// The pod's clocks when the validity was computed, in milliseconds, rounded down.
@@ -133,22 +119,6 @@ impl<'a> LeaderBody<'a> {
     }
 }
 
-/// `/epoch`.
-#[derive(Serialize)]
-pub(super) struct EpochBody {
-    epoch: u64,
-    leader_id: Option<String>,
-}
-
-impl EpochBody {
-    pub(super) fn new(snapshot: &Snapshot) -> EpochBody {
-        EpochBody {
-            epoch: snapshot.status.epoch.0,
-            leader_id: snapshot.leader().map(|leader| leader.peer.id.to_string()),
-        }
-    }
-}
-
 /// `/is-leader`.
 #[derive(Serialize)]
 pub(super) struct IsLeaderBody {
@@ -177,12 +147,6 @@ impl<'a> NameBody<'a> {
             last_update: wall_time(change.wall_ms),
         }
     }
-}
-
-/// `/healthz` and `/readyz`, when all is well.
-#[derive(Serialize)]
-pub(super) struct StatusBody {
-    pub(super) status: &'static str,
 }
 
 /// Every error.
@@ -356,7 +320,7 @@ fn whole_us(duration: Duration) -> u32 {
     u32::try_from(duration.as_micros()).unwrap_or(u32::MAX)
 }
 
-fn whole_ms(duration: Duration) -> u64 {
+pub(super) fn whole_ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 

@@ -5,7 +5,7 @@
 
 use super::Source;
 use super::holds;
-use super::json::{EpochBody, IsFollowerBody, IsLeaderBody, LeaderBody, MembersBody, NameBody, StatusBody};
+use super::json::{IsFollowerBody, IsLeaderBody, LeaderBody, MembersBody, NameBody};
 use super::lifelines;
 use super::query::parameter;
 use super::readiness::why_not_ready;
@@ -14,6 +14,7 @@ use super::request::{REDIRECT, Request, redirected};
 use super::response::{JSON, Response, error, etag, header, json, response};
 use super::watch;
 use serde::Serialize;
+use serde_json::json as object;
 use tiny_http::Method;
 
 const PROMETHEUS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -125,7 +126,9 @@ fn yes_or_no(request: &Request<'_>, yes: bool, body: &impl Serialize) -> Respons
 }
 
 fn get_epoch(_: &Request<'_>, source: &dyn Source) -> Response {
-    json(200, &EpochBody::new(&source.snapshot()))
+    let snapshot = source.snapshot();
+    let leader_id = snapshot.leader().map(|leader| leader.peer.id.to_string());
+    json(200, &object!({ "epoch": snapshot.status.epoch.0, "leader_id": leader_id }))
 }
 
 fn get_members(_: &Request<'_>, source: &dyn Source) -> Response {
@@ -134,7 +137,7 @@ fn get_members(_: &Request<'_>, source: &dyn Source) -> Response {
 
 fn get_health(_: &Request<'_>, source: &dyn Source) -> Response {
     match source.snapshot().health {
-        Ok(()) => json(200, &StatusBody { status: "ok" }),
+        Ok(()) => json(200, &object!({ "status": "ok" })),
         Err(reason) => error(500, &reason),
     }
 }
@@ -147,7 +150,7 @@ fn get_readiness(request: &Request<'_>, source: &dyn Source) -> Response {
         _ => return error(400, EXPECTED),
     };
     match why_not_ready(&source.snapshot(), leader_wanted) {
-        None => json(200, &StatusBody { status: "ready" }),
+        None => json(200, &object!({ "status": "ready" })),
         Some(why) => match source.unproved() {
             Some(unproved) => error(503, &format!("{why}; {unproved}")),
             None => error(503, &why),
