@@ -5,7 +5,7 @@
 
 use super::app_clients::{Asked, Unheld, busy};
 use super::lifelines::{self, Lifelines};
-use super::response::{JSON, Response, encode_last, response};
+use super::response::{Response, encode_last, no_content};
 use super::{Source, holds};
 use crate::election::HOLDS_MAX;
 use std::io::{self, Write};
@@ -79,7 +79,7 @@ fn start<S: Source>(source: Arc<S>, lifelines: Arc<Lifelines<S>>) -> io::Result<
                     holds::answer(request, answered, &source.observe(), &*source)
                 }
                 _ if late => busy(),
-                Asked::Sign(sign) => source.sign(sign).map_or_else(|_| busy(), |()| done()),
+                Asked::Sign(sign) => source.sign(sign).map_or_else(|_| busy(), |()| no_content()),
                 Asked::Lifeline => {
                     let status = lifelines.open(stream);
                     source.answered(path(asked), status, begun.elapsed());
@@ -93,10 +93,6 @@ fn start<S: Source>(source: Arc<S>, lifelines: Arc<Lifelines<S>>) -> io::Result<
     let thread =
         thread::Builder::new().name("applications".to_owned()).stack_size(STACK_BYTES).spawn(work)?;
     Ok((sender, thread))
-}
-
-fn done() -> Response {
-    response(204, JSON, Vec::new())
 }
 
 /// As which path a request is counted.

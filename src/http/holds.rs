@@ -6,7 +6,7 @@ use super::feed::{Observed, name};
 use super::json::{HoldJson, LeaderBody, whole_ms};
 use super::query::parameter;
 use super::request::Request;
-use super::response::{JSON, Response, error, etag, header, json, response};
+use super::response::{Response, error, etag, header, json, no_content};
 use crate::base::duration::{self, DurationError};
 use crate::election::{HOLDS_MAX, HoldAnswer, HoldOutcome, HoldRequest, Incarnation};
 use std::net::IpAddr;
@@ -34,7 +34,7 @@ pub(super) fn look(request: &Request<'_>, remote: IpAddr, source: &dyn Source) -
         (Method::Post, None) | (Method::Put | Method::Delete, Some(_)) => {
             refusal(request, remote, source).map_or_else(|| read(request, id, source), Err)
         }
-        (Method::Options, _) => Err(response(204, JSON, Vec::new()).with_header(header("Allow", allow))),
+        (Method::Options, _) => Err(no_content().with_header(header("Allow", allow))),
         _ => {
             let message = "a hold is taken by POST /holds, extended by PUT and ended by DELETE of /holds/ID";
             Err(error(405, message).with_header(header("Allow", allow)))
@@ -47,7 +47,7 @@ fn read(request: &Request<'_>, id: Option<&str>, source: &dyn Source) -> Result<
     let Some(id) = id else { return Ok(HoldRequest::Take { lasts: lasts(request)? }) };
     let hold = number(id, source.feed().incarnation());
     if request.method == Method::Delete {
-        return hold.map(|hold| HoldRequest::End { hold }).ok_or_else(ended);
+        return hold.map(|hold| HoldRequest::End { hold }).ok_or_else(no_content);
     }
     let lasts = lasts(request)?;
     hold.map(|hold| HoldRequest::Extend { hold, lasts }).ok_or_else(unknown)
@@ -68,10 +68,6 @@ fn lasts(request: &Request<'_>) -> Result<Duration, Response> {
 fn number(id: &str, incarnation: Incarnation) -> Option<u64> {
     let hold = id.rsplit_once('-')?.1.parse().ok()?;
     (id == name(incarnation, hold)).then_some(hold)
-}
-
-fn ended() -> Response {
-    response(204, JSON, Vec::new())
 }
 
 fn unknown() -> Response {
@@ -102,7 +98,7 @@ pub(super) fn answer(
             return error(503, &message).with_header(header("Retry-After", "1"));
         }
         HoldOutcome::Unknown => return unknown(),
-        HoldOutcome::Ended => return ended(),
+        HoldOutcome::Ended => return no_content(),
     };
     let (ms, max_ms, stop_wait_ms) = (whole_ms(lasts), whole_ms(longest), whole_ms(stop_wait));
     let hold = HoldJson { election, id, epoch, ms, max_ms, stop_wait_ms };

@@ -5,7 +5,7 @@ use super::Source;
 use super::app_clients::{Asked, Look, refusal};
 use super::query::parameter;
 use super::request::Request;
-use super::response::{JSON, Response, encode_last, encode_lifeline, error, header, response};
+use super::response::{JSON, Response, encode_head, encode_last, error, header, no_content, response};
 use crate::base::blocking_tcp::await_end;
 use crate::base::duration;
 use crate::election::Sign;
@@ -40,7 +40,7 @@ pub(super) fn look(request: &Request<'_>, remote: IpAddr, source: &dyn Source) -
             None if request.path == LIFELINE => Look::Asks(Asked::Lifeline),
             None => alive(request),
         },
-        Method::Options => allowed(response(204, JSON, Vec::new())),
+        Method::Options => allowed(no_content()),
         _ => allowed(error(405, "an application says that it lives by POST")),
     })
 }
@@ -129,7 +129,8 @@ impl<S: Source> Lifelines<S> {
             let _ = self.source.sign(Sign::LifelineEnded);
             return Err(refused(error));
         }
-        if (&*stream).write_all(&encode_lifeline()).is_err() {
+        // Nothing follows on this head until the connection ends.
+        if (&*stream).write_all(&encode_head(response(200, JSON, Vec::new()))).is_err() {
             // It does not read, or is gone already. Its thread tells of the end.
             let _ = stream.shutdown(Shutdown::Both);
         }

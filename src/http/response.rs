@@ -45,6 +45,11 @@ pub(super) fn response(status: u16, content_type: &'static str, body: Vec<u8>) -
     Response::new(StatusCode(status), headers, Cursor::new(body), Some(length), None)
 }
 
+/// What has no body: it is done.
+pub(super) fn no_content() -> Response {
+    response(204, JSON, Vec::new())
+}
+
 /// The version of a change, as a header.
 pub(super) fn etag(change: &Change) -> Header {
     // A version is hexadecimal digits, a hyphen and digits.
@@ -87,13 +92,6 @@ pub(super) fn encode(response: Response, request: &Request<'_>) -> Vec<u8> {
 /// The encoded head of a reply that goes on until the connection ends.
 pub(super) fn encode_head(response: Response) -> Vec<u8> {
     let mut bytes = encode_last(response);
-    without_length(&mut bytes);
-    bytes
-}
-
-/// The head of a lifeline's reply: it goes on until the connection ends, and nothing follows.
-pub(super) fn encode_lifeline() -> Vec<u8> {
-    let mut bytes = encode_last(response(200, JSON, Vec::new()));
     without_length(&mut bytes);
     bytes
 }

@@ -11,7 +11,7 @@ use super::query::parameter;
 use super::readiness::why_not_ready;
 use super::redirect;
 use super::request::{REDIRECT, Request, redirected};
-use super::response::{JSON, Response, error, etag, header, json, response};
+use super::response::{JSON, Response, error, etag, header, json, no_content, response};
 use super::watch;
 use serde::Serialize;
 use serde_json::json as object;
@@ -87,7 +87,7 @@ fn not_found() -> Response {
 }
 
 fn options() -> Response {
-    response(204, JSON, Vec::new()).with_header(header("Allow", ALLOW))
+    no_content().with_header(header("Allow", ALLOW))
 }
 
 /// The leader's name, for clients of leader-elector and nais/elector. Without a leader the name is empty.
