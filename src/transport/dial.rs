@@ -1,6 +1,6 @@
 //! One dial: a connection and the handshake over it.
 
-use super::hello::{Answered, Introduction, judge_answer};
+use super::hello::{Introduction, Verdict, judge};
 use super::{Inner, Report};
 use crate::channel::{self, Channel, Got, PeerAuth};
 use crate::wire::{self, Frame};
@@ -66,14 +66,28 @@ pub(super) fn dial(inner: &Inner, address: SocketAddr) -> io::Result<DialOutcome
         }
     };
     let own = SocketAddr::new(channel.stream().local_addr()?.ip().to_canonical(), inner.listen_port);
-    Ok(match judge_answer(inner, frame, address, &channel) {
-        Answered::Peer(peer) => {
-            found_out(inner, own);
-            DialOutcome::Peer { peer, channel, rest }
+    let refused = |why, lasting| Ok(DialOutcome::Refused { why, lasting });
+    let hello = match frame {
+        Frame::Hello(hello) => hello,
+        Frame::Refuse { why, text } => {
+            let (me, cluster) = (&inner.settings.me, &inner.settings.cluster);
+            let shown = format!("{:?} (id {}, election {cluster:?}): {text:?} ({why:?})", me.name, me.id);
+            return refused(format!("{address} refuses {shown}"), why.is_lasting());
         }
-        Answered::Self_ => DialOutcome::Self_,
-        Answered::Refused { why, lasting } => DialOutcome::Refused { why, lasting },
-    })
+        _ => return refused(format!("{address} answered with something that is no handshake"), true),
+    };
+    match judge(inner, &hello, address, channel.may_be_named(&hello.peer.name)) {
+        Verdict::Welcome(peer) => {
+            found_out(inner, own);
+            Ok(DialOutcome::Peer { peer, channel, rest })
+        }
+        Verdict::Self_ => Ok(DialOutcome::Self_),
+        Verdict::Refuse(why, text) => {
+            let (peer, cluster) = (&hello.peer, &hello.cluster);
+            let shown = format!("{:?} (id {}, election {cluster:?})", peer.name, peer.id);
+            refused(format!("{shown} at {address} is refused: {text}"), why.is_lasting())
+        }
+    }
 }
 
 /// The first frame of an answer, and the bytes that came after it.

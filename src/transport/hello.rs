@@ -1,9 +1,9 @@
 //! The handshake: what either side makes of the other's first frame.
 
 use super::Inner;
-use crate::channel::{Channel, WrongName};
+use crate::channel::WrongName;
 use crate::election::{AnnouncedValues, Peer};
-use crate::wire::{self, Frame, Hello, Refusal, SafetyCode};
+use crate::wire::{self, Hello, Refusal, SafetyCode};
 use std::net::SocketAddr;
 
 /// What a process has said of itself in its Hello.
@@ -93,47 +93,10 @@ fn reachable(claimed: SocketAddr, remote: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip.to_canonical(), claimed.port())
 }
 
-/// What the side that dialled makes of the other side's first frame.
-pub(super) enum Answered {
-    /// It is a peer.
-    Peer(Box<Introduction>),
-    /// It is this process.
-    Self_,
-    /// It refuses this process, or is refused. `lasting`: another dial will have the same answer.
-    Refused { why: String, lasting: bool },
-}
-
 impl Refusal {
     /// Whether the next dial will be refused too, unless an operator changes something at one of the ends.
     /// Discovery may name an address a moment later. A third process that has this identity may end.
     pub(super) fn is_lasting(self) -> bool {
         matches!(self, Refusal::Cluster | Refusal::Version | Refusal::Malformed | Refusal::Safety)
-    }
-}
-
-pub(super) fn judge_answer(inner: &Inner, frame: Frame, remote: SocketAddr, channel: &Channel) -> Answered {
-    match frame {
-        Frame::Hello(hello) => match judge(inner, &hello, remote, channel.may_be_named(&hello.peer.name)) {
-            Verdict::Welcome(peer) => Answered::Peer(peer),
-            Verdict::Self_ => Answered::Self_,
-            Verdict::Refuse(why, text) => Answered::Refused {
-                why: format!(
-                    "{:?} (id {}, election {:?}) at {remote} is refused: {text}",
-                    hello.peer.name, hello.peer.id, hello.cluster
-                ),
-                lasting: why.is_lasting(),
-            },
-        },
-        Frame::Refuse { why, text } => Answered::Refused {
-            why: format!(
-                "{remote} refuses {:?} (id {}, election {:?}): {text:?} ({why:?})",
-                inner.settings.me.name, inner.settings.me.id, inner.settings.cluster
-            ),
-            lasting: why.is_lasting(),
-        },
-        _ => Answered::Refused {
-            why: format!("{remote} answered with something that is no handshake"),
-            lasting: true,
-        },
     }
 }
