@@ -35,15 +35,11 @@ impl Connections {
                     last.then_some(Event::LinkDown { id, incarnation })
                 }
             }
-            Report::Crashed { id, incarnation } => Some(Event::Crashed { id, incarnation }),
-            Report::Refused(address) => Some(Event::Refused(address)),
+            Report::Event(event) => Some(event),
             Report::Received { from, incarnation, message, _held: _ } => {
                 let current = self.latest.get(&from) == Some(&incarnation);
                 current.then_some(Event::Received { from, message })
             }
-            Report::TurnedAway => Some(Event::TurnedAway),
-            Report::ReachedSelf(address) => Some(Event::ReachedSelf(address)),
-            Report::Advertise(address) => Some(Event::Advertise(address)),
         }
     }
 

@@ -3,6 +3,7 @@
 use super::hello::{Introduction, Verdict, judge};
 use super::{Inner, Report};
 use crate::channel::{self, Channel, Got, PeerAuth};
+use crate::election::Event;
 use crate::wire::{self, Frame};
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream};
@@ -44,7 +45,7 @@ pub(super) enum DialOutcome {
 /// peer is there too. A host's own name often leads to one, and no other host reaches a peer by it.
 fn found_out(inner: &Inner, own: SocketAddr) {
     if inner.table().advertise(own) {
-        inner.report(Report::Advertise(own));
+        inner.report(Report::Event(Event::Advertise(own)));
     }
 }
 

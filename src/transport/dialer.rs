@@ -7,7 +7,7 @@ use super::session::hand_over;
 use super::{Inner, Report, refused};
 use crate::base::{LogEvent, boottime};
 use crate::channel::Reading;
-use crate::election::{Peer, ProcessId};
+use crate::election::{Event, Peer, ProcessId};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError};
@@ -96,7 +96,7 @@ fn dial_on(inner: &Arc<Inner>, address: SocketAddr, follows: bool) {
                 }
             }
             Ok(DialOutcome::Self_) => {
-                job.report(Report::ReachedSelf(address));
+                job.report(Report::Event(Event::ReachedSelf(address)));
                 Dialled::Hopeless
             }
             Ok(DialOutcome::Refused { why, lasting }) => {
@@ -106,7 +106,7 @@ fn dial_on(inner: &Arc<Inner>, address: SocketAddr, follows: bool) {
             }
             Err(error) => {
                 if error.kind() == ErrorKind::ConnectionRefused {
-                    job.report(Report::Refused(address));
+                    job.report(Report::Event(Event::Refused(address)));
                 }
                 Dialled::Failed
             }

@@ -3,7 +3,7 @@
 use super::{FRAME_DEADLINE, IDLE_AFTER, Inner, Report};
 use crate::base::{Holder, LogEvent, RateLimit, Share, boottime, step};
 use crate::channel::{Channel, Got};
-use crate::election::{Body, Entry, Message, Moment, Peer};
+use crate::election::{Body, Entry, Event, Message, Moment, Peer};
 use crate::wire::{self, Frame, Refusal};
 use std::io::ErrorKind;
 use std::mem::size_of;
@@ -107,7 +107,7 @@ impl Link {
         if std::mem::replace(&mut *told, Told::Closed) == Told::Opened {
             inner.report(Report::Closed { id, incarnation, crashed });
         } else if crashed {
-            inner.report(Report::Crashed { id, incarnation });
+            inner.report(Report::Event(Event::Crashed { id, incarnation }));
         }
     }
 
@@ -363,7 +363,7 @@ fn frames(
                 let event = LogEvent::warn("dial_refused").peer(&link.peer);
                 inner.warn_of(link.host, event, format_args!("a peer refuses this process: {text:?}"));
                 inner.table().turned_away(link.peer.address, boottime());
-                inner.report(Report::TurnedAway);
+                inner.report(Report::Event(Event::TurnedAway));
                 link.closing.store(true, Ordering::Release);
                 open = false;
             }

@@ -35,7 +35,7 @@ pub use connections::Connections;
 
 use crate::base::{Budget, Holder, LogEvent, RateLimit, Share, step};
 use crate::channel::{Credentials, Keys};
-use crate::election::{AnnouncedValues, Incarnation, Message, Peer, ProcessId};
+use crate::election::{AnnouncedValues, Event, Incarnation, Message, Peer, ProcessId};
 use crate::net::{Limits, Listener, Pool};
 use crate::wire;
 use announced_values::Announcements;
@@ -112,17 +112,10 @@ pub enum Report {
         /// by another incarnation.
         crashed: bool,
     },
-    /// A peer crashed whose link has ended before, or was never told of.
-    Crashed {
-        /// The peer.
-        id: ProcessId,
-        /// Its incarnation.
-        incarnation: Incarnation,
-    },
-    /// A dial to this address was refused.
-    Refused(SocketAddr),
-    /// A peer refuses this process, since its list of members is full.
-    TurnedAway,
+    /// What is an event by itself. A peer crashed whose link has ended before, or was never told of. A dial
+    /// was refused, or reached this process itself. A peer has no room. Or: where peers reach this process,
+    /// from the route to one of them.
+    Event(Event),
     /// A message arrived.
     Received {
         /// The sender.
@@ -134,10 +127,6 @@ pub enum Report {
         /// What the message has of the budget, until the driver looks at it.
         _held: Share,
     },
-    /// A dial to this address reached this process itself.
-    ReachedSelf(SocketAddr),
-    /// Where peers reach this process, from the route to one of them.
-    Advertise(SocketAddr),
 }
 
 /// Counts what goes over the links. Called on many threads; must not block.

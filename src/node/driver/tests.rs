@@ -177,7 +177,9 @@ fn a_full_queue_puts_no_resignation_off() {
     let unused = SocketAddr::from((Ipv4Addr::LOCALHOST, 9));
     for _ in 0..2 {
         let sender = sender.clone();
-        std::thread::spawn(move || while sender.send(Input::Report(Report::Refused(unused))).is_ok() {});
+        std::thread::spawn(move || {
+            while sender.send(Input::Report(Report::Event(Event::Refused(unused)))).is_ok() {}
+        });
     }
     stop.asked.store(true, Ordering::Release);
     let (done, is_done) = channel();
@@ -247,7 +249,7 @@ fn a_timer_fires_when_it_is_due_and_only_once() {
 fn reports_and_found_addresses_become_events() {
     let (mut driver, ..) = driver(Settings::default(), None);
     let address = peer(2).address;
-    let refused = driver.event(Input::Report(Report::Refused(address)));
+    let refused = driver.event(Input::Report(Report::Event(Event::Refused(address))));
     assert!(matches!(refused, Some(Event::Refused(a)) if a == address));
     let found = driver.event(Input::Found { addresses: [address].into(), complete: true });
     assert!(

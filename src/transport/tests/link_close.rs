@@ -189,7 +189,7 @@ fn a_peer_for_which_there_is_no_room_is_told_so() {
     a.dial(b.address);
     let (a_id, _) = (b.opened().id, a.opened());
     b.transport.refuse(a_id);
-    a.until("refusal", |r| matches!(r, Report::TurnedAway).then_some(()));
+    a.until("refusal", |r| matches!(r, Report::Event(Event::TurnedAway)).then_some(()));
     assert_eq!(a.closed(), (ProcessId(Uuid::from_u128(2)), 1, false), "which is no crash");
     assert_eq!(b.closed(), (a_id, 1, false));
 }
@@ -252,7 +252,10 @@ fn a_link_is_told_of_once_and_never_after_its_end() {
         link.tell_closed(inner, false);
         a.reports
             .try_iter()
-            .map(|report| format!("{report:?}").split(['(', ' ']).next().unwrap().to_owned())
+            .map(|report| {
+                let text = format!("{report:?}");
+                text.trim_start_matches("Event(").split(['(', ' ']).next().unwrap().to_owned()
+            })
             .collect()
     };
     let expected = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();

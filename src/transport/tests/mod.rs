@@ -345,7 +345,11 @@ fn of_two_live_processes_with_one_name_the_newer_is_refused_where_votes_are_coun
 fn dialling_oneself_is_noticed() {
     let a = side(1, "c");
     a.dial(a.address);
-    let own = a.until("own address", |r| if let Report::ReachedSelf(at) = r { Some(*at) } else { None });
+    let own =
+        a.until(
+            "own address",
+            |r| if let Report::Event(Event::ReachedSelf(at)) = r { Some(*at) } else { None },
+        );
     assert_eq!(own, a.address);
 }
 
@@ -354,7 +358,10 @@ fn a_refused_dial_is_reported() {
     let a = side(1, "c");
     let unused = TcpListener::bind(loopback(0)).unwrap().local_addr().unwrap();
     a.dial(unused);
-    assert_eq!(a.until("refusal", |r| if let Report::Refused(at) = r { Some(*at) } else { None }), unused);
+    assert_eq!(
+        a.until("refusal", |r| if let Report::Event(Event::Refused(at)) = r { Some(*at) } else { None }),
+        unused
+    );
 }
 
 #[test]
@@ -365,7 +372,7 @@ fn an_unknown_address_is_found_out_from_the_route_and_filled_in_by_the_other_sid
     a.transport.seek(BTreeSet::from([b.address]));
     assert_eq!(b.opened().address, loopback(port));
     let found = a.reports.recv_timeout(PATIENCE).unwrap();
-    assert!(matches!(found, Report::Advertise(at) if at == loopback(port)), "{found:?}");
+    assert!(matches!(found, Report::Event(Event::Advertise(at)) if at == loopback(port)), "{found:?}");
 }
 
 #[test]
@@ -392,10 +399,10 @@ fn reaching_oneself_over_loopback_says_nothing_about_the_route_to_peers() {
     let port = a.address.port();
     a.transport.seek(BTreeSet::from([loopback(port)]));
     let first = a.reports.recv_timeout(PATIENCE).unwrap();
-    assert!(matches!(first, Report::ReachedSelf(at) if at == loopback(port)), "{first:?}");
+    assert!(matches!(first, Report::Event(Event::ReachedSelf(at)) if at == loopback(port)), "{first:?}");
     a.transport.seek(BTreeSet::from([b.address]));
     let second = a.reports.recv_timeout(PATIENCE).unwrap();
-    assert!(matches!(second, Report::Advertise(at) if at == loopback(port)), "{second:?}");
+    assert!(matches!(second, Report::Event(Event::Advertise(at)) if at == loopback(port)), "{second:?}");
 }
 
 /// A link may come up between a send's look for one and its look for a dial under way.
