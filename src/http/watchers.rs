@@ -9,16 +9,15 @@ use super::watch::{Mode, Telling, Waiting, event, expiry, told};
 use super::{Observed, Source};
 use crate::base::{LogEvent, RateLimit, Share, boottime};
 use crate::election::{Moment, Sign};
-use crate::net::{ANSWER_AGE_MAX, ANSWER_ATTEMPTS_MAX, Detached};
+use crate::net::{self, ANSWER_AGE_MAX, ANSWER_ATTEMPTS_MAX, Detached, Places, Taken};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
-use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -44,48 +43,21 @@ const COMMENT: &[u8] = b":\n\n";
 
 /// All that wait. When this is dropped, each has been told what holds then, and its connection is closed.
 pub(super) struct Watchers<S: Source> {
-    places: Arc<Places<S>>,
-    worker: Option<Worker<S>>,
-}
-
-struct Places<S: Source> {
     source: Arc<S>,
     most: usize,
-    /// Watchers by host; a host without one has no entry.
-    taken: Mutex<BTreeMap<IpAddr, usize>>,
+    places: Places,
+    worker: Option<Worker<S>>,
 }
 
 /// A place of one watcher, which is free again when this is dropped.
 pub(super) struct Place<S: Source> {
-    places: Arc<Places<S>>,
-    host: IpAddr,
-}
-
-impl<S: Source> Places<S> {
-    fn taken(&self) -> MutexGuard<'_, BTreeMap<IpAddr, usize>> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether a client of this host may have one more.
-    fn is_free(&self, taken: &BTreeMap<IpAddr, usize>, host: IpAddr) -> bool {
-        let (all, own) = (taken.values().sum::<usize>(), taken.get(&host).copied().unwrap_or(0));
-        if host.is_loopback() {
-            return all < self.most + LOOPBACK_WATCHERS;
-        }
-        // No host has all that there are, as at the status port itself.
-        all < self.most && own < (self.most * 3 / 4).max(1)
-    }
+    source: Arc<S>,
+    _place: net::Place,
 }
 
 impl<S: Source> Drop for Place<S> {
     fn drop(&mut self) {
-        let mut taken = self.places.taken();
-        match taken.get_mut(&self.host) {
-            Some(more) if *more > 1 => *more -= 1,
-            _ => drop(taken.remove(&self.host)),
-        }
-        drop(taken);
-        self.places.source.watchers(-1);
+        self.source.watchers(-1);
     }
 }
 
@@ -105,20 +77,21 @@ struct Shared<S: Source> {
 impl<S: Source> Watchers<S> {
     /// `most` clients, and [`LOOPBACK_WATCHERS`] more of this host.
     pub(super) fn new(source: Arc<S>, most: usize) -> Watchers<S> {
-        Watchers { places: Arc::new(Places { source, most, taken: Mutex::default() }), worker: None }
+        Watchers { source, most, places: Places::default(), worker: None }
     }
 
     /// A place for a client of this host, if one is free.
     pub(super) fn place(&self, host: IpAddr) -> Option<Place<S>> {
-        let places = &self.places;
-        let mut taken = places.taken();
-        if !places.is_free(&taken, host) {
-            return None;
-        }
-        *taken.entry(host).or_default() += 1;
-        drop(taken);
-        places.source.watchers(1);
-        Some(Place { places: Arc::clone(places), host })
+        let fits = |taken: &Taken| {
+            if host.is_loopback() {
+                return taken.all() < self.most + LOOPBACK_WATCHERS;
+            }
+            // No host has all that there are, as at the status port itself.
+            taken.all() < self.most && taken.of_host(host) < (self.most * 3 / 4).max(1)
+        };
+        let place = self.places.take(host, false, fits)?;
+        self.source.watchers(1);
+        Some(Place { source: Arc::clone(&self.source), _place: place })
     }
 
     /// Serves this client from now on.
@@ -132,7 +105,7 @@ impl<S: Source> Watchers<S> {
         let watcher = Watcher::new(detached, boottime());
         let worker = match &mut self.worker {
             Some(worker) => worker,
-            none => none.insert(Worker::open(&self.places)?),
+            none => none.insert(Worker::open(&self.source)?),
         };
         worker.shared.arrived.lock().unwrap_or_else(PoisonError::into_inner).push(watcher);
         worker.wake();
@@ -141,14 +114,14 @@ impl<S: Source> Watchers<S> {
 }
 
 impl<S: Source> Worker<S> {
-    fn open(places: &Arc<Places<S>>) -> io::Result<Worker<S>> {
+    fn open(source: &Arc<S>) -> io::Result<Worker<S>> {
         let (woken, wake) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         let (wake, shared) = (
             Arc::new(wake),
             Arc::new(Shared { stopping: AtomicBool::new(false), arrived: Mutex::default() }),
         );
         let served = Loop {
-            source: Arc::clone(&places.source),
+            source: Arc::clone(source),
             shared: Arc::clone(&shared),
             woken,
             watchers: Vec::new(),
@@ -160,7 +133,7 @@ impl<S: Source> Worker<S> {
             .name("watch".to_owned())
             .stack_size(STACK_BYTES)
             .spawn(move || served.run())?;
-        places.source.feed().wake(Arc::clone(&wake));
+        source.feed().wake(Arc::clone(&wake));
         Ok(Worker { shared, wake, thread: Some(thread) })
     }
 
@@ -526,7 +499,6 @@ mod tests {
         drop((one, own));
         assert_eq!(places("198.18.0.2", 9).len(), 4);
         drop(two);
-        assert_eq!(watchers.places.taken().len(), 0);
         assert_eq!(places("::1", 99).len(), 8 + LOOPBACK_WATCHERS);
     }
 }

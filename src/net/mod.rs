@@ -7,6 +7,7 @@
 mod connection;
 mod listen;
 mod listener;
+mod places;
 mod pool;
 mod service;
 #[cfg(test)]
@@ -15,5 +16,6 @@ mod tests;
 pub use connection::{ANSWER_AGE_MAX, ANSWER_ATTEMPTS_MAX, DRAIN_BYTES_MAX, DRAIN_DEADLINE};
 pub use listen::{BACKLOG, ListenError, listen};
 pub use listener::{Listener, TURN_AGE_MAX};
+pub use places::{Place, Places, Taken};
 pub use pool::{IDLE_AFTER, Pool, Saturated};
 pub use service::{Detached, Limits, Service, Step};

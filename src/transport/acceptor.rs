@@ -1,13 +1,13 @@
 //! The peer port's side of the handshake: first the channel's, if there is one, then the Hello.
 
-use super::handshake_limits::{Admission, Slot};
+use super::handshake_limits::Admission;
 use super::hello::{Introduction, Verdict, judge};
 use super::identity_check::{self, Doubt, Way, settle};
 use super::{Inner, refused, session};
 use crate::base::LogEvent;
 use crate::channel::{self, Channel, Handshake, PeerAuth};
 use crate::election::Peer;
-use crate::net::{Detached, Service, Step};
+use crate::net::{Detached, Place, Service, Step};
 use crate::wire::{self, Frame};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(super) enum Session {
 
 pub(super) struct Sealed {
     handshake: Handshake,
-    _slot: Slot,
+    _slot: Place,
 }
 
 /// What a peer has said of itself in its Hello.

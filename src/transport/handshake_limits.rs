@@ -1,9 +1,8 @@
 //! How many handshakes of the channel are under way, of one host and of strangers.
 
 use crate::base::{RateLimit, boottime};
-use std::collections::HashMap;
+use crate::net::{Place, Places};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How many handshakes may be under way at a time.
@@ -19,71 +18,29 @@ const STRANGERS_EVERY: Duration = Duration::from_millis(5);
 
 /// Gives out the slots.
 pub(super) struct Admission {
-    taken: Arc<Mutex<Taken>>,
+    places: Places,
     rate: RateLimit,
-}
-
-/// At most [`HANDSHAKES_MAX`] of all.
-#[derive(Default)]
-struct Taken {
-    strangers: usize,
-    /// Those of each host that discovery names.
-    named: HashMap<IpAddr, usize>,
-}
-
-/// A handshake's place, which is free again when this is dropped.
-pub(super) struct Slot {
-    taken: Arc<Mutex<Taken>>,
-    /// None: a stranger's.
-    named: Option<IpAddr>,
 }
 
 impl Admission {
     pub(super) fn new() -> Admission {
-        Admission { taken: Arc::default(), rate: RateLimit::new(STRANGERS_BURST, STRANGERS_EVERY) }
+        Admission { places: Places::default(), rate: RateLimit::new(STRANGERS_BURST, STRANGERS_EVERY) }
     }
 
     /// A place for a handshake with this host; none: there are too many. `names`: how many of its addresses
     /// discovery names. Only the listener's thread asks.
-    pub(super) fn slot(&mut self, host: IpAddr, names: usize) -> Option<Slot> {
-        let mut taken = lock(&self.taken);
+    pub(super) fn slot(&mut self, host: IpAddr, names: usize) -> Option<Place> {
         let stranger = names == 0;
-        let of_host = taken.named.get(&host).copied().unwrap_or(0);
-        let full = taken.strangers + taken.named.values().sum::<usize>() >= HANDSHAKES_MAX
-            || stranger && taken.strangers >= STRANGERS_MAX
-            || !stranger && of_host >= HOST_MAX + 2 * names
-            || stranger && self.rate.allow(boottime()).is_none();
-        if full {
-            return None;
-        }
-        if stranger {
-            taken.strangers += 1;
-        } else {
-            taken.named.insert(host, of_host + 1);
-        }
-        Some(Slot { taken: Arc::clone(&self.taken), named: (!stranger).then_some(host) })
+        let place = self.places.take(host, stranger, |taken| {
+            taken.all() < HANDSHAKES_MAX
+                && if stranger {
+                    taken.strangers() < STRANGERS_MAX
+                } else {
+                    taken.of_host(host) < HOST_MAX + 2 * names
+                }
+        });
+        place.filter(|_| !stranger || self.rate.allow(boottime()).is_some())
     }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        let mut taken = lock(&self.taken);
-        let Some(host) = self.named else {
-            taken.strangers -= 1;
-            return;
-        };
-        if let Some(of_host) = taken.named.get_mut(&host) {
-            *of_host -= 1;
-            if *of_host == 0 {
-                taken.named.remove(&host);
-            }
-        }
-    }
-}
-
-/// Each change is one assignment, so what a thread that panicked has left is whole.
-fn lock(taken: &Mutex<Taken>) -> MutexGuard<'_, Taken> {
-    taken.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -91,7 +48,7 @@ mod tests {
     use super::*;
 
     /// All places that a host gets.
-    fn all_of(admission: &mut Admission, last: u8, names: usize) -> Vec<Slot> {
+    fn all_of(admission: &mut Admission, last: u8, names: usize) -> Vec<Place> {
         let host = IpAddr::from([198, 18, 0, last]);
         std::iter::from_fn(|| admission.slot(host, names)).take(2 * HANDSHAKES_MAX).collect()
     }
@@ -116,7 +73,6 @@ mod tests {
         drop(one);
         assert!(all_of(&mut admission, 2, 3).is_empty());
         assert_eq!(all_of(&mut admission, 1, 1).len(), HOST_MAX + 2);
-        assert_eq!(lock(&admission.taken).named.len(), 1, "what has no place is forgotten");
     }
 
     #[test]

@@ -36,12 +36,11 @@ pub use connections::Connections;
 use crate::base::{Budget, Holder, LogEvent, RateLimit, Share, step};
 use crate::channel::{Credentials, Keys};
 use crate::election::{AnnouncedValues, Event, Incarnation, Message, Peer, ProcessId};
-use crate::net::{Limits, Listener, Pool};
+use crate::net::{Limits, Listener, Place, Places, Pool};
 use crate::wire;
 use announced_values::Announcements;
 use handshake_limits::Admission;
 use link::Link;
-use link_limits::{Place, Places};
 use link_table::LinkTable;
 use std::collections::BTreeSet;
 use std::io;
@@ -348,7 +347,7 @@ impl Inner {
     /// A place for a link with this host; none, and a warning, where there is none left.
     fn place(&self, host: IpAddr) -> Option<Place> {
         let names = self.table().names_of(host);
-        let place = self.places.take(host, names);
+        let place = link_limits::take(&self.places, host, names);
         if place.is_none() {
             let event = LogEvent::warn("connection_given_up").with("address", host.to_string());
             self.warn_of(host, event, format_args!("a connection was given up: too many links are open"));
