@@ -16,8 +16,8 @@ use super::operate::{
 #[cfg(feature = "sim")]
 use super::sim::{SIM_EXAMPLES, SimFlags};
 use super::values::{
-    AppClients, AppHealth, Output, announced, app_health, crash_evidence, founding, mebibytes, peer_auth,
-    peer_port, preempt, socket_address, variant, when_all_sick, whole,
+    AppClients, AppHealth, Output, announced, app_health, crash_evidence, mebibytes, one_of, peer_port,
+    preempt, socket_address, whole,
 };
 use super::voters::{Voters, voters};
 use crate::base::duration::{parse, parse_positive};
@@ -315,7 +315,8 @@ pub struct RunArgs {
     /// A leader that is not healthy, and no healthy member to take over: `keep` leads on, `none` resigns
     #[arg(
         long, env = "BELLWETHER_WHEN_ALL_SICK", value_name = "WHAT", help_heading = APPLICATION,
-        default_value = "keep", value_parser = when_all_sick()
+        default_value = "keep",
+        value_parser = one_of([("keep", WhenAllSick::Keep), ("none", WhenAllSick::None)])
     )]
     pub when_all_sick: WhenAllSick,
 
@@ -399,7 +400,7 @@ pub struct RunArgs {
     /// others. auto: as yes where --voters names two or more, and as no where it names this process alone.
     #[arg(
         long, env = "BELLWETHER_FOUND", value_name = "WHEN", help_heading = ELECTION, default_value = "auto",
-        value_parser = founding()
+        value_parser = one_of([("auto", Founding::Auto), ("yes", Founding::Yes), ("no", Founding::No)])
     )]
     pub found: Founding,
 
@@ -432,7 +433,7 @@ pub struct RunArgs {
     #[arg(
         long, env = "BELLWETHER_VARIANT", value_name = "VARIANT",
         help_heading = ELECTION, default_value = "detector",
-        value_parser = variant()
+        value_parser = one_of(Variant::NAMED)
     )]
     pub variant: Variant,
 
@@ -493,7 +494,9 @@ pub struct RunArgs {
     /// a step from one to the other without an outage.
     #[arg(
         long, env = "BELLWETHER_PEER_AUTH", value_name = "MODE", help_heading = PEERS,
-        value_parser = peer_auth()
+        value_parser = one_of([
+            ("off", PeerAuth::Off), ("permissive", PeerAuth::Permissive), ("required", PeerAuth::Required)
+        ])
     )]
     pub peer_auth: Option<PeerAuth>,
 
@@ -610,8 +613,7 @@ pub struct RunArgs {
     #[arg(
         long, env = "BELLWETHER_LOG_FORMAT", value_name = "FORMAT",
         help_heading = LOGGING, default_value = "text",
-        value_parser = PossibleValuesParser::new(["text", "json"])
-            .map(|v| if v == "json" { LogFormat::Json } else { LogFormat::Text })
+        value_parser = one_of([("text", LogFormat::Text), ("json", LogFormat::Json)])
     )]
     pub log_format: LogFormat,
 }

@@ -2,10 +2,7 @@
 
 use crate::base::duration::parse_positive;
 use crate::base::url::{addresses, is_application_url, is_host_and_port};
-use crate::channel::PeerAuth;
-use crate::election::{
-    ANNOUNCED_URL, AnnouncedValues, CrashEvidence, Founding, Preempt, Variant, WhenAllSick,
-};
+use crate::election::{ANNOUNCED_URL, AnnouncedValues, CrashEvidence, Preempt};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use core::net::SocketAddr;
 use std::{fmt, ops::RangeInclusive};
@@ -99,12 +96,13 @@ pub(super) fn app_health(text: &str) -> Result<AppHealth, String> {
     }
 }
 
-/// `--when-all-sick`.
-pub(super) fn when_all_sick() -> impl TypedValueParser<Value = WhenAllSick> {
-    PossibleValuesParser::new(["keep", "none"]).map(|what| match what.as_str() {
-        "none" => WhenAllSick::None,
-        _ => WhenAllSick::Keep,
-    })
+/// One of these names, each of which stands for a value.
+pub(super) fn one_of<T: Copy + Send + Sync + 'static, const N: usize>(
+    named: [(&'static str, T); N],
+) -> impl TypedValueParser<Value = T> {
+    // The parser lets no other name through.
+    let value = move |said: String| named.into_iter().find(|(name, _)| said == *name).unwrap_or(named[0]).1;
+    PossibleValuesParser::new(named.map(|(name, _)| name)).map(value)
 }
 
 /// Reads `--announce`.
@@ -124,36 +122,8 @@ pub(super) fn announced(text: &str) -> Result<(String, String), String> {
 
 /// `--crash-evidence`, wherever there is such a flag.
 pub(super) fn crash_evidence() -> impl TypedValueParser<Value = CrashEvidence> {
-    PossibleValuesParser::new(["off", "suspect", "release"]).map(|what| match what.as_str() {
-        "off" => CrashEvidence::Off,
-        "release" => CrashEvidence::Release,
-        _ => CrashEvidence::Suspect,
-    })
-}
-
-/// `--variant`.
-pub(super) fn variant() -> impl TypedValueParser<Value = Variant> {
-    PossibleValuesParser::new(Variant::NAMED.map(|(name, _)| name)).map(|what| {
-        Variant::NAMED.into_iter().find(|(name, _)| what == *name).map_or(Variant::Detector, |(_, v)| v)
-    })
-}
-
-/// `--peer-auth`.
-pub(super) fn peer_auth() -> impl TypedValueParser<Value = PeerAuth> {
-    PossibleValuesParser::new(["off", "permissive", "required"]).map(|mode| match mode.as_str() {
-        "permissive" => PeerAuth::Permissive,
-        "required" => PeerAuth::Required,
-        _ => PeerAuth::Off,
-    })
-}
-
-/// `--found`.
-pub(super) fn founding() -> impl TypedValueParser<Value = Founding> {
-    PossibleValuesParser::new(["auto", "yes", "no"]).map(|what| match what.as_str() {
-        "yes" => Founding::Yes,
-        "no" => Founding::No,
-        _ => Founding::Auto,
-    })
+    use CrashEvidence::{Off, Release, Suspect};
+    one_of([("off", Off), ("suspect", Suspect), ("release", Release)])
 }
 
 /// Reads a port, which a Service of a certain name would have Kubernetes set to something else.
