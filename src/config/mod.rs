@@ -38,10 +38,11 @@ pub use sim::{SimArgs, SimTask};
 pub use values::{AppClients, AppHealth, Output};
 
 use crate::channel::{PeerAuth, ProofFiles};
-use crate::election::{AnnouncedValues, Priority, Safety, Settings};
+use crate::election::{AnnouncedValues, Operation, Priority, Safety, Settings};
 use clap::{Args, CommandFactory, FromArgMatches};
 use core::net::SocketAddr;
 use flags::{ABOUT, Cli, LONG_ABOUT, RunArgs};
+use operate::{ResignFlags, TransferFlags};
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
@@ -168,6 +169,7 @@ pub fn command() -> Result<Command, ExitCode> {
         let _ = error.print();
         ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(EXIT_BAD_CONFIGURATION))
     })?;
+    let operate = |operation, asking| Ok(Command::Operate(OperateArgs::new(operation, asking)));
     match asked {
         flags::Command::Run(args) => {
             check_variables().map_err(refused)?;
@@ -180,10 +182,12 @@ pub fn command() -> Result<Command, ExitCode> {
         flags::Command::Wait(args) => Ok(Command::Wait(args)),
         flags::Command::Install(args) => Ok(Command::Install(args)),
         flags::Command::Alive(args) => Ok(Command::Alive(args)),
-        flags::Command::Resign(flags) => Ok(Command::Operate(OperateArgs::resign(flags))),
-        flags::Command::Transfer(flags) => Ok(Command::Operate(OperateArgs::transfer(flags))),
-        flags::Command::Cordon(asking) => Ok(Command::Operate(OperateArgs::cordon(asking))),
-        flags::Command::Uncordon(asking) => Ok(Command::Operate(OperateArgs::uncordon(asking))),
+        flags::Command::Resign(ResignFlags { stand_aside, asking }) => {
+            operate(Operation::Resign { stand_aside }, asking)
+        }
+        flags::Command::Transfer(TransferFlags { to, asking }) => operate(Operation::Transfer { to }, asking),
+        flags::Command::Cordon(asking) => operate(Operation::Cordon, asking),
+        flags::Command::Uncordon(asking) => operate(Operation::Uncordon, asking),
         #[cfg(feature = "sim")]
         flags::Command::Sim(flags) => SimArgs::try_from(flags).map(Command::Sim).map_err(refused),
         #[cfg(feature = "inject")]

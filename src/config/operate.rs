@@ -108,20 +108,20 @@ pub struct Asking {
 pub struct ResignFlags {
     /// For how long it does not stand again; a restart forgets it [default: the failure timeout, --lease]
     #[arg(long = "for", value_name = "DURATION", value_parser = parse_positive)]
-    stand_aside: Option<Duration>,
+    pub(super) stand_aside: Option<Duration>,
 
     #[command(flatten)]
-    asking: Asking,
+    pub(super) asking: Asking,
 }
 
 #[derive(clap::Args, Clone, PartialEq, Eq, Debug)]
 pub struct TransferFlags {
     /// The member's name, as `bellwether status` shows it
     #[arg(long, value_name = "NAME", value_parser = member_name)]
-    to: String,
+    pub(super) to: String,
 
     #[command(flatten)]
-    asking: Asking,
+    pub(super) asking: Asking,
 }
 
 /// What `bellwether resign`, `transfer`, `cordon` or `uncordon` is asked for.
@@ -138,26 +138,11 @@ pub struct OperateArgs {
 }
 
 impl OperateArgs {
-    fn new(operation: Operation, Asking { control_socket, timeout, output }: Asking) -> OperateArgs {
+    pub(super) fn new(operation: Operation, asking: Asking) -> OperateArgs {
+        let Asking { control_socket, timeout, output } = asking;
         let http = std::env::var("BELLWETHER_HTTP").ok();
         let socket = control_socket.unwrap_or_else(|| ControlSocket::of_port(http_port(http.as_deref())));
         OperateArgs { operation, within: timeout, socket, output }
-    }
-
-    pub(super) fn resign(flags: ResignFlags) -> OperateArgs {
-        OperateArgs::new(Operation::Resign { stand_aside: flags.stand_aside }, flags.asking)
-    }
-
-    pub(super) fn transfer(flags: TransferFlags) -> OperateArgs {
-        OperateArgs::new(Operation::Transfer { to: flags.to }, flags.asking)
-    }
-
-    pub(super) fn cordon(asking: Asking) -> OperateArgs {
-        OperateArgs::new(Operation::Cordon, asking)
-    }
-
-    pub(super) fn uncordon(asking: Asking) -> OperateArgs {
-        OperateArgs::new(Operation::Uncordon, asking)
     }
 }
 
