@@ -4,10 +4,11 @@ use super::reader::{DecodeError, Reader};
 use super::writer::{begin, put};
 use super::{Frame, Stamp};
 use crate::election::{
-    Ballot, Body, ConfigVersion, Entry, Epoch, Flags, Incarnation, Incumbent, Learnt, ListWanted,
-    MembershipVersion, Message, Pace, ProcessId, RecoveredState, VoteOutcome, VoteRequest, VoterConfig,
-    message_table,
+    Ballot, Body, ConfigVersion, Entry, Epoch, Flags, Incarnation, Incumbent, Learnt, LimitError, ListWanted,
+    MEMBERS_MAX, MembershipVersion, Message, Pace, ProcessId, RecoveredState, VOTERS_MAX, VoteOutcome,
+    VoteRequest, VoterConfig, message_table,
 };
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 macro_rules! codec {
@@ -82,33 +83,60 @@ macro_rules! added {
 }
 added!(Learnt, ListWanted, Pace);
 
+/// A list as postcard writes it, its length first. That length is not trusted: nothing is reserved ahead of
+/// what has really been read.
 impl Field for Arc<[Entry]> {
     fn read(fields: &mut Reader<'_>) -> Result<Arc<[Entry]>, DecodeError> {
-        fields.entries()
+        let announced: u64 = fields.take()?;
+        if announced > MEMBERS_MAX as u64 {
+            fields.allow(Err(LimitError::Members(announced)))?;
+        }
+        let mut entries = Vec::new();
+        for _ in 0..announced {
+            entries.push(fields.take()?);
+        }
+        Ok(entries.into())
     }
 }
 
+/// A configuration, of whose names the same holds.
 impl Field for VoterConfig {
     fn read(fields: &mut Reader<'_>) -> Result<VoterConfig, DecodeError> {
-        fields.config()
+        let version = fields.take()?;
+        let announced: u64 = fields.take()?;
+        if announced > VOTERS_MAX as u64 {
+            let voters = usize::try_from(announced).unwrap_or(usize::MAX);
+            fields.allow(Err(LimitError::Voters(voters)))?;
+        }
+        let mut voters = BTreeSet::new();
+        for _ in 0..announced {
+            voters.insert(fields.take()?);
+        }
+        Ok(VoterConfig { version, voters, lease_ms: fields.take()?, bound_ms: fields.take()? })
     }
 }
 
 impl Field for Option<VoterConfig> {
     fn read(fields: &mut Reader<'_>) -> Result<Option<VoterConfig>, DecodeError> {
-        Ok(if fields.take()? { Some(fields.config()?) } else { None })
+        Ok(if fields.take()? { Some(VoterConfig::read(fields)?) } else { None })
     }
 }
 
+/// By the number that postcard gives each variant.
 impl Field for RecoveredState {
     fn read(fields: &mut Reader<'_>) -> Result<RecoveredState, DecodeError> {
-        fields.recovered_state()
+        match fields.take::<u32>()? {
+            0 => Ok(RecoveredState::Empty),
+            1 => Ok(RecoveredState::Founding(VoterConfig::read(fields)?)),
+            2 => Ok(RecoveredState::Founded(VoterConfig::read(fields)?)),
+            _ => Err(fields.payload_error(postcard::Error::DeserializeBadEnum)),
+        }
     }
 }
 
 impl Field for VoteRequest {
     fn read(fields: &mut Reader<'_>) -> Result<VoteRequest, DecodeError> {
         let (ballot, contender, transfer) = (fields.take()?, fields.take()?, fields.take()?);
-        Ok(VoteRequest { ballot, contender, transfer, config: fields.config()? })
+        Ok(VoteRequest { ballot, contender, transfer, config: VoterConfig::read(fields)? })
     }
 }

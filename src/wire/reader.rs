@@ -2,12 +2,8 @@
 //! it is checked.
 
 use super::{Frame, Stamp, VERSION};
-use crate::election::{
-    Body, Entry, LimitError, MEMBERS_MAX, Message, RecoveredState, VOTERS_MAX, VoterConfig, check_cluster,
-};
+use crate::election::{Body, LimitError, Message, check_cluster};
 use serde::Deserialize;
-use std::collections::BTreeSet;
-use std::sync::Arc;
 
 /// Why bytes are no frame. None of these can be mended by reading on: the connection is to be closed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -94,47 +90,8 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// A list as postcard writes it, its length first. That length is not trusted: nothing is reserved ahead
-    /// of what has really been read.
-    pub(super) fn entries(&mut self) -> Result<Arc<[Entry]>, DecodeError> {
-        let announced: u64 = self.take()?;
-        if announced > MEMBERS_MAX as u64 {
-            self.allow(Err(LimitError::Members(announced)))?;
-        }
-        let mut entries = Vec::new();
-        for _ in 0..announced {
-            entries.push(self.take()?);
-        }
-        Ok(entries.into())
-    }
-
-    /// A configuration, of whose names the same holds.
-    pub(super) fn config(&mut self) -> Result<VoterConfig, DecodeError> {
-        let version = self.take()?;
-        let announced: u64 = self.take()?;
-        if announced > VOTERS_MAX as u64 {
-            let voters = usize::try_from(announced).unwrap_or(usize::MAX);
-            self.allow(Err(LimitError::Voters(voters)))?;
-        }
-        let mut voters = BTreeSet::new();
-        for _ in 0..announced {
-            voters.insert(self.take()?);
-        }
-        Ok(VoterConfig { version, voters, lease_ms: self.take()?, bound_ms: self.take()? })
-    }
-
-    /// What a process knows from its record, by the number that postcard gives each variant.
-    pub(super) fn recovered_state(&mut self) -> Result<RecoveredState, DecodeError> {
-        match self.take::<u32>()? {
-            0 => Ok(RecoveredState::Empty),
-            1 => Ok(RecoveredState::Founding(self.config()?)),
-            2 => Ok(RecoveredState::Founded(self.config()?)),
-            _ => Err(self.payload_error(postcard::Error::DeserializeBadEnum)),
-        }
-    }
-
     /// The payload is not what this version has there.
-    fn payload_error(&self, source: postcard::Error) -> DecodeError {
+    pub(super) fn payload_error(&self, source: postcard::Error) -> DecodeError {
         DecodeError::Payload { frame: self.frame, bytes: self.bytes, source }
     }
 
