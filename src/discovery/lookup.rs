@@ -3,7 +3,6 @@
 use super::{DiscoverySettings, Family, Resolution};
 use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
 
 /// The most addresses that a look-up reports. Of more, those given as addresses come first, then those of the
 /// lowest order; the rest is left out, and the log says so.
@@ -21,8 +20,6 @@ pub struct Lookup {
     pub left_out: usize,
     /// What each name answered, ordered by name. Empty in the report that comes before the first question.
     pub names: Vec<NameAnswer>,
-    /// How long the questions took together.
-    pub took: Duration,
     /// What is wrong while this is the latest look-up, for people; none: nothing is, or not for long enough.
     pub warning: Option<String>,
 }
@@ -44,9 +41,6 @@ pub enum LookupResult {
 }
 
 impl LookupResult {
-    /// All names that [`name`](LookupResult::name) gives, so that metrics exist before they first count.
-    pub const NAMES: [&'static str; 3] = ["found", "empty", "unknown"];
-
     /// Its name as a metric's label.
     pub fn name(&self) -> &'static str {
         match self {
@@ -122,12 +116,11 @@ impl Sources {
     /// What can be reported before the first question, if there is a question to wait for.
     pub(super) fn before_dns(&self) -> Option<Lookup> {
         let worth_it = !self.literals.is_empty() && !self.names.is_empty();
-        worth_it.then(|| self.conclude(Vec::new(), false, Duration::ZERO))
+        worth_it.then(|| self.conclude(Vec::new(), false))
     }
 
     /// Asks for every name once.
     pub(super) fn look_up(&mut self, resolve: &mut impl FnMut(&str, Family) -> Resolution) -> Lookup {
-        let began = Instant::now();
         let mut complete = true;
         let mut answers = Vec::with_capacity(self.names.len());
         for (name, known) in &mut self.names {
@@ -139,10 +132,10 @@ impl Sources {
             complete &= known.learn(&answer);
             answers.push(answer);
         }
-        self.conclude(answers, complete, began.elapsed())
+        self.conclude(answers, complete)
     }
 
-    fn conclude(&self, names: Vec<NameAnswer>, complete: bool, took: Duration) -> Lookup {
+    fn conclude(&self, names: Vec<NameAnswer>, complete: bool) -> Lookup {
         let mut left_out = 0;
         let result = if !self.literals.is_empty() || names.iter().any(NameAnswer::found) {
             let (addresses, rest) = self.addresses();
@@ -156,7 +149,7 @@ impl Sources {
                 }
             }
         };
-        Lookup { result, complete, left_out, names, took, warning: None }
+        Lookup { result, complete, left_out, names, warning: None }
     }
 
     /// The addresses, and how many were left out.
@@ -212,6 +205,7 @@ fn literal(host: &str) -> Option<IpAddr> {
 mod tests {
     use super::*;
     use std::collections::HashMap;
+    use std::time::Duration;
 
     const SERVICE: &str = "app.ns.svc.";
 

@@ -171,7 +171,6 @@ mod tests {
             result,
             left_out: 0,
             names: vec![NameAnswer { name: "app.".into(), v4: answer, v6: Resolution::Empty }],
-            took: Duration::ZERO,
             warning: None,
         }
     }

@@ -22,9 +22,6 @@ pub enum Family {
 }
 
 impl Family {
-    /// Both, in the order in which they are asked for.
-    pub const ALL: [Family; 2] = [Family::V4, Family::V6];
-
     /// The record type's name.
     pub fn record(self) -> &'static str {
         match self {
