@@ -10,7 +10,8 @@ use crate::telemetry::escape::is_plain;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::json;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs::File;
@@ -122,12 +123,7 @@ impl Teller {
     fn tell_silent(&mut self, api: &Api, epoch: u64, why: &Trouble) -> Result<(), End> {
         warn(&format!("{why}; asking again each second"));
         let record = json!({"leader": null, "is_leader": false, "epoch": epoch, "unreachable": api.base()});
-        match record {
-            Value::Object(record) => {
-                self.tell_record(&record, &["", &epoch.to_string(), "", "false", "true"])
-            }
-            _ => Ok(()),
-        }
+        self.tell_record(&record, &["", &epoch.to_string(), "", "false", "true"])
     }
 
     fn tell(&mut self, told: &Told) -> Result<(), End> {
@@ -138,7 +134,7 @@ impl Teller {
     }
 
     /// `values`: those of the command's variables, in their order.
-    fn tell_record(&mut self, record: &Map<String, Value>, values: &[&str; 5]) -> Result<(), End> {
+    fn tell_record(&mut self, record: &impl Serialize, values: &[&str; 5]) -> Result<(), End> {
         let line = line(record);
         let Some((program, arguments)) = self.command.split_first() else {
             let mut out = io::stdout().lock();
@@ -216,8 +212,9 @@ impl Teller {
 }
 
 /// A record as one line of JSON. What a terminal may act on is escaped.
-fn line(record: &Map<String, Value>) -> String {
-    let json = Value::Object(record.clone()).to_string();
+fn line(record: &impl Serialize) -> String {
+    // Its keys are texts.
+    let json = serde_json::to_string(record).unwrap_or_default();
     let mut line = String::with_capacity(json.len() + 1);
     for letter in json.chars() {
         if is_plain(letter) {
@@ -237,6 +234,7 @@ fn line(record: &Map<String, Value>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Map, Value};
 
     #[test]
     fn a_line_is_the_same_json_and_a_terminal_acts_on_none_of_it() {

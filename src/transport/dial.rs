@@ -2,6 +2,7 @@
 
 use super::hello::{Introduction, Verdict, judge};
 use super::{Inner, Report};
+use crate::base::blocking_tcp::left;
 use crate::channel::{self, Channel, Got, PeerAuth};
 use crate::election::Event;
 use crate::wire::{self, Frame};
@@ -106,11 +107,7 @@ pub(super) fn ask_over(
     let deadline = Instant::now() + timeout;
     let mut received = Vec::new();
     loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(ErrorKind::TimedOut.into());
-        }
-        channel.stream().set_read_timeout(Some(left))?;
+        channel.stream().set_read_timeout(Some(left(deadline)?))?;
         let got = match channel.receive(&mut received) {
             Ok(got) => got,
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
