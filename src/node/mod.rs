@@ -21,7 +21,7 @@ use crate::config::{AppClients, Config};
 use crate::discovery::{self, Discovery, LookupResult};
 use crate::election::{Body, Incarnation, KnownPeers, Machine, Peer, ProcessId, Record, Safety};
 use crate::store::{OpenError, PeersError, PeersFile, Store};
-use crate::telemetry::{self, Direction, Metrics};
+use crate::telemetry::{self, Metrics};
 use crate::transport::{self, Transport};
 use crate::{control, http, net, wire};
 use driver::{Driver, Input, State};
@@ -329,11 +329,11 @@ struct Counted(Metrics);
 
 impl transport::Counts for Counted {
     fn sent(&self, name: &'static str) {
-        self.0.message(name, Direction::Sent);
+        self.0.sent(name);
     }
 
     fn received(&self, name: &'static str) {
-        self.0.message(name, Direction::Received);
+        self.0.received(name);
     }
 
     fn unknown_frame(&self) {

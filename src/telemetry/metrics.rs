@@ -31,25 +31,9 @@ const LEADERLESS_SECONDS: [f64; 14] =
 const ROUND_TRIP_SECONDS: [f64; 12] =
     [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0];
 
-/// Which way a message went.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Direction {
-    /// From this process.
-    Sent,
-    /// To it.
-    Received,
-}
-
-impl Direction {
-    const ALL: [Direction; 2] = [Direction::Sent, Direction::Received];
-
-    fn name(self) -> &'static str {
-        match self {
-            Direction::Sent => "sent",
-            Direction::Received => "received",
-        }
-    }
-}
+/// Which way a message went: from this process, and to it.
+const SENT: &str = "sent";
+const RECEIVED: &str = "received";
 
 /// All metrics of one process. A clone is the same metrics.
 #[derive(Clone)]
@@ -283,9 +267,14 @@ impl Metrics {
         })))
     }
 
-    /// Counts a message, by the name of its [`Body`](crate::election::Body).
-    pub fn message(&self, body_name: &'static str, direction: Direction) {
-        self.0.traffic.messages.with_label_values(&[body_name, direction.name()]).inc();
+    /// Counts a message to a peer, by the name of its [`Body`](crate::election::Body).
+    pub fn sent(&self, body_name: &'static str) {
+        self.0.traffic.messages.with_label_values(&[body_name, SENT]).inc();
+    }
+
+    /// The same of one from a peer.
+    pub fn received(&self, body_name: &'static str) {
+        self.0.traffic.messages.with_label_values(&[body_name, RECEIVED]).inc();
     }
 
     /// Counts a look-up: "found" (addresses), "empty" (no address is published) or "unknown" (no name server
@@ -316,8 +305,8 @@ impl Metrics {
 
     /// Begins the series of the messages that this process may see.
     pub fn begin_messages(&self, names: impl Iterator<Item = &'static str>) {
-        for (name, direction) in names.flat_map(|name| Direction::ALL.map(|direction| (name, direction))) {
-            self.0.traffic.messages.with_label_values(&[name, direction.name()]);
+        for (name, direction) in names.flat_map(|name| [(name, SENT), (name, RECEIVED)]) {
+            self.0.traffic.messages.with_label_values(&[name, direction]);
         }
     }
 

@@ -10,5 +10,5 @@ mod not_ready;
 mod notification_text;
 
 pub use event_log::EventLog;
-pub use metrics::{Direction, Metrics};
+pub use metrics::Metrics;
 pub use not_ready::no_vote_yet;

@@ -155,7 +155,7 @@ fn every_message_has_its_series() {
     assert_eq!(bodies.len(), Body::NAMES.len());
     let metrics = Metrics::new("web");
     metrics.begin_messages(Body::names_of(&Safety::Classic));
-    metrics.message("leader_query", Direction::Received);
+    metrics.received("leader_query");
     let text = metrics.encode(&status(Role::Asking), at(0), at(0));
     assert_eq!(sample(&text, r#"bellwether_messages_total{direction="received",type="leader_query"}"#), "1");
     assert_eq!(sample(&text, r#"bellwether_messages_total{direction="sent",type="leader_query"}"#), "0");
