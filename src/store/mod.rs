@@ -25,7 +25,7 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// The longest record, in bytes of its file. The most voters with the longest names need about 17 KiB; the
@@ -48,7 +48,6 @@ type FailedStep = (&'static str, io::Error);
 /// A state folder, locked for as long as this value exists.
 #[derive(Debug)]
 pub struct Store {
-    dir: PathBuf,
     folder: Arc<Folder>,
     record: ReplacedFile,
     /// Whether a record could not be made durable.
@@ -85,7 +84,7 @@ impl Store {
             None => record.probe(&[b' '; PROBE_BYTES]),
         };
         written.map_err(not_writable)?;
-        let store = Store { dir: dir.to_owned(), folder, record, failed: false, _lock: lock };
+        let store = Store { folder, record, failed: false, _lock: lock };
         Ok((store, found.map(|(_, record)| record)))
     }
 
@@ -97,7 +96,7 @@ impl Store {
     /// Makes the record durable. After an error the caller ends the process (fail-stop): see [`SaveError`]. A
     /// store that has failed writes nothing any more.
     pub fn save(&mut self, record: &Record) -> Result<(), SaveError> {
-        let file = || self.dir.join(RECORD_FILE);
+        let file = || self.folder.path(RECORD_FILE);
         if self.failed {
             return Err(SaveError::AfterFailure { file: file() });
         }
@@ -118,7 +117,7 @@ impl Store {
             return Ok(());
         }
         Err(OpenError::OtherCluster {
-            file: self.dir.join(RECORD_FILE),
+            file: self.folder.path(RECORD_FILE),
             found: record.cluster.clone(),
             expected: cluster.to_owned(),
         })
@@ -132,7 +131,7 @@ impl Store {
         if found <= max {
             return Ok(());
         }
-        Err(OpenError::EpochTooHigh { file: self.dir.join(RECORD_FILE), found, max })
+        Err(OpenError::EpochTooHigh { file: self.folder.path(RECORD_FILE), found, max })
     }
 
     /// Whether a record that was read from this folder is this voter's own. A vote belongs to a name: a
@@ -140,7 +139,7 @@ impl Store {
     pub fn check_voter(&self, record: &Record, name: &str) -> Result<(), OpenError> {
         match &record.vote {
             Some(vote) if vote.name != name => Err(OpenError::OtherVoter {
-                file: self.dir.join(RECORD_FILE),
+                file: self.folder.path(RECORD_FILE),
                 found: vote.name.clone(),
                 expected: name.to_owned(),
             }),
