@@ -2,6 +2,7 @@
 
 use super::keys::{Keys, Resolvers, fingerprint, provider, tls_13_alone};
 use super::san::{SanPattern, WrongName};
+use super::secret::bounded;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls13_signature};
@@ -11,8 +12,6 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ParsedCertificate, VerifierBuilderError, WebPkiClientVerifier};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -221,14 +220,9 @@ fn no_pem(flag: &'static str, path: &Path, what: &'static str, error: &pem::Erro
 }
 
 fn content(flag: &'static str, path: &Path, what: &'static str) -> Result<Vec<u8>, FilesError> {
-    let unreadable = |source| FilesError::Unreadable { flag, path: path.to_owned(), source };
-    let mut text = Vec::new();
-    let file = File::open(path).map_err(unreadable)?;
-    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut text).map_err(unreadable)?;
-    if text.len() as u64 > FILE_BYTES_MAX {
-        return Err(FilesError::TooLong { flag, path: path.to_owned(), what });
-    }
-    Ok(text)
+    bounded(path, FILE_BYTES_MAX)
+        .map_err(|source| FilesError::Unreadable { flag, path: path.to_owned(), source })?
+        .ok_or_else(|| FilesError::TooLong { flag, path: path.to_owned(), what })
 }
 
 /// Accepts a process that was dialled if one of these authorities signed its certificate. Its name is looked

@@ -1,5 +1,6 @@
 //! The file with the shared secret.
 
+use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -72,19 +73,22 @@ pub enum SecretError {
     },
 }
 
+/// All of a file; none: it is longer than that.
+pub(super) fn bounded(path: &Path, bytes_max: u64) -> std::io::Result<Option<Vec<u8>>> {
+    let mut text = Vec::new();
+    File::open(path)?.take(bytes_max + 1).read_to_end(&mut text)?;
+    Ok((text.len() as u64 <= bytes_max).then_some(text))
+}
+
 /// The secrets of a file, one to [`SECRETS_MAX`], the one to be sent first. White space at the ends of lines
 /// and empty lines do not count.
 ///
 /// # Errors
 /// Where the file cannot be read, or holds something else.
 pub fn read(path: &Path) -> Result<Vec<Vec<u8>>, SecretError> {
-    let unreadable = |source| SecretError::Unreadable { path: path.to_owned(), source };
-    let file = std::fs::File::open(path).map_err(unreadable)?;
-    let mut text = Vec::new();
-    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut text).map_err(unreadable)?;
-    if text.len() as u64 > FILE_BYTES_MAX {
-        return Err(SecretError::TooLong { path: path.to_owned() });
-    }
+    let text = bounded(path, FILE_BYTES_MAX)
+        .map_err(|source| SecretError::Unreadable { path: path.to_owned(), source })?
+        .ok_or_else(|| SecretError::TooLong { path: path.to_owned() })?;
     let lines: Vec<&[u8]> =
         text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty()).collect();
     if lines.is_empty() || lines.len() > SECRETS_MAX {
