@@ -6,6 +6,7 @@ use super::metrics::Metrics;
 use super::notification_text;
 use crate::base::{LogEvent, RateLimit};
 use crate::election::{ElectionOutcome, Moment, Notification};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Turns notes into lines and counts, in the order in which they happened.
@@ -15,48 +16,17 @@ pub struct EventLog {
     leaderless_since: Option<Moment>,
     /// Since when this process takes part in an election.
     electing_since: Option<Moment>,
-    limits: Limits,
+    /// By kind of line: as many as [`limit`] names.
+    limits: BTreeMap<&'static str, RateLimit>,
 }
 
-/// The limits by kind of line. Elections come by the dozen where no process can win, so all but the first few
-/// of them tell nothing new. A whole cluster may come or go at once, and that is worth its lines. So is each
-/// leader, for many changes in a row.
-struct Limits {
-    asking: RateLimit,
-    electing: RateLimit,
-    ended: RateLimit,
-    no_candidate: RateLimit,
-    leader: RateLimit,
-    leaderless: RateLimit,
-    leading: RateLimit,
-    member: RateLimit,
-    refused: RateLimit,
-    voting: RateLimit,
-    differs: RateLimit,
-    operated: RateLimit,
-    application: RateLimit,
-}
+/// The kinds of elections: after a leader they are news again.
+const ELECTIONS: [&str; 3] = ["electing", "ended", "no_candidate"];
 
 impl EventLog {
     /// One that counts in these metrics.
     pub fn new(metrics: Metrics) -> EventLog {
-        let minute = Duration::from_secs(60);
-        let limits = Limits {
-            asking: RateLimit::new(5, minute),
-            electing: RateLimit::new(3, minute),
-            ended: RateLimit::new(3, minute),
-            no_candidate: RateLimit::new(3, minute),
-            leader: RateLimit::new(64, minute / 5),
-            leaderless: RateLimit::new(64, minute / 5),
-            leading: RateLimit::new(20, minute / 5),
-            member: RateLimit::new(64, minute / 30),
-            refused: RateLimit::new(5, minute),
-            voting: RateLimit::new(10, minute / 5),
-            differs: RateLimit::new(5, minute),
-            operated: RateLimit::new(20, minute / 5),
-            application: RateLimit::new(20, minute / 5),
-        };
-        EventLog { metrics, leaderless_since: None, electing_since: None, limits }
+        EventLog { metrics, leaderless_since: None, electing_since: None, limits: BTreeMap::new() }
     }
 
     /// Takes down what happened at `now`: one line at most, and the counts.
@@ -69,12 +39,16 @@ impl EventLog {
     /// Counts, and says what is to be logged.
     fn line(&mut self, note: &Notification, now: Moment) -> Option<(LogEvent, String)> {
         let lasted = self.counted(note, now);
-        let held_back = self.limits.of(note).allow(now)?;
-        if matches!(note, Notification::Leader { .. }) {
-            // Elections after a leader are news again. Its line was admitted: this cannot lift their limit.
-            self.limits.electing.reset();
-            self.limits.ended.reset();
-            self.limits.no_candidate.reset();
+        let (kind, burst, every_s) = limit(note);
+        let new = || RateLimit::new(burst, Duration::from_secs(every_s));
+        let held_back = self.limits.entry(kind).or_insert_with(new).allow(now)?;
+        if kind == "leader" {
+            // Its line was admitted: this cannot lift their limit.
+            for kind in ELECTIONS {
+                if let Some(limit) = self.limits.get_mut(kind) {
+                    limit.reset();
+                }
+            }
         }
         let (event, text) = notification_text::line(note, lasted);
         Some((event.not_shown(held_back), text))
@@ -121,37 +95,37 @@ impl EventLog {
     }
 }
 
-impl Limits {
-    fn of(&mut self, note: &Notification) -> &mut RateLimit {
-        match note {
-            Notification::Asking { .. } => &mut self.asking,
-            Notification::ElectionBegins { .. } | Notification::Denied { .. } => &mut self.electing,
-            Notification::ElectionEnds { .. } => &mut self.ended,
-            Notification::NoCandidate => &mut self.no_candidate,
-            Notification::Leader { .. } => &mut self.leader,
-            Notification::Leaderless { .. } => &mut self.leaderless,
-            Notification::LeadsAlone { .. }
-            | Notification::WaitsForHolds { .. }
-            | Notification::Resigning { .. } => &mut self.leading,
-            Notification::MemberUp(_) | Notification::MemberFailed { .. } | Notification::MemberGone(_) => {
-                &mut self.member
-            }
-            Notification::SameName { .. } | Notification::TooManyMembers(_) => &mut self.refused,
-            Notification::StandsAside { .. } | Notification::StandsAgain => &mut self.operated,
-            Notification::AwaitsApplication { .. } | Notification::Application { .. } => {
-                &mut self.application
-            }
-            Notification::LeaseInUse { lease_ms, given_ms, .. } if lease_ms != given_ms => &mut self.differs,
-            Notification::VotersChanged { config, given } if config.voters != *given => &mut self.differs,
-            Notification::Recovering
-            | Notification::NoVoteYet(_)
-            | Notification::Recovered(_)
-            | Notification::FoundingRefused(_)
-            | Notification::RestartGrace(_)
-            | Notification::VotersChanged { .. }
-            | Notification::LeaseInUse { .. } => &mut self.voting,
-            Notification::VotersDiffer { .. } | Notification::VoterRecovers(_) => &mut self.differs,
+/// The kind of a line, how many of it may come at once, and one more each time that so many seconds pass.
+/// Elections come by the dozen where no process can win, so all but the first few of them tell nothing new.
+/// A whole cluster may come or go at once, and that is worth its lines. So is each leader, for many changes
+/// in a row.
+fn limit(note: &Notification) -> (&'static str, u32, u64) {
+    match note {
+        Notification::Asking { .. } => ("asking", 5, 60),
+        Notification::ElectionBegins { .. } | Notification::Denied { .. } => ("electing", 3, 60),
+        Notification::ElectionEnds { .. } => ("ended", 3, 60),
+        Notification::NoCandidate => ("no_candidate", 3, 60),
+        Notification::Leader { .. } => ("leader", 64, 12),
+        Notification::Leaderless { .. } => ("leaderless", 64, 12),
+        Notification::LeadsAlone { .. }
+        | Notification::WaitsForHolds { .. }
+        | Notification::Resigning { .. } => ("leading", 20, 12),
+        Notification::MemberUp(_) | Notification::MemberFailed { .. } | Notification::MemberGone(_) => {
+            ("member", 64, 2)
         }
+        Notification::SameName { .. } | Notification::TooManyMembers(_) => ("refused", 5, 60),
+        Notification::StandsAside { .. } | Notification::StandsAgain => ("operated", 20, 12),
+        Notification::AwaitsApplication { .. } | Notification::Application { .. } => ("application", 20, 12),
+        Notification::LeaseInUse { lease_ms, given_ms, .. } if lease_ms != given_ms => ("differs", 5, 60),
+        Notification::VotersChanged { config, given } if config.voters != *given => ("differs", 5, 60),
+        Notification::VotersDiffer { .. } | Notification::VoterRecovers(_) => ("differs", 5, 60),
+        Notification::Recovering
+        | Notification::NoVoteYet(_)
+        | Notification::Recovered(_)
+        | Notification::FoundingRefused(_)
+        | Notification::RestartGrace(_)
+        | Notification::VotersChanged { .. }
+        | Notification::LeaseInUse { .. } => ("voting", 10, 12),
     }
 }
 
