@@ -137,6 +137,26 @@ fn a_reply_names_the_best_alone_where_the_asker_needs_no_list() {
     }
 }
 
+/// Where many start at once, some lead for a moment, and each heartbeat of theirs has an answer from each
+/// follower of another leader. With a whole list in each, those leaders would hold thousands of entries.
+#[test]
+fn an_unasked_reply_has_no_whole_list_in_a_large_cluster() {
+    for (members, named) in [(8, (2..=8).collect()), (12, vec![12])] {
+        let mut alone = Alone::new(1);
+        (2..=members).for_each(|k| drop(alone.feed(Event::LinkUp(peer(k)))));
+        alone.hear(members, 1, Body::Coordinator { elected_at_ms: 0 });
+        for epoch in [1, 0] {
+            let sent = alone.hear(5, epoch, Body::Coordinator { elected_at_ms: 0 });
+            let [(5, Body::LeaderInfo { leader: Some(leader), entries })] = &sent[..] else {
+                panic!("epoch {epoch}: {sent:?}");
+            };
+            assert_eq!(leader.peer, peer(members));
+            let entries: Vec<usize> = entries.iter().map(|e| number(e.peer.id)).collect();
+            assert_eq!(entries, named, "{members} members, epoch {epoch}");
+        }
+    }
+}
+
 /// A seed alone names few, and so may a name server at first. No answer names none.
 #[test]
 fn a_process_needs_lists_unless_discovery_names_it() {

@@ -101,9 +101,9 @@ impl<P: Protocol> Core<P> {
         }
     }
 
-    /// Tells a peer the leader, as far as this process knows it, and all members.
+    /// Tells a peer unasked of the leader, as far as this process knows it.
     pub(crate) fn send_leader_info(&mut self, to: ProcessId) {
-        self.reply_with_leader(to, ListWanted::Whole);
+        self.reply_with_leader(to, ListWanted::Best);
     }
 
     /// In a large cluster each process that starts would hear the whole list from each other one. It hears of
