@@ -239,9 +239,8 @@ impl Row {
         let [mut crashes, mut resignations] = times;
         crashes.sort_unstable();
         resignations.sort_unstable();
-        let Cluster { processes, now, .. } = cluster;
-        rounds::acquainted(&processes)?;
-        let (leader, follower, bytes_a_second) = left_alone(&processes, now.leader)?;
+        rounds::acquainted(&cluster.processes)?;
+        let (leader, follower, bytes_a_second) = left_alone(&cluster.processes)?;
         Ok(Row { n, started, crashes, resignations, leader, follower, bytes_a_second })
     }
 }
@@ -319,14 +318,17 @@ fn known_after(
     Ok(last.duration_since(after).unwrap_or_default())
 }
 
-/// What the leader uses, and the follower that uses most of each; and the bytes a second of all.
-fn left_alone(processes: &ProcessCluster, leader: usize) -> Result<(Used, Used, u64), String> {
+/// What the leader uses, and the follower that uses most of each; and the bytes a second of all. The leader is
+/// that of the end: it may have changed since the last round.
+fn left_alone(processes: &ProcessCluster) -> Result<(Used, Used, u64), String> {
     let places = processes.running();
     processes.ask_every(None);
     std::thread::sleep(SETTLED);
     let sent = bytes_sent()?;
     let idle = usage::idle(processes, LEFT_ALONE)?;
     let sent = bytes_sent()? - sent;
+    processes.ask_every(Some(ASK_EVERY));
+    let leader = processes.agree(0, PATIENCE).map_err(text)?.leader;
     let (mut of_leader, mut largest) = (Used::default(), Used::default());
     for (place, (usage, spent)) in places.iter().zip(idle.each()) {
         let pid = processes.pid(*place).ok_or("a process has ended")?;
