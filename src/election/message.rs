@@ -238,13 +238,13 @@ macro_rules! declare {
 }
 message_table!(declare);
 
-/// Which members the reply to a [`Body::LeaderQuery`] has to name.
+/// Which members a [`Body::LeaderInfo`] has to name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub enum ListWanted {
     /// All.
     #[default]
     Whole,
-    /// The best one that may lead: discovery names all to the sender.
+    /// The best one that may lead: discovery names all to the asker, or it did not ask.
     Best,
 }
 

@@ -4,8 +4,8 @@ use super::Classic;
 use crate::election::clauses::Clauses;
 use crate::election::core::{Asking, Core, Heard, Phase};
 use crate::election::{
-    Action, Body, Epoch, Member, Message, Notification, Now, Preempt, ProcessId, Reason, State, Timer,
-    Variant,
+    Action, Body, Epoch, ListWanted, Member, Message, Notification, Now, Preempt, ProcessId, Reason, State,
+    Timer, Variant,
 };
 use std::time::Duration;
 
@@ -167,7 +167,8 @@ impl Core<Classic> {
             // elect a leader since.
             self.send(from, Body::Answer);
             if self.leader.is_some() {
-                self.send_leader_info(from);
+                // An election is rare, and the sender may know no other member that lives.
+                self.reply_with_leader(from, ListWanted::Whole);
             }
             return;
         }

@@ -106,9 +106,9 @@ impl<P: Protocol> Core<P> {
         self.reply_with_leader(to, ListWanted::Best);
     }
 
-    /// In a large cluster each process that starts would hear the whole list from each other one. It hears of
-    /// the best other member that may lead.
-    fn reply_with_leader(&mut self, to: ProcessId, list: ListWanted) {
+    /// In a large cluster each process that starts would hear the whole list from each other one. Where it
+    /// needs no list, it hears of the best other member that may lead.
+    pub(crate) fn reply_with_leader(&mut self, to: ProcessId, list: ListWanted) {
         let leader = self.incumbent();
         let entries = match list {
             ListWanted::Best if !self.is_small() => {
