@@ -161,7 +161,11 @@ impl Server {
 
     /// Logs what others made happen, a few times a minute at most.
     fn warn(&self, event: LogEvent, text: std::fmt::Arguments<'_>) {
-        event.say_within(&mut self.log.lock().unwrap_or_else(PoisonError::into_inner), text);
+        // Not locked while the line is written.
+        let allowed = self.log.lock().unwrap_or_else(PoisonError::into_inner).allow(boottime());
+        if let Some(held_back) = allowed {
+            event.not_shown(held_back).say(text);
+        }
     }
 }
 

@@ -33,7 +33,7 @@ mod tests;
 pub use announced_values::Announced;
 pub use connections::Connections;
 
-use crate::base::{Budget, Holder, LogEvent, RateLimit, Share, step};
+use crate::base::{Budget, Holder, LogEvent, RateLimit, Share, boottime, step};
 use crate::channel::{Credentials, Keys};
 use crate::election::{AnnouncedValues, Event, Incarnation, Message, Peer, ProcessId};
 use crate::net::{Limits, Listener, Place, Places, Pool};
@@ -341,7 +341,11 @@ impl Inner {
     }
 
     fn say(log: &Mutex<RateLimit>, event: LogEvent, text: std::fmt::Arguments<'_>) {
-        event.say_within(&mut log.lock().unwrap_or_else(PoisonError::into_inner), text);
+        // Not locked while the line is written.
+        let allowed = log.lock().unwrap_or_else(PoisonError::into_inner).allow(boottime());
+        if let Some(held_back) = allowed {
+            event.not_shown(held_back).say(text);
+        }
     }
 
     /// A place for a link with this host; none, and a warning, where there is none left.
