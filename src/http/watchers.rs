@@ -51,13 +51,17 @@ pub(super) struct Watchers<S: Source> {
 
 /// A place of one watcher, which is free again when this is dropped.
 pub(super) struct Place<S: Source> {
-    source: Arc<S>,
     _place: net::Place,
+    /// It goes last: a client that sees the place free gets it.
+    _counted: Counted<S>,
 }
 
-impl<S: Source> Drop for Place<S> {
+/// One watcher of the metric.
+struct Counted<S: Source>(Arc<S>);
+
+impl<S: Source> Drop for Counted<S> {
     fn drop(&mut self) {
-        self.source.watchers(-1);
+        self.0.watchers(-1);
     }
 }
 
@@ -91,7 +95,7 @@ impl<S: Source> Watchers<S> {
         };
         let place = self.places.take(host, false, fits)?;
         self.source.watchers(1);
-        Some(Place { source: Arc::clone(&self.source), _place: place })
+        Some(Place { _place: place, _counted: Counted(Arc::clone(&self.source)) })
     }
 
     /// Serves this client from now on.
