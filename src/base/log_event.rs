@@ -111,6 +111,7 @@ impl Source for LogEvent {
             let value = match value {
                 Value::String(text) => kv::Value::from(text.as_str()),
                 Value::Bool(yes) => kv::Value::from(*yes),
+                Value::Null => continue,
                 number => match number.as_u64() {
                     Some(whole) => kv::Value::from(whole),
                     None => kv::Value::from(number.as_f64().unwrap_or_default()),
