@@ -318,8 +318,8 @@ fn known_after(
     Ok(last.duration_since(after).unwrap_or_default())
 }
 
-/// What the leader uses, and the follower that uses most of each; and the bytes a second of all. The leader is
-/// that of the end: it may have changed since the last round.
+/// What the leader uses, and the follower that uses most of each; and the bytes a second of all. The leader
+/// is that of the end: it may have changed since the last round.
 fn left_alone(processes: &ProcessCluster) -> Result<(Used, Used, u64), String> {
     let places = processes.running();
     processes.ask_every(None);
@@ -327,23 +327,23 @@ fn left_alone(processes: &ProcessCluster) -> Result<(Used, Used, u64), String> {
     let sent = bytes_sent()?;
     let idle = usage::idle(processes, LEFT_ALONE)?;
     let sent = bytes_sent()? - sent;
-    processes.ask_every(Some(ASK_EVERY));
-    let leader = processes.agree(0, PATIENCE).map_err(text)?.leader;
-    let (mut of_leader, mut largest) = (Used::default(), Used::default());
+    let mut used = Vec::new();
     for (place, (usage, spent)) in places.iter().zip(idle.each()) {
         let pid = processes.pid(*place).ok_or("a process has ended")?;
         let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).map_err(text)?.count();
-        if *place == leader {
-            of_leader = Used { usage, descriptors, spent };
-            continue;
-        }
+        used.push(Used { usage, descriptors, spent });
+    }
+    let leads = |place: &usize| processes.get(*place, "/is-leader").is_ok_and(|(status, _)| status == 200);
+    let leader = used.remove(places.iter().position(leads).ok_or("no process leads")?);
+    let mut largest = Used::default();
+    for Used { usage, descriptors, spent } in used {
         largest.usage.resident_kib = largest.usage.resident_kib.max(usage.resident_kib);
         largest.usage.threads = largest.usage.threads.max(usage.threads);
         largest.descriptors = largest.descriptors.max(descriptors);
         largest.spent.cpu_percent = largest.spent.cpu_percent.max(spent.cpu_percent);
         largest.spent.wake_ups = largest.spent.wake_ups.max(spent.wake_ups);
     }
-    Ok((of_leader, largest, sent / LEFT_ALONE.as_secs()))
+    Ok((leader, largest, sent / LEFT_ALONE.as_secs()))
 }
 
 /// What has gone over loopback so far.
