@@ -140,7 +140,8 @@ impl Service for Acceptor {
             };
             let Ok(reached) = channel.stream().local_addr() else { return };
             let reached = SocketAddr::new(reached.ip().to_canonical(), reached.port());
-            let claim = match settle(&inner, &newcomer.peer, Way::Accepted { token, reached }) {
+            let way = Way::Accepted { token, reached, from: remote.ip().to_canonical() };
+            let claim = match settle(&inner, &newcomer.peer, way) {
                 Ok(claim) => claim,
                 Err(doubt) => {
                     inner.counts.refused();

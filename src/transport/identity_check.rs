@@ -3,7 +3,8 @@
 //! What a Hello says is not believed where it concerns a process that is known: one with the same id or the
 //! same address, or in `majority` the same name. A connection counts only once the process at the known
 //! address has confirmed that the Hello is its own. It does so by the token that it drew for the dial. An
-//! unknown id at an unknown address is a new member.
+//! unknown id at an unknown address of the host that it connects from is a new member. So it is at another
+//! host's address, unless a process there says otherwise: a full table has forgotten members that live.
 
 use super::Inner;
 use super::dial::{ask_over, connect};
@@ -11,7 +12,7 @@ use super::hello::two_of_one_name;
 use crate::channel::Channel;
 use crate::election::{Instance, Peer};
 use crate::wire::{self, Confirm, Confirmed, Frame, Refusal, SafetyCode};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,8 +22,8 @@ const QUESTIONS_MAX: usize = 2;
 /// How the connection with a newcomer came about.
 #[derive(Clone, Copy)]
 pub(super) enum Way {
-    /// The newcomer has dialled: the token of its Hello, and where it reached this process.
-    Accepted { token: u64, reached: SocketAddr },
+    /// The newcomer has dialled: the token of its Hello, where it reached this process, and from where.
+    Accepted { token: u64, reached: SocketAddr, from: IpAddr },
     /// This process has dialled this address.
     Dialled(SocketAddr),
 }
@@ -56,16 +57,18 @@ pub(super) fn settle(inner: &Arc<Inner>, newcomer: &Peer, way: Way) -> Result<Cl
     let names_count = inner.settings.safety == SafetyCode::Majority;
     let (number, known) = inner.table().claim(newcomer, names_count);
     let claim = Claim { inner: Arc::clone(inner), number };
-    if !known.is_empty() {
+    let far = matches!(way, Way::Accepted { from, .. } if from != newcomer.address.ip());
+    if far || !known.is_empty() {
         compare(inner, newcomer, &known, way)?;
     }
     Ok(claim)
 }
 
-/// Compares a newcomer with the processes that have something in common with it.
+/// Compares a newcomer with the processes that have something in common with it, if there are any, and with
+/// the one at its address.
 fn compare(inner: &Inner, newcomer: &Peer, known: &[Peer], way: Way) -> Result<(), Doubt> {
     let (token, reached) = match way {
-        Way::Accepted { token, reached } => (token, reached),
+        Way::Accepted { token, reached, .. } => (token, reached),
         Way::Dialled(address) if address != newcomer.address => {
             return Err(Doubt::LivesAt(newcomer.address));
         }
@@ -91,9 +94,14 @@ fn compare(inner: &Inner, newcomer: &Peer, known: &[Peer], way: Way) -> Result<(
             Said::Answer(Confirmed::Another) | Said::NotThere => {}
         }
     }
-    let own =
-        || confirm(inner, newcomer.address, &question(newcomer), timeout) == Said::Answer(Confirmed::Own);
-    if matches!(way, Way::Dialled(_)) || own() { Ok(()) } else { Err(unconfirmed(newcomer)) }
+    if matches!(way, Way::Dialled(_)) {
+        return Ok(());
+    }
+    match confirm(inner, newcomer.address, &question(newcomer), timeout) {
+        Said::Answer(Confirmed::Own) => Ok(()),
+        Said::NotThere if known.is_empty() => Ok(()),
+        _ => Err(unconfirmed(newcomer)),
+    }
 }
 
 /// What came of a question.

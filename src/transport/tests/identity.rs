@@ -213,6 +213,25 @@ fn a_peer_advertises_where_it_comes_from_or_what_discovery_names() {
     assert_eq!(refused(&mut connect(a.address, &greeting(&near))), None, "any port of its own");
 }
 
+/// A full table has forgotten a member that lives. An impostor that knows all of it does not come in as that
+/// member: its Leave would be the member's, whose own links stay open.
+#[test]
+fn an_unknown_peer_does_not_advertise_where_another_process_lives() {
+    for (answer, why) in [
+        (Confirmed::Own, None),
+        (Confirmed::Foreign, Some(Refusal::Identity)),
+        (Confirmed::Another, Some(Refusal::Identity)),
+    ] {
+        let a = side(1, "c");
+        let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 77], 0))).unwrap();
+        let far = peer(2, 7, listener.local_addr().unwrap());
+        a.transport.name(BTreeSet::from([far.address]));
+        let mut stream = connect(a.address, &greeting(&far));
+        confirms(&listener, answer);
+        assert_eq!(refused(&mut stream), why, "{answer:?}");
+    }
+}
+
 #[test]
 fn a_stranger_that_guesses_names_is_not_told_the_right_one() {
     let a = side(1, "the-right-name");
