@@ -4,7 +4,8 @@
 //! same address, or in `majority` the same name. A connection counts only once the process at the known
 //! address has confirmed that the Hello is its own. It does so by the token that it drew for the dial. An
 //! unknown id at an unknown address of the host that it connects from is a new member. So it is at another
-//! host's address, unless a process there says otherwise: a full table has forgotten members that live.
+//! host's address, unless a process there says otherwise. A member may live there that counts as failed, or
+//! that a full table has forgotten.
 
 use super::Inner;
 use super::dial::{ask_over, connect};

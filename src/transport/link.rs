@@ -340,9 +340,13 @@ fn frames(
                 inner.counts.received(message.body.name());
                 step("received", message.body.name(), Some(stamp.id));
                 let incarnation = link.peer.incarnation;
+                let leaves = says_that_it_leaves(&message.body);
                 match inner.settings.budget.take(holder, waiting_bytes(length, &message)) {
                     Some(held) => {
                         inner.report(Report::Received { from: stamp.id, incarnation, message, _held: held });
+                        if leaves {
+                            end_others(inner, link);
+                        }
                     }
                     // Messages may be lost, and this peer sends more than this process can look at.
                     None => {
@@ -374,6 +378,20 @@ fn frames(
     }
     received.drain(..done);
     Ok(open)
+}
+
+/// Whether its sender is no member from now on.
+fn says_that_it_leaves(body: &Body) -> bool {
+    matches!(body, Body::Leave { version: None, .. } | Body::Resign { leaving: true, .. })
+}
+
+/// The election forgets a process that leaves. If another process has said so in its name, its own links
+/// would stay open without use: no message of a process that is no member counts, and no side dials.
+fn end_others(inner: &Inner, link: &Link) {
+    let links = inner.table().links(link.peer.id);
+    for other in links.iter().filter(|other| !std::ptr::eq(Arc::as_ptr(other), link)) {
+        other.say_bye();
+    }
 }
 
 /// What a message counts for while it waits: its frame, and what decoding made of a list.

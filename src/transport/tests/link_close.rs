@@ -103,6 +103,35 @@ fn unknown_frames_are_skipped_and_wrong_stamps_end_the_link() {
     assert_eq!(a.closed(), (them.id, 7, false));
 }
 
+/// Two processes may have one id, and one of them says that it leaves. The other one has to come anew: the
+/// election has forgotten it, and would hear no word of it over the link that is open.
+#[test]
+fn no_link_of_a_peer_outlives_its_word_that_it_leaves() {
+    let leave = Body::Leave { version: None, id: peer(2, 7, loopback(9)).id };
+    let resign = Body::Resign { successor: None, leaving: true };
+    let transfer = Body::Resign { successor: None, leaving: false };
+    for (body, leaves) in [(leave, true), (resign, true), (transfer, false)] {
+        let a = side(1, "c");
+        let listener = TcpListener::bind(loopback(0)).unwrap();
+        let them = peer(2, 7, listener.local_addr().unwrap());
+        let mut first = greeted(a.address, them.clone());
+        a.opened();
+        let mut second = connect(a.address, &wire::encode_hello(&hello("c", them.clone())).unwrap());
+        confirms(&listener, Confirmed::Own);
+        assert!(matches!(frame(&mut second), Frame::Hello(_)));
+        a.opened();
+        let stamp = wire::Stamp { cluster: "c".to_owned(), id: them.id };
+        let message = Message { body: body.clone(), ..ask(5) };
+        second.write_all(&wire::encode_message(&stamp, &message).unwrap()).unwrap();
+        a.until("message", |r| matches!(r, Report::Received { .. }).then_some(()));
+        if leaves {
+            assert!(matches!(frame(&mut first), Frame::Bye), "{body:?}");
+            assert_eq!(a.closed(), (them.id, 7, false));
+        }
+        assert_eq!(a.transport.inner.table().links(them.id).len(), if leaves { 1 } else { 2 }, "{body:?}");
+    }
+}
+
 #[test]
 fn unknown_frames_without_end_end_the_link() {
     let (a, them, mut stream) = linked();
