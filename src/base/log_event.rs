@@ -8,6 +8,7 @@ use core::time::Duration;
 use log::kv::{self, Key, Source, VisitSource};
 use log::{Level, Record};
 use serde_json::Value;
+use std::sync::{Mutex, PoisonError};
 
 /// A duration as lines have it: in milliseconds, to a tenth.
 pub fn ms(duration: Duration) -> f64 {
@@ -85,6 +86,14 @@ impl LogEvent {
     /// Logs it, unless this limit holds it back.
     pub fn say_within(self, limit: &mut RateLimit, text: impl fmt::Display) {
         if let Some(held_back) = limit.allow(boottime()) {
+            self.not_shown(held_back).say(text);
+        }
+    }
+
+    /// The same with a limit of several threads, which is not locked while the line is written.
+    pub fn say_within_shared(self, limit: &Mutex<RateLimit>, text: impl fmt::Display) {
+        let allowed = limit.lock().unwrap_or_else(PoisonError::into_inner).allow(boottime());
+        if let Some(held_back) = allowed {
             self.not_shown(held_back).say(text);
         }
     }

@@ -8,7 +8,7 @@ use crate::election::{Operation, OperationOutcome};
 use crate::net::Pool;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -161,11 +161,7 @@ impl Server {
 
     /// Logs what others made happen, a few times a minute at most.
     fn warn(&self, event: LogEvent, text: std::fmt::Arguments<'_>) {
-        // Not locked while the line is written.
-        let allowed = self.log.lock().unwrap_or_else(PoisonError::into_inner).allow(boottime());
-        if let Some(held_back) = allowed {
-            event.not_shown(held_back).say(text);
-        }
+        event.say_within_shared(&self.log, text);
     }
 }
 

@@ -33,7 +33,7 @@ mod tests;
 pub use announced_values::Announced;
 pub use connections::Connections;
 
-use crate::base::{Budget, Holder, LogEvent, RateLimit, Share, boottime, step};
+use crate::base::{Budget, Holder, LogEvent, RateLimit, Share, step};
 use crate::channel::{Credentials, Keys};
 use crate::election::{AnnouncedValues, Event, Incarnation, Message, Peer, ProcessId};
 use crate::net::{Limits, Listener, Place, Places, Pool};
@@ -327,25 +327,17 @@ impl Inner {
     /// Logs what others made happen, a few times a minute at most. What they wrote is to stand in it as
     /// `{:?}`: it then cannot pass for more than it is.
     fn warn(&self, event: LogEvent, text: std::fmt::Arguments<'_>) {
-        Inner::say(&self.log, event, text);
+        event.say_within_shared(&self.log, text);
     }
 
     /// The same of what a process at this host made happen. The table must not be locked meanwhile.
     fn warn_of(&self, host: IpAddr, event: LogEvent, text: std::fmt::Arguments<'_>) {
         let named = self.table().names_host(host);
-        Inner::say(self.log_of(named), event, text);
+        event.say_within_shared(self.log_of(named), text);
     }
 
     fn log_of(&self, named: bool) -> &Mutex<RateLimit> {
         if named { &self.log } else { &self.strangers_log }
-    }
-
-    fn say(log: &Mutex<RateLimit>, event: LogEvent, text: std::fmt::Arguments<'_>) {
-        // Not locked while the line is written.
-        let allowed = log.lock().unwrap_or_else(PoisonError::into_inner).allow(boottime());
-        if let Some(held_back) = allowed {
-            event.not_shown(held_back).say(text);
-        }
     }
 
     /// A place for a link with this host; none, and a warning, where there is none left.
@@ -389,7 +381,7 @@ impl Inner {
         let named = self.table().names_host(remote.ip());
         self.settings.credentials.failed(remote, named, why);
         let event = LogEvent::warn("peer_unauthenticated").with("address", remote.to_string());
-        Inner::say(self.log_of(named), event, format_args!("no link with a process: {why}"));
+        event.say_within_shared(self.log_of(named), format_args!("no link with a process: {why}"));
     }
 
     /// What this process says first on every connection. `token` names the dial; zero: it answers one.
