@@ -9,7 +9,7 @@ use std::io::ErrorKind;
 use std::mem::size_of;
 use std::net::{IpAddr, Shutdown};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How many messages a peer may send at once, and how often one more after that. A leader tells a newcomer of
@@ -306,9 +306,7 @@ pub(super) fn read(inner: &Inner, link: &Link, mut received: Vec<u8>, mut dialle
 /// would dial at once. Where each side has dialled, the lower id gives up its own link.
 pub(super) fn is_spare(inner: &Inner, link: &Link) -> bool {
     let table = inner.table();
-    let other = |one: &Arc<Link>| !std::ptr::eq(Arc::as_ptr(one), link);
-    let has_another = || table.links(link.peer.id).iter().any(other);
-    !table.sought(&link.peer) || inner.settings.me.id < link.peer.id && has_another()
+    !table.sought(&link.peer) || inner.settings.me.id < link.peer.id && !table.others(link).is_empty()
 }
 
 /// Takes whole frames off the front; false after a Bye.
@@ -388,10 +386,8 @@ fn says_that_it_leaves(body: &Body) -> bool {
 /// The election forgets a process that leaves. If another process has said so in its name, its own links
 /// would stay open without use: no message of a process that is no member counts, and no side dials.
 fn end_others(inner: &Inner, link: &Link) {
-    let links = inner.table().links(link.peer.id);
-    for other in links.iter().filter(|other| !std::ptr::eq(Arc::as_ptr(other), link)) {
-        other.say_bye();
-    }
+    let others = inner.table().others(link);
+    others.iter().for_each(|other| other.say_bye());
 }
 
 /// What a message counts for while it waits: its frame, and what decoding made of a list.

@@ -124,6 +124,13 @@ impl LinkTable {
         links.rev().filter(|link| link.usable()).cloned().collect()
     }
 
+    /// The other links of its peer.
+    pub(super) fn others(&self, link: &Link) -> Vec<Arc<Link>> {
+        let mut links = self.links(link.peer.id);
+        links.retain(|other| !std::ptr::eq(Arc::as_ptr(other), link));
+        links
+    }
+
     /// Adds a link and hands out what has waited for it. `None`: there are too many, or the transport is
     /// closed.
     pub(super) fn add(&mut self, link: &Arc<Link>) -> Option<Vec<Vec<u8>>> {
