@@ -21,7 +21,7 @@ impl Core<Classic> {
             self.lose_leader(Reason::Superseded);
             return self.ask_all(Asking::default());
         }
-        let next = self.seen.max(self.epoch).next();
+        let next = self.seen.next();
         match self.settings.variant {
             Variant::Paper | Variant::Optimized => self.elect(now, next),
             Variant::Announcer => self.start_inquiry(now, next),

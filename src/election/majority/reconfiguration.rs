@@ -102,7 +102,7 @@ impl Core<Majority> {
         if self.phase != Phase::Deferring || self.may_campaign() || !self.clauses.asks_for_config() {
             return;
         }
-        let (epoch, lease_ms) = (self.seen.max(self.epoch).next(), self.lease_requested_ms());
+        let (epoch, lease_ms) = (self.seen.next(), self.lease_requested_ms());
         let incarnation = self.me.incarnation;
         let ballot = Ballot { stage: Stage::PreVote, epoch, incarnation, asked_at: now.at, lease_ms };
         self.protocol.config_asked = Some(ballot);
