@@ -95,7 +95,7 @@ impl EventLog {
     }
 }
 
-/// The kind of a line, how many of it may come at once, and one more each time that so many seconds pass.
+/// The kind of a line, how many of it may come at once, and after how many seconds each time one more may.
 /// Elections come by the dozen where no process can win, so all but the first few of them tell nothing new.
 /// A whole cluster may come or go at once, and that is worth its lines. So is each leader, for many changes
 /// in a row.

@@ -5,7 +5,8 @@ use super::{LINKS_MAX, LINKS_PER_HOST_MAX, LINKS_PER_NAME_MAX, LINKS_WITH_STRANG
 use crate::net::{Place, Places};
 use std::net::IpAddr;
 
-/// A place for a link with a host, of which discovery names so many addresses; none: there is none left.
+/// A place for a link with a host; none: there is none left. `names`: how many of its addresses discovery
+/// names.
 pub(super) fn take(places: &Places, host: IpAddr, names: usize) -> Option<Place> {
     let stranger = names == 0;
     let of_host_max = LINKS_PER_HOST_MAX.saturating_add(names.saturating_mul(LINKS_PER_NAME_MAX));

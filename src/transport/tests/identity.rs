@@ -30,13 +30,16 @@ fn answered(to: SocketAddr, question: &Confirm) -> Frame {
     frame(&mut connect(to, &wire::encode_confirm(question)))
 }
 
+/// What a process may answer to a question about its own address, and why a newcomer there is refused then.
+const ANSWERS: [(Confirmed, Option<Refusal>); 3] = [
+    (Confirmed::Own, None),
+    (Confirmed::Foreign, Some(Refusal::Identity)),
+    (Confirmed::Another, Some(Refusal::Identity)),
+];
+
 #[test]
 fn a_second_link_of_one_identity_counts_once_the_process_has_confirmed_it() {
-    for (answer, why) in [
-        (Confirmed::Own, None),
-        (Confirmed::Foreign, Some(Refusal::Identity)),
-        (Confirmed::Another, Some(Refusal::Identity)),
-    ] {
+    for (answer, why) in ANSWERS {
         let a = side(1, "c");
         let (listener, them) = listening();
         let mut first = connect(a.address, &greeting(&them));
@@ -217,11 +220,7 @@ fn a_peer_advertises_where_it_comes_from_or_what_discovery_names() {
 /// member: its Leave would be the member's, whose own links stay open.
 #[test]
 fn an_unknown_peer_does_not_advertise_where_another_process_lives() {
-    for (answer, why) in [
-        (Confirmed::Own, None),
-        (Confirmed::Foreign, Some(Refusal::Identity)),
-        (Confirmed::Another, Some(Refusal::Identity)),
-    ] {
+    for (answer, why) in ANSWERS {
         let a = side(1, "c");
         let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 77], 0))).unwrap();
         let far = peer(2, 7, listener.local_addr().unwrap());
