@@ -264,7 +264,7 @@ pub(super) trait Clauses: Copy {
         true
     }
 
-    /// Clause 24: whether a process that may not stand asks the voters for a later configuration.
+    /// Clause 24: whether a process that may be no candidate asks the voters for a later configuration.
     fn asks_for_config(self) -> bool {
         true
     }
@@ -289,7 +289,7 @@ pub(super) trait Clauses: Copy {
         config.has_majority(agreeing)
     }
 
-    /// Clause 27: whether a leader stands for an epoch above that of a voter.
+    /// Clause 27: whether a leader begins a pre-vote for an epoch above that of a voter.
     fn heeds_higher_epoch(self) -> bool {
         true
     }
@@ -313,11 +313,11 @@ pub(super) trait Clauses: Copy {
 
     /// Clause 30: whether a process is a candidate that is cordoned, has resigned for a while (`aside`), or
     /// has an application that is not healthy.
-    fn stands(self, cordoned: bool, aside: bool, unhealthy: bool) -> bool {
+    fn is_candidate(self, cordoned: bool, aside: bool, unhealthy: bool) -> bool {
         !cordoned && !aside && !unhealthy
     }
 
-    /// Clause 30: whether a member counts for what its messages say.
+    /// Clause 30: whether a member has the priority that its messages name.
     fn heeds_priority(self) -> bool {
         true
     }

@@ -22,7 +22,7 @@ pub struct Incumbent {
 pub struct Message {
     /// The sender's epoch (tests/bully-readme.txt, note 3).
     pub epoch: Epoch,
-    /// What its sender counts for now. An operator may have cordoned the sender since its connection began.
+    /// Its sender's priority now. An operator may have cordoned the sender since its connection began.
     pub priority: Priority,
     /// What it says.
     pub body: Body,

@@ -39,7 +39,7 @@ impl Core<Classic> {
             }
             let next = self.seen.next();
             return if self.phase.leading() && !self.strict_paper() {
-                self.announce(now, next)
+                self.become_leader(now, next)
             } else {
                 self.start_election(now)
             };
@@ -56,7 +56,7 @@ impl Core<Classic> {
     pub(super) fn on_heartbeat(&mut self, by: Heard, sequence: u32, pace: Pace) {
         self.on_coordinator(by, Announcement::Heartbeat(pace));
         if self.follows(by.from, by.epoch) {
-            self.send(by.from, Body::HeartbeatAck { sequence, membership: self.members.held() });
+            self.send(by.from, Body::HeartbeatAck { sequence, membership: self.members.version_held() });
         }
     }
 
@@ -77,7 +77,7 @@ impl Core<Classic> {
                 self.ask_all(Asking::default());
                 self.query_leader(peer.id);
             }
-            _ => self.announce(now, self.seen.next()),
+            _ => self.become_leader(now, self.seen.next()),
         }
     }
 

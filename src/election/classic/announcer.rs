@@ -96,12 +96,12 @@ impl Core<Classic> {
     }
 
     /// The announcer declares this process the leader. Only the process that this one waits for can do that.
-    /// Otherwise this process says what it knows, and what it counts for.
+    /// Otherwise this process says what it knows, and its priority.
     pub(super) fn on_declare(&mut self, by: Heard) {
         let Heard { now, from, epoch } = by;
         if self.awaits_declaration(from) && self.rank().eligible() {
             let next = if epoch > self.epoch { self.unused(epoch) } else { self.seen.next() };
-            self.announce(now, next);
+            self.become_leader(now, next);
         } else {
             self.answer_stale(from);
         }

@@ -4,8 +4,8 @@ use super::Classic;
 use crate::election::clauses::Clauses;
 use crate::election::core::{Asking, Core, Heard, Phase};
 use crate::election::{
-    Action, Body, Epoch, ListWanted, Member, Message, Notification, Now, Preempt, ProcessId, Reason, State,
-    Timer, Variant,
+    Action, Body, Epoch, ListWanted, Member, Message, Notification, Now, Preempt, ProcessId, Rank, Reason,
+    State, Timer, Variant,
 };
 use std::time::Duration;
 
@@ -25,24 +25,28 @@ impl Core<Classic> {
         match self.settings.variant {
             Variant::Paper | Variant::Optimized => self.elect(now, next),
             Variant::Announcer => self.start_inquiry(now, next),
-            Variant::Detector => self.announce_or_wait(now, next),
+            Variant::Detector => self.lead_or_wait(now, next),
         }
     }
 
     /// The failure detector says which process leads: the highest live one.
-    fn announce_or_wait(&mut self, now: Now, next: Epoch) {
+    fn lead_or_wait(&mut self, now: Now, next: Epoch) {
         match self.best_live() {
-            Some(best) if best == self.me.id => self.announce(now, next),
+            Some(best) if best == self.me.id => self.become_leader(now, next),
             Some(best) => self.wait_for(best),
             None => self.no_candidate(),
         }
     }
 
-    /// The highest live process that may lead, this one included. One that this process cannot reach is left
-    /// to those that can: it may be a name on a list, and no more.
+    /// The highest live process that may lead, this one included.
     fn best_live(&self) -> Option<ProcessId> {
-        let others = self.members.iter().filter(|m| m.can_lead() && self.can_reach(m)).map(|m| m.peer.rank());
-        others.chain(Some(self.rank()).filter(|r| r.eligible())).max().map(|r| r.id)
+        self.other_candidates().chain(Some(self.rank()).filter(|r| r.eligible())).max().map(|r| r.id)
+    }
+
+    /// The ranks of the other live processes that may lead. One that this process cannot reach is left to
+    /// those that can: it may be a name on a list, and no more.
+    pub(super) fn other_candidates(&self) -> impl Iterator<Item = Rank> {
+        self.members.iter().filter(|m| m.can_lead() && self.can_reach(m)).map(|m| m.peer.rank())
     }
 
     /// The paper's procedure in one epoch. In two cases only live processes count. One is each variant but
@@ -62,7 +66,7 @@ impl Core<Classic> {
     pub(super) fn elect_among(&mut self, now: Now, epoch: Epoch, higher: Vec<ProcessId>) {
         let me = self.rank();
         if higher.is_empty() {
-            return if me.eligible() { self.announce(now, epoch) } else { self.no_candidate() };
+            return if me.eligible() { self.become_leader(now, epoch) } else { self.no_candidate() };
         }
         assert!(epoch > self.epoch, "invariant 6: at most one election per process and epoch");
         self.lose_leader(Reason::Superseded);
@@ -95,7 +99,7 @@ impl Core<Classic> {
             return self.start_election(now);
         }
         let may_lead = self.rank().eligible();
-        if may_lead { self.announce(now, self.unused(self.epoch)) } else { self.elect_again(now) }
+        if may_lead { self.become_leader(now, self.unused(self.epoch)) } else { self.elect_again(now) }
     }
 
     /// A process is gone that may have been asked. Where no other may still answer, none is waited for.
@@ -152,7 +156,11 @@ impl Core<Classic> {
                 // A newer round: the incumbent takes part in it and goes on in its epoch.
                 let epoch = self.unused(epoch);
                 self.send_answer(from, epoch);
-                return if self.strict_paper() { self.elect(now, epoch) } else { self.announce(now, epoch) };
+                return if self.strict_paper() {
+                    self.elect(now, epoch)
+                } else {
+                    self.become_leader(now, epoch)
+                };
             }
             _ => {}
         }

@@ -10,7 +10,7 @@ mod optimized;
 
 use super::core::{Announcement, Core, Heard, Phase, Protocol, Resignation};
 use super::message::Protocols;
-use super::types::pace::milliseconds;
+use super::types::time::milliseconds;
 use super::{Body, Incumbent, Moment, Now, Pace, Peer, ProcessId, Rank, Record, Settings, Timer};
 
 /// What `classic` keeps beside what every process keeps.
@@ -25,7 +25,7 @@ pub(super) struct Classic {
 }
 
 impl Protocol for Classic {
-    const LEADS_ALONE: bool = true;
+    const LEADS_WITHOUT_VOTES: bool = true;
     const BEST_ANNOUNCES: bool = true;
     const TAKES_OVER_BY_FORCE: bool = true;
     const OTHER: Protocols = Protocols::Majority;
@@ -98,13 +98,13 @@ impl Protocol for Classic {
         core.resign(now, Resignation::Transfer(Some(to)));
     }
 
-    fn succeed(core: &mut Core<Classic>, now: Now, leaver: Option<ProcessId>) {
+    fn on_named_successor(core: &mut Core<Classic>, now: Now, leaver: Option<ProcessId>) {
         let leaver = leaver.and_then(|id| core.members.get(id)).map(|m| (m.peer.id, m.peer.address));
         // The new leader's first list does not name the process that leaves.
         if let Some((id, _)) = leaver {
-            core.forget_leaver(id, true);
+            core.forget_leaver(id);
         }
-        core.announce(now, core.seen.next());
+        core.become_leader(now, core.seen.next());
         // That process hears the announcement too: it waits for just that.
         if let Some((to, address)) = leaver {
             core.send_to(to, address, Body::Coordinator { elected_at_ms: now.wall_ms });

@@ -11,8 +11,7 @@ impl Core<Classic> {
     /// The highest-ranked live processes that outrank this one and may lead: the first `most` of them.
     pub(super) fn highest(&self, most: usize) -> Vec<ProcessId> {
         let me = self.rank();
-        let live = self.members.iter().filter(|m| m.can_lead() && self.can_reach(m));
-        let mut higher: Vec<Rank> = live.map(|m| m.peer.rank()).filter(|rank| rank.outranks(me)).collect();
+        let mut higher: Vec<Rank> = self.other_candidates().filter(|rank| rank.outranks(me)).collect();
         higher.sort_unstable_by(|a, b| b.cmp(a));
         higher.into_iter().take(most).map(|rank| rank.id).collect()
     }

@@ -4,7 +4,8 @@
 //! worst delays of the last minutes. A lease grows at once, and shrinks as the delays are forgotten. Each
 //! round says what its leader has learnt, so a new leader goes on from there.
 
-use crate::election::types::pace::{REST_INTERVAL, duration, lease_for, milliseconds};
+use crate::election::types::lease::{REST_INTERVAL, lease_for};
+use crate::election::types::time::{duration, milliseconds};
 use crate::election::{DELAY_MAX, Learnt, LeaseReason, Moment, Settings};
 use std::collections::BTreeMap;
 use std::time::Duration;

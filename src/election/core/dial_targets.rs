@@ -55,7 +55,7 @@ impl DialTargets {
         self.settled = false;
     }
 
-    /// This process counts for another rank.
+    /// This process has another rank.
     pub(super) fn unsettle(&mut self) {
         self.settled = false;
     }

@@ -1,31 +1,31 @@
 //! Whether a process is a candidate for now. An operator may cordon it, a leader that has resigned stands
-//! aside for a while, and its application may not be healthy. It then counts for priority 0, here and at all
-//! others: it votes, and it never leads.
+//! aside for a while, and its application may not be healthy. It then has priority 0, here and at all others:
+//! it votes, and it never leads.
 
 use super::{Core, Phase, Protocol};
 use crate::election::clauses::Clauses;
 use crate::election::{Candidacy, Notification, Now, Priority, ProcessId, Reason, Timer};
 use std::time::Duration;
 
-/// What this process counts for where nothing keeps it from standing, and what does.
+/// The priority of this process where nothing keeps it from being a candidate, and what does.
 #[derive(Clone, Hash, Debug)]
-pub(crate) struct Standing {
+pub(crate) struct Eligibility {
     given: Priority,
     pub(crate) candidacy: Candidacy,
 }
 
-impl Standing {
-    pub(super) fn of(given: Priority) -> Standing {
-        Standing { given, candidacy: Candidacy::default() }
+impl Eligibility {
+    pub(super) fn of(given: Priority) -> Eligibility {
+        Eligibility { given, candidacy: Candidacy::default() }
     }
 }
 
 impl<P: Protocol> Core<P> {
     /// An operator has cordoned this process. It does not lead now.
     pub(super) fn cordon(&mut self) {
-        if !std::mem::replace(&mut self.standing.candidacy.cordoned, true) {
+        if !std::mem::replace(&mut self.eligibility.candidacy.cordoned, true) {
             self.note(Notification::StandsAside { aside: None });
-            self.count_for();
+            self.update_priority();
         }
     }
 
@@ -34,50 +34,50 @@ impl<P: Protocol> Core<P> {
         if aside.is_zero() { self.cordon() } else { self.stand_aside(aside) }
     }
 
-    /// This process does not stand for so long. It does not lead now.
+    /// This process is no candidate for so long. It does not lead now.
     pub(super) fn stand_aside(&mut self, aside: Duration) {
         let until = self.last_turn.at.plus(aside);
-        self.standing.candidacy.aside_until = Some(until);
+        self.eligibility.candidacy.aside_until = Some(until);
         self.arm(Timer::Aside, aside);
         self.note(Notification::StandsAside { aside: Some(aside) });
-        self.count_for();
+        self.update_priority();
     }
 
     /// An operator wants this process to be a candidate again.
     pub(super) fn uncordon(&mut self, now: Now) {
         self.disarm(Timer::Aside);
-        let candidacy = Candidacy { cordoned: false, aside_until: None, ..self.standing.candidacy };
-        self.stand_again(now, candidacy);
+        let candidacy = Candidacy { cordoned: false, aside_until: None, ..self.eligibility.candidacy };
+        self.be_candidate_again(now, candidacy);
     }
 
     /// The time of its resignation is over.
     pub(super) fn on_aside_timer(&mut self, now: Now) {
-        self.stand_again(now, Candidacy { aside_until: None, ..self.standing.candidacy });
+        self.be_candidate_again(now, Candidacy { aside_until: None, ..self.eligibility.candidacy });
     }
 
-    /// Less keeps this process from standing than before.
-    fn stand_again(&mut self, now: Now, candidacy: Candidacy) {
-        if std::mem::replace(&mut self.standing.candidacy, candidacy) == candidacy {
+    /// Less keeps this process from being a candidate than before.
+    fn be_candidate_again(&mut self, now: Now, candidacy: Candidacy) {
+        if std::mem::replace(&mut self.eligibility.candidacy, candidacy) == candidacy {
             return;
         }
         if candidacy == Candidacy::default() {
             self.note(Notification::StandsAgain);
         }
-        self.count_for();
+        self.update_priority();
         self.rejoin_election(now);
     }
 
-    /// Sets what this process counts for. It does not lead now. Each message from now on says so.
-    pub(super) fn count_for(&mut self) {
-        let Candidacy { cordoned, aside_until, complaints } = self.standing.candidacy;
-        let stands = self.clauses.stands(cordoned, aside_until.is_some(), complaints.any());
-        let priority = if stands { self.standing.given } else { Priority::NEVER };
+    /// Sets the priority that this process has for now. It does not lead. Each message says it from now on.
+    pub(super) fn update_priority(&mut self) {
+        let Candidacy { cordoned, aside_until, complaints } = self.eligibility.candidacy;
+        let candidate = self.clauses.is_candidate(cordoned, aside_until.is_some(), complaints.any());
+        let priority = if candidate { self.eligibility.given } else { Priority::NEVER };
         if std::mem::replace(&mut self.me.priority, priority) != priority {
             self.dial_targets.unsettle();
         }
     }
 
-    /// Begins again with the part that this process has in an election: it counts for another priority. It
+    /// Begins again with the part that this process has in an election: it has another priority. It
     /// may outrank the leader that it follows by now.
     pub(super) fn rejoin_election(&mut self, now: Now) {
         let outranks = |core: &Core<P>| core.leader.as_ref().is_some_and(|l| P::bullies(core, l.peer.rank()));
@@ -91,7 +91,7 @@ impl<P: Protocol> Core<P> {
         }
     }
 
-    /// A member says what it counts for now.
+    /// A member says which priority it has now.
     pub(super) fn on_priority(&mut self, now: Now, from: ProcessId, priority: Priority) {
         if self.rank_member(now, from, priority)
             && let Some(member) = self.members.get_mut(from)
@@ -101,7 +101,7 @@ impl<P: Protocol> Core<P> {
         }
     }
 
-    /// Takes in what a member counts for; says whether that is news.
+    /// Takes in the priority of a member; says whether that is news.
     pub(super) fn rank_member(&mut self, now: Now, id: ProcessId, priority: Priority) -> bool {
         let heeds = self.clauses.heeds_priority();
         let Some(member) = self.members.get_mut(id).filter(|m| heeds && m.peer.priority != priority) else {
@@ -113,7 +113,7 @@ impl<P: Protocol> Core<P> {
         true
     }
 
-    /// A leader tells the others which members count for another priority, once a heartbeat.
+    /// A leader tells the others which members have another priority, once a heartbeat.
     pub(super) fn tell_priorities(&mut self) {
         for id in self.ids(|m| m.rank_untold) {
             self.members.get_mut(id).into_iter().for_each(|m| m.rank_untold = false);

@@ -123,7 +123,7 @@ impl<P: Protocol> Core<P> {
         let until = earlier.map_or(now.at.plus(self.settings.stop_wait), |earlier| earlier.until);
         let aside = self.aside_asked_for().or(earlier.and_then(|earlier| earlier.aside));
         self.holds.resigning = Some(Resigning { resignation, until, aside, asked: false });
-        // A leader that stood for a higher epoch would stop leading in the middle of the wait.
+        // A leader that began a pre-vote for a higher epoch would stop leading in the middle of the wait.
         P::abandon_election(self);
         self.disarm(Timer::Preempt);
         self.disarm(Timer::Hold);

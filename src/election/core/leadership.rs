@@ -1,7 +1,7 @@
 //! Leadership: how it begins and ends, in this process and in another.
 
 use super::{Announcement, Core, Phase, Protocol};
-use crate::election::types::pace::duration;
+use crate::election::types::time::duration;
 use crate::election::{
     Action, Body, Epoch, Incumbent, MembershipVersion, Moment, Notification, Now, Pace, Peer, ProcessId,
     Reason, State, Timer,
@@ -9,7 +9,7 @@ use crate::election::{
 
 impl<P: Protocol> Core<P> {
     /// Leads from now on, in `epoch`, and tells every other process (rules 1 and 2).
-    pub(crate) fn announce(&mut self, now: Now, epoch: Epoch) {
+    pub(crate) fn become_leader(&mut self, now: Now, epoch: Epoch) {
         let own_round = self.phase == Phase::Electing && epoch == self.epoch;
         assert!(
             epoch > self.epoch || own_round,
@@ -134,7 +134,7 @@ impl<P: Protocol> Core<P> {
             self.adaptation.end_term(self.last_turn.at);
             P::on_term_end(self);
             // A leader keeps its rank to the end of its term.
-            self.count_for();
+            self.update_priority();
         }
         self.note(Notification::Leaderless { former: former.peer, epoch: self.epoch, reason, me, since });
     }

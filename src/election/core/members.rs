@@ -42,7 +42,7 @@ impl Members {
 
     /// What a follower acknowledges. It names no version where the list may differ, so that the leader sends
     /// the whole list.
-    pub(crate) fn held(&self) -> MembershipVersion {
+    pub(crate) fn version_held(&self) -> MembershipVersion {
         if self.list_stale { MembershipVersion::default() } else { self.version }
     }
 

@@ -8,6 +8,7 @@ use crate::election::{
 };
 use core::net::SocketAddr;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 impl<P: Protocol> Core<P> {
     /// A peer is connected. It is a member from now on, of this list at least; a leader broadcasts it.
@@ -16,7 +17,7 @@ impl<P: Protocol> Core<P> {
         if id == self.me.id {
             return;
         }
-        // A Hello says what its sender was started with. Its messages have said since what it counts for.
+        // A Hello says what its sender was started with. Its messages have said its priority since.
         let known = self.members.get(id).filter(|m| m.peer.incarnation == peer.incarnation);
         let peer = Peer { priority: known.map_or(peer.priority, |m| m.peer.priority), ..peer };
         // An address that a new process took over belongs to the new process.
@@ -209,7 +210,7 @@ impl<P: Protocol> Core<P> {
         };
         let heard = known.last_heard.is_some_and(|at| now.at.since(at) <= self.settings.failure_timeout);
         let states = (known.state, entry.state);
-        // Nor does a silent connection say what the member counts for now. The leader hears the member often.
+        // Nor does a silent connection say which priority the member has. The leader hears the member often.
         self.rank_member(now, id, entry.peer.priority);
         match states {
             (State::Alive, State::Failed) => {
@@ -245,8 +246,7 @@ impl<P: Protocol> Core<P> {
                 if led {
                     self.lose_leader(Reason::Resign);
                 }
-                self.members.list_stale = true;
-                self.forget(id);
+                self.forget_leaver(id);
                 self.not_asked_any_more(now, id);
                 if led || waited_for {
                     P::start_election(self, now);
@@ -281,6 +281,29 @@ impl<P: Protocol> Core<P> {
             let leave = Body::Leave { version: Some(self.members.version), id };
             self.announce_change(id, &leave);
         }
+    }
+
+    /// A leader's whole list, for one member. Acknowledgements of heartbeats that are already on their way do
+    /// not ask for another.
+    pub(crate) fn send_list(&mut self, to: ProcessId) {
+        self.send_entries(to, self.members.entries());
+    }
+
+    /// A leader's whole list, for all that are alive and connected. They share one copy.
+    pub(crate) fn send_lists(&mut self) {
+        let entries = self.members.entries();
+        for id in self.ids(|m| m.linked && m.state == State::Alive) {
+            self.send_entries(id, Arc::clone(&entries));
+        }
+    }
+
+    fn send_entries(&mut self, to: ProcessId, entries: Arc<[Entry]>) {
+        if self.heartbeats.lists.len() > self.settings.members_max {
+            // A full table has given members up for others.
+            self.heartbeats.lists.retain(|id, _| self.members.get(*id).is_some());
+        }
+        self.heartbeats.lists.insert(to, self.heartbeats.sequence);
+        self.send(to, Body::Membership { version: self.members.version, entries });
     }
 
     /// A leader tells the others of a member that is new or changed.

@@ -6,24 +6,27 @@
 //! Invariants are asserted in release builds: a process that breaks one must end (fail-stop), not go on.
 
 mod adaptation;
-mod application;
+mod application_health;
 mod dial_targets;
 mod eligibility;
 mod failure_detector;
+mod heartbeat_recipients;
+mod heartbeats;
 mod holds;
+mod leader_query;
 mod leadership;
 mod members;
 mod membership;
 mod operations;
 mod outbox;
 mod pause;
-mod persistence;
 mod phase;
 mod protocol;
-mod recipients;
+mod record;
 mod resignation;
 mod startup;
 mod status;
+mod transfer;
 
 use super::clauses::Rules;
 use super::{
@@ -32,10 +35,10 @@ use super::{
 };
 use adaptation::Adaptation;
 pub(super) use adaptation::SHORTEST_INTERVAL;
-use application::Application;
+use application_health::Application;
 use dial_targets::DialTargets;
-use eligibility::Standing;
-use failure_detector::Heartbeats;
+use eligibility::Eligibility;
+use heartbeats::Heartbeats;
 use holds::Holds;
 use members::Members;
 use operations::Pending;
@@ -44,9 +47,9 @@ use pause::LastTurn;
 pub(super) use phase::Phase;
 pub(super) use protocol::{Announcement, Protocol};
 pub(super) use resignation::Resignation;
-use resignation::Transfers;
 pub(super) use startup::Asking;
 use std::time::Duration;
+use transfer::Transfers;
 
 /// One process of the algorithm under one protocol: events in, actions out.
 #[derive(Clone, Hash, Debug)]
@@ -83,7 +86,7 @@ pub(super) struct Core<P> {
     pub(super) last_resignation: Option<(ProcessId, Epoch)>,
     pub(super) transfers: Transfers,
     /// Whether it is a candidate for now.
-    pub(super) standing: Standing,
+    pub(super) eligibility: Eligibility,
     /// What was heard of the application.
     pub(super) application: Application,
     /// What applications were promised.
@@ -113,7 +116,7 @@ impl<P: Protocol> Core<P> {
         let mut core = Core {
             protocol: P::new(&settings, record),
             clauses: Rules::default(),
-            standing: Standing::of(me.priority),
+            eligibility: Eligibility::of(me.priority),
             application: Application::of(&settings),
             adaptation: Adaptation::of(&settings),
             holds: Holds::default(),
@@ -139,8 +142,8 @@ impl<P: Protocol> Core<P> {
             last_resignation: None,
             outbox: Outbox::default(),
         };
-        core.standing.candidacy.complaints = core.application.look(Moment::default());
-        core.count_for();
+        core.eligibility.candidacy.complaints = core.application.look(Moment::default());
+        core.update_priority();
         core
     }
 

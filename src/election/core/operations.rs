@@ -4,7 +4,7 @@
 use super::{Core, Phase, Protocol};
 use crate::election::{
     Action, Member, Moment, Now, Operation, OperationDone, OperationOutcome, OperationRefusal, ProcessId,
-    State, Timer, Unfit,
+    Timer,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -130,19 +130,6 @@ impl<P: Protocol> Core<P> {
         OperationRefusal::NoSuccessor { members: self.members.iter().filter_map(unfit).collect() }
     }
 
-    /// What keeps a member from leading after this process.
-    pub(super) fn unfit(&self, member: &Member) -> Option<Unfit> {
-        if member.state == State::Failed {
-            Some(Unfit::Failed)
-        } else if !member.linked {
-            Some(Unfit::NotConnected)
-        } else if !member.can_lead() {
-            Some(Unfit::NoCandidate)
-        } else {
-            (!P::may_succeed(self, member)).then_some(Unfit::NoVoter)
-        }
-    }
-
     /// The leader wants that member to lead, and waits for two answer timeouts at most.
     fn ask_to_take_over(&mut self, now: Now, to: ProcessId) {
         let answer_timeout = self.answer_timeout();
@@ -253,7 +240,7 @@ impl<P: Protocol> Core<P> {
     }
 
     fn done(&self, now: Now) -> OperationDone {
-        let candidacy = self.standing.candidacy;
+        let candidacy = self.eligibility.candidacy;
         OperationDone {
             leader: self.incumbent().map(|leader| (leader.peer, self.epoch)),
             candidacy,

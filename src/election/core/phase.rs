@@ -58,6 +58,11 @@ impl<P: Protocol> Core<P> {
         self.arm(Timer::Announcement, self.answer_timeout());
     }
 
+    /// Whether this process waits for one that is no candidate, as far as is known.
+    pub(crate) fn waits_in_vain(&self, id: ProcessId) -> bool {
+        self.phase == Phase::Waiting(id) && self.members.get(id).is_some_and(|m| !m.peer.rank().eligible())
+    }
+
     /// Waits for a Coordinator.
     pub(crate) fn defer(&mut self) {
         self.enter(Phase::Deferring);

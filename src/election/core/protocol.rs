@@ -20,8 +20,8 @@ pub(in crate::election) enum Announcement {
 /// The hooks of the core. Each is called in the middle of a turn and acts through the core that it is given.
 /// A protocol leaves out those that it has no use for.
 pub(in crate::election) trait Protocol: Sized {
-    /// Whether a process that knows no other process may lead.
-    const LEADS_ALONE: bool;
+    /// Whether a process may lead without votes.
+    const LEADS_WITHOUT_VOTES: bool;
     /// Whether the best live member announces itself when the leader is gone, without asking.
     const BEST_ANNOUNCES: bool;
     /// Whether a better process takes over by force under `--preempt always`. Otherwise the leader then
@@ -106,7 +106,7 @@ pub(in crate::election) trait Protocol: Sized {
     /// A leader has resigned.
     fn on_resign(_core: &mut Core<Self>, _by: Heard) {}
     /// The leader that has resigned names this process as its successor. That leader may be about to end.
-    fn succeed(core: &mut Core<Self>, now: Now, leaver: Option<ProcessId>);
+    fn on_named_successor(core: &mut Core<Self>, now: Now, leaver: Option<ProcessId>);
 
     /// Until when what this process says of the leader holds; none: as long as it takes turns.
     fn valid_until(_core: &Core<Self>) -> Option<Moment> {

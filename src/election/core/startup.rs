@@ -1,10 +1,8 @@
-//! Asking first: a process that starts, or that was paused, learns the incumbent and the epoch from its peers
-//! before it starts an election.
+//! Asking first: a process that starts, or that was paused, asks its peers for the leader and the epoch.
+//! It starts an election only after that, and only where no peer names a leader.
 
-use super::{Announcement, Core, Heard, Phase, Protocol};
-use crate::election::{
-    Body, Entry, Incumbent, ListWanted, Member, Notification, Now, ProcessId, Reason, State, Timer,
-};
+use super::{Core, Phase, Protocol};
+use crate::election::{Body, Member, Notification, Now, ProcessId, State, Timer};
 use std::collections::BTreeSet;
 
 /// How far the asking has come.
@@ -21,13 +19,21 @@ pub(in crate::election) struct Asking {
     pub(super) starting: bool,
 }
 
+impl Asking {
+    /// A peer has replied, or is gone.
+    pub(super) fn no_longer_awaits(&mut self, id: ProcessId) {
+        self.unanswered.remove(&id);
+        self.named.take_if(|named| *named == id);
+    }
+}
+
 impl<P: Protocol> Core<P> {
     pub(crate) fn on_start(&mut self, now: Now) {
         self.started = true;
         self.dial_targets.lists_from = Some(now.at.plus(self.settings.start_timeout));
         self.note(Notification::Asking { paused: None, expect: self.settings.expect });
         self.ask_all(Asking { starting: true, ..Asking::default() });
-        let complaints = self.standing.candidacy.complaints;
+        let complaints = self.eligibility.candidacy.complaints;
         if complaints.any() {
             self.note(Notification::AwaitsApplication { complaints });
         }
@@ -42,15 +48,6 @@ impl<P: Protocol> Core<P> {
         for id in self.ids(|m| m.linked) {
             self.query_leader(id);
         }
-    }
-
-    /// Asks one peer for the leader.
-    pub(crate) fn query_leader(&mut self, id: ProcessId) {
-        if let Phase::Asking(asking) = &mut self.phase {
-            asking.unanswered.insert(id);
-        }
-        let list = if self.dial_targets.name_this_process() { ListWanted::Best } else { ListWanted::Whole };
-        self.send(id, Body::LeaderQuery { list });
     }
 
     /// A new peer is there, while this process may be asking.
@@ -72,7 +69,7 @@ impl<P: Protocol> Core<P> {
         let discovered = &self.dial_targets.discovered;
         let all_are_named = self.dial_targets.name_this_process()
             && self.members.iter().all(|m| discovered.contains(&m.peer.address));
-        if !P::LEADS_ALONE || all_are_named || !self.is_small() {
+        if !P::LEADS_WITHOUT_VOTES || all_are_named || !self.is_small() {
             return;
         }
         let Some(entry) = self.members.get(newcomer).map(Member::entry) else { return };
@@ -80,106 +77,10 @@ impl<P: Protocol> Core<P> {
         self.send_each(others, &Body::LeaderInfo { leader: None, entries: [entry].into() });
     }
 
-    /// A peer's question. A leader that hears from a leaderless process of a higher epoch announces itself
-    /// anew above that epoch. Otherwise its messages would stay stale for that process.
-    pub(crate) fn on_leader_query(&mut self, by: Heard, list: ListWanted) {
-        let Heard { now, from, epoch } = by;
-        if self.phase.leading() && epoch > self.epoch {
-            P::on_higher_epoch(self, now, None);
-        }
-        if self.leads(from) && epoch >= self.epoch {
-            // A leader does not ask, so the sender was paused, and has stopped leading. A question that
-            // the sender sent before its election proves nothing. It was slower than the Coordinator, which
-            // came over another connection.
-            self.lose_leader(Reason::Pause);
-            P::start_election(self, now);
-        }
-        self.reply_with_leader(from, list);
-        if self.phase.leading() {
-            // The peer may have missed this leader's configuration, and follows this leader now.
-            P::send_config(self, from);
-        }
-    }
-
-    /// Tells a peer unasked of the leader, as far as this process knows it.
-    pub(crate) fn send_leader_info(&mut self, to: ProcessId) {
-        self.reply_with_leader(to, ListWanted::Best);
-    }
-
-    /// In a large cluster each process that starts would hear the whole list from each other one. Where it
-    /// needs no list, it hears of the best other member that may lead.
-    pub(crate) fn reply_with_leader(&mut self, to: ProcessId, list: ListWanted) {
-        let leader = self.incumbent();
-        let entries = match list {
-            ListWanted::Best if !self.is_small() => {
-                let others = self.members.iter().filter(|m| m.can_lead() && m.peer.id != to);
-                others.max_by_key(|m| m.peer.rank()).map(Member::entry).into_iter().collect()
-            }
-            _ => self.members.entries(),
-        };
-        self.send(to, Body::LeaderInfo { leader, entries });
-    }
-
-    /// A peer names the leader, of its own accord or asked.
-    pub(crate) fn on_leader_info(&mut self, by: Heard, leader: Option<Incumbent>, entries: &[Entry]) {
-        let Heard { now, from, epoch } = by;
-        if let Phase::Asking(asking) = &mut self.phase {
-            asking.unanswered.remove(&from);
-            asking.named.take_if(|named| *named == from);
-        }
-        if let Some(leader) = leader.as_ref().filter(|l| l.peer.id == from) {
-            let announcement = Announcement::Election { elected_at_ms: leader.elected_at_ms };
-            return P::on_coordinator(self, by, announcement);
-        }
-        match self.phase {
-            Phase::Following | Phase::Leaving => return,
-            Phase::Leading(own) if epoch > own => return P::on_higher_epoch(self, now, leader),
-            Phase::Leading(own) => {
-                // Two leaders of one epoch decide by their ranks, once they are connected.
-                if let Some(other) = leader.filter(|l| epoch == own && self.may_dial(l.peer.address)) {
-                    self.learn(now, Entry { peer: other.peer, state: State::Alive });
-                }
-                return;
-            }
-            _ => {}
-        }
-        for entry in entries {
-            self.learn(now, entry.clone());
-        }
-        if leader.is_none() && epoch >= self.epoch && self.waits_in_vain(from) {
-            self.transfer_failed(now);
-            return P::start_election(self, now);
-        }
-        if let Some(peer) = leader.map(|l| l.peer).filter(|p| p.id != self.me.id) {
-            let (id, rank) = (peer.id, peer.rank());
-            P::on_leader_named(self);
-            self.learn(now, Entry { peer, state: State::Alive });
-            let mut asked = false;
-            if let Phase::Asking(asking) = &mut self.phase {
-                asking.named = Some(id);
-                asked = asking.unanswered.contains(&id);
-                if P::bullies(self, rank) {
-                    return P::start_election(self, now);
-                }
-            }
-            if !asked {
-                self.query_leader(id);
-            }
-        }
-        self.elect_if_ready(now);
-    }
-
-    /// Whether this process waits for one that is no candidate, as far as is known. Each message says what
-    /// its sender counts for.
-    pub(crate) fn waits_in_vain(&self, id: ProcessId) -> bool {
-        self.phase == Phase::Waiting(id) && self.members.get(id).is_some_and(|m| !m.peer.rank().eligible())
-    }
-
     /// A peer that is gone does not reply.
     pub(crate) fn not_asked_any_more(&mut self, now: Now, id: ProcessId) {
         if let Phase::Asking(asking) = &mut self.phase {
-            asking.unanswered.remove(&id);
-            asking.named.take_if(|named| *named == id);
+            asking.no_longer_awaits(id);
             self.elect_if_ready(now);
         }
     }
@@ -197,10 +98,10 @@ impl<P: Protocol> Core<P> {
     }
 
     /// Whether full processes refuse this one, and no other process is connected. There is a cluster then,
-    /// and this process is no part of it. (A process that never leads alone need not care.)
+    /// and this process is no part of it. (A process that leads by votes alone need not care.)
     pub(in crate::election) fn is_turned_away(&self, now: Now) -> bool {
         let lately = self.turned_away.is_some_and(|since| now.at.since(since) < self.settings.start_timeout);
-        P::LEADS_ALONE && lately && self.ids(|m| m.linked).is_empty()
+        P::LEADS_WITHOUT_VOTES && lately && self.ids(|m| m.linked).is_empty()
     }
 
     /// How many members it waits for, this process included; 0 where it has taken part before.
@@ -215,9 +116,9 @@ impl<P: Protocol> Core<P> {
 
     /// Whether no name server has said where peers may be, and no peer has come. The server may be down, or
     /// may not know a new pod yet. Until DNS has answered, a process does not assume that it is alone. (A
-    /// process that never leads alone need not care.)
+    /// process that leads by votes alone need not care.)
     pub(crate) fn awaits_discovery(&self) -> bool {
-        P::LEADS_ALONE
+        P::LEADS_WITHOUT_VOTES
             && !self.dial_targets.discovery_complete
             && self.dial_targets.discovered.is_subset(&self.dial_targets.own)
             && self.ids(|m| m.linked).is_empty()
@@ -262,7 +163,7 @@ impl<P: Protocol> Core<P> {
     /// each of the two would lead.
     fn knows_out_of_reach(&self) -> bool {
         let unanswered = self.dial_targets.lists_from.is_some();
-        P::LEADS_ALONE
+        P::LEADS_WITHOUT_VOTES
             && unanswered
             && self.members.iter().any(|m| m.state == State::Alive && !self.can_reach(m))
     }

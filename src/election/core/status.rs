@@ -35,7 +35,7 @@ impl<P: Protocol> Core<P> {
             voting: P::voting(self),
             cut_off: self.cut_off(),
             holds: self.holds_out(),
-            candidacy: self.standing.candidacy,
+            candidacy: self.eligibility.candidacy,
             answer_ttl: self.pause_after(),
             lease: self.pace,
             worst_delay: self.adaptation.worst(self.last_turn.at),
@@ -46,7 +46,7 @@ impl<P: Protocol> Core<P> {
     /// Whether discovery names other processes that may run, and none is connected. An address that refuses
     /// each dial has none: a pod beside it may not have a sidecar yet.
     fn cut_off(&self) -> bool {
-        P::LEADS_ALONE && self.dial_targets.name_others() && !self.members.iter().any(|m| m.linked)
+        P::LEADS_WITHOUT_VOTES && self.dial_targets.name_others() && !self.members.iter().any(|m| m.linked)
     }
 
     /// The leader, as this process tells it to others. Of itself it tells what it knows now, since it may

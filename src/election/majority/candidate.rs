@@ -24,8 +24,8 @@ const JITTER_MS_MAX: u64 = 30;
 
 impl Core<Majority> {
     /// There is no leader. This process answers a request that has come already. Then the best live voter
-    /// stands at once, each other voter a share of the answer timeout later. A voter with a promise to
-    /// another process waits for its end first (clause 25).
+    /// asks for pre-votes at once, each other voter a share of the answer timeout later. A voter with a
+    /// promise to another process waits for its end first (clause 25).
     pub(super) fn start_campaign(&mut self, now: Now) {
         self.lose_leader(Reason::Silence);
         self.enter(Phase::Deferring);
@@ -84,7 +84,7 @@ impl Core<Majority> {
     }
 
     /// For how long a better contender, which has asked within an answer timeout, keeps this process from
-    /// standing.
+    /// campaigning.
     fn yields_for(&self, now: Now) -> Option<Duration> {
         let better = self.protocol.contenders.better(self.rank(), now.at, self.answer_timeout());
         let better = better.filter(|_| !self.phase.leading() && self.clauses.rank_counts());
@@ -104,12 +104,11 @@ impl Core<Majority> {
     /// the request leaves (clause 13).
     pub(super) fn campaign(&mut self, now: Now, stage: Stage, incumbent: Option<ProcessId>) {
         let Some(config) = self.protocol.config().cloned() else { return };
-        let (epoch, lease_ms) = (self.seen.next(), self.lease_requested_ms());
-        let ballot = Ballot { stage, epoch, incarnation: self.me.incarnation, asked_at: now.at, lease_ms };
+        let ballot = self.ballot(now, stage);
         let (contender, transfer) = (self.protocol.contender, incumbent.map(|_| self.epoch));
         let request = VoteRequest { ballot, contender, transfer, config };
         if stage == Stage::Vote {
-            assert!(epoch > self.epoch, "invariant 6: at most one election per process and epoch");
+            assert!(ballot.epoch > self.epoch, "invariant 6: at most one election per process and epoch");
             if self.denial(now, self.myself(), &request).is_some() {
                 return self.campaign_failed();
             }
@@ -120,6 +119,13 @@ impl Core<Majority> {
         self.protocol.campaign = Some(campaign);
         self.ask_missing();
         self.judge_campaign(now);
+    }
+
+    /// What a request for votes that begins now asks for.
+    pub(super) fn ballot(&self, now: Now, stage: Stage) -> Ballot {
+        let (epoch, incarnation, lease_ms) =
+            (self.seen.next(), self.me.incarnation, self.lease_requested_ms());
+        Ballot { stage, epoch, incarnation, asked_at: now.at, lease_ms }
     }
 
     /// Sends the request to the voters that have not answered.
@@ -183,7 +189,7 @@ impl Core<Majority> {
             // Two requests for votes could split the voters.
             (Stage::PreVote, None) if self.yields_for(now).is_some() => self.campaign_failed(),
             (Stage::PreVote, None) => {
-                // A leader that stands for a higher epoch stops leading the old one (clause 27).
+                // A leader that requests votes for a higher epoch stops leading the old one (clause 27).
                 self.lose_leader(Reason::Superseded);
                 self.request_votes(now);
             }
@@ -204,7 +210,7 @@ impl Core<Majority> {
         }
         self.protocol.campaign = None;
         self.protocol.leading = Some(LeaderState::new(lease_until));
-        self.announce(now, epoch);
+        self.become_leader(now, epoch);
         self.write_own_config();
         self.arm(Timer::Lease, lease_until.since(now.at));
         // A voter may be connected no more.
@@ -263,7 +269,7 @@ impl Core<Majority> {
         if let Some(incumbent) = incumbent {
             return self.send(incumbent, Body::TransferReady { majority: false });
         }
-        // A leader that stood for a higher epoch goes on in its own.
+        // A leader that began a pre-vote for a higher epoch goes on in its own.
         if self.phase.leading() {
             return;
         }
@@ -303,15 +309,15 @@ impl Core<Majority> {
     }
 
     /// A leader hears that a voter has a higher epoch than its own: that voter cannot follow it. The leader
-    /// stands for an epoch above that, once a coordinator timeout at most. It leads on until it votes for
-    /// itself (clause 27).
+    /// begins a pre-vote for an epoch above that, once a coordinator timeout at most. It leads on until it
+    /// votes for itself (clause 27).
     pub(super) fn campaign_for_higher_epoch(&mut self, now: Now) {
         let busy = self.protocol.campaign.is_some() || self.holds.resigning.is_some();
         let ignored = busy || self.leads_for_want() || !self.clauses.heeds_higher_epoch();
         let pause = self.coordinator_timeout();
         let Some(leading) = &mut self.protocol.leading else { return };
-        if !ignored && leading.stood.is_none_or(|at| now.at.since(at) >= pause) {
-            leading.stood = Some(now.at);
+        if !ignored && leading.campaigned_at.is_none_or(|at| now.at.since(at) >= pause) {
+            leading.campaigned_at = Some(now.at);
             self.campaign(now, Stage::PreVote, None);
         }
     }

@@ -30,8 +30,8 @@ pub(super) struct LeaderState {
     pub(super) committed: bool,
     /// The members that have acknowledged a round of the present configuration (clause 26).
     pub(super) stores: BTreeSet<String>,
-    /// When it last stood for a higher epoch (clause 27).
-    pub(super) stood: Option<Moment>,
+    /// When it last began a pre-vote for a higher epoch (clause 27).
+    pub(super) campaigned_at: Option<Moment>,
     /// The process that it has asked to take over, and that has not answered (clause 28).
     pub(super) proposed: Option<ProcessId>,
 }

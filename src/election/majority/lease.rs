@@ -5,7 +5,7 @@ use super::Majority;
 use crate::election::Moment;
 use crate::election::clauses::Clauses;
 use crate::election::core::{Core, Heard, SHORTEST_INTERVAL};
-use crate::election::types::pace::{duration, milliseconds};
+use crate::election::types::time::{duration, milliseconds};
 use crate::election::{ConfigVersion, DRIFT, LeaseReason, Now, Reason, Timer};
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ impl Core<Majority> {
     }
 
     /// The names of the members that are connected.
-    fn linked_names(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn linked_names(&self) -> impl Iterator<Item = &str> {
         self.members.iter().filter(|m| m.linked).map(|m| m.peer.name.as_str())
     }
 

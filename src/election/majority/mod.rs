@@ -5,14 +5,15 @@
 //! | clauses | what | file |
 //! | --- | --- | --- |
 //! | 1 to 9 | the voter: its vote, its promise, its restart grace | `voter` |
-//! | 10 to 12, 22, 23 | a voter without a record: recovery, the first start | `recovery` |
+//! | 10 to 12 | a voter without a record: recovery | `recovery`, `recovery_answers` |
 //! | 13 to 15, 24, 25, 27 | the candidate: pre-vote, vote, the candidacy rule | `candidate` |
 //! | 1, 16 | the leader: its lease and its rounds | `lease` |
 //! | 17 | no leadership outlives a resignation or a process | this file |
 //! | 18 to 21, 26 | the configuration | `reconfiguration`, `config_step`, `types/voter_config.rs` |
+//! | 22, 23 | the first start | `founding`, `recovery` |
 //! | 28 | leadership transfer | `transfer` |
 //! | 29 | whose words count | this file, `lease`, `reconfiguration`, `recovery_answers` |
-//! | 30 | which processes stand, by an operator's word | `core/eligibility.rs` |
+//! | 30 | which processes are candidates | `core/eligibility.rs` |
 //!
 //! A process leads by `Core::win` in `candidate` alone.
 
@@ -20,6 +21,7 @@ mod campaign;
 mod candidate;
 mod config_step;
 mod contenders;
+mod founding;
 mod leader_state;
 mod lease;
 mod reconfiguration;
@@ -35,7 +37,7 @@ mod voter;
 use crate::election::clauses::Clauses;
 use crate::election::core::{Announcement, Core, Heard, Protocol};
 use crate::election::message::Protocols;
-use crate::election::types::pace::milliseconds;
+use crate::election::types::time::milliseconds;
 use crate::election::types::voter_config::fingerprint;
 use crate::election::{
     Ballot, Body, Epoch, Flags, Incarnation, Incumbent, Instance, LeaseReason, Member, Moment, Notification,
@@ -77,7 +79,7 @@ pub(super) struct Majority {
     /// The contenders that have asked it.
     contenders: Contenders,
     campaign: Option<Campaign>,
-    /// Its latest question for a later configuration, where it may not stand itself.
+    /// Its latest question for a later configuration, where it may be no candidate.
     config_asked: Option<Ballot>,
     recovery: Option<Recovery>,
     /// While it leads.
@@ -99,7 +101,7 @@ impl Majority {
 }
 
 impl Protocol for Majority {
-    const LEADS_ALONE: bool = false;
+    const LEADS_WITHOUT_VOTES: bool = false;
     const BEST_ANNOUNCES: bool = false;
     const TAKES_OVER_BY_FORCE: bool = false;
     const OTHER: Protocols = Protocols::Classic;
@@ -213,7 +215,7 @@ impl Protocol for Majority {
     }
 
     /// Forgets what is kept of a member that is gone. What hangs on its name goes unless another member has
-    /// that name. A request for votes of a failed member keeps no other from standing (clause 25).
+    /// that name. A request for votes of a failed member keeps no other from campaigning (clause 25).
     fn on_member_lost(core: &mut Core<Majority>, member: &Peer, gone: bool) {
         let (Peer { id, name, .. }, m) = (member, &mut core.protocol);
         m.contenders.forget(*id);
@@ -285,7 +287,7 @@ impl Protocol for Majority {
         core.free_resigned(by);
     }
 
-    fn succeed(core: &mut Core<Majority>, now: Now, _leaver: Option<ProcessId>) {
+    fn on_named_successor(core: &mut Core<Majority>, now: Now, _leaver: Option<ProcessId>) {
         core.request_votes(now);
     }
 
@@ -384,7 +386,7 @@ impl Core<Majority> {
         self.start_campaign(now);
     }
 
-    /// This process may not stand itself, and no leader came in time.
+    /// This process may be no candidate, and no leader came in time.
     fn on_coordinator_timer(&mut self, now: Now) {
         self.elect_again(now);
         self.ask_for_config(now);

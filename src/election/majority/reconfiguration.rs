@@ -94,7 +94,7 @@ impl Core<Majority> {
         }
     }
 
-    /// A process that may not stand knows no leader. The leader may be a voter that only a later
+    /// A process that may be no candidate knows no leader. The leader may be a voter that only a later
     /// configuration names, and no word of it counts before that (clause 29). So this process asks the voters
     /// of its own configuration, as a candidate does by a pre-vote (clause 24). It is no contender by that.
     pub(super) fn ask_for_config(&mut self, now: Now) {
@@ -102,9 +102,7 @@ impl Core<Majority> {
         if self.phase != Phase::Deferring || self.may_campaign() || !self.clauses.asks_for_config() {
             return;
         }
-        let (epoch, lease_ms) = (self.seen.next(), self.lease_requested_ms());
-        let incarnation = self.me.incarnation;
-        let ballot = Ballot { stage: Stage::PreVote, epoch, incarnation, asked_at: now.at, lease_ms };
+        let ballot = self.ballot(now, Stage::PreVote);
         self.protocol.config_asked = Some(ballot);
         let voters = self.ids(|m| m.linked && config.voters.contains(&m.peer.name));
         let request = VoteRequest { ballot, contender: false, transfer: None, config };

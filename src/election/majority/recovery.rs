@@ -1,4 +1,5 @@
-//! A voter without a record: recovery (clauses 10 to 12) and the first start (clauses 22, 23).
+//! Recovery: clauses 10 to 12. A voter without a record asks the others what it has to know before it may
+//! vote. A first start ends here too (clause 23).
 
 use super::Majority;
 use super::recovery_answers::{ROUNDS_A_LEASE, ROUNDS_APART, Recovery};
@@ -8,13 +9,6 @@ use crate::election::{
     Body, Epoch, Flags, Incarnation, Member, Notification, Now, ProcessId, Reason, RecoveredState, Timer,
     VoterConfig,
 };
-
-impl Majority {
-    /// The configuration that the flags name: of a first start.
-    pub(super) fn flagged(&self) -> VoterConfig {
-        VoterConfig::first(self.target.clone(), self.given.lease_ms)
-    }
-}
 
 impl Core<Majority> {
     /// Begins to ask what this process has to know before it may vote.
@@ -63,7 +57,7 @@ impl Core<Majority> {
     }
 
     /// Sends the question of the present round to one process, if this one recovers.
-    fn ask_one_to_recover(&mut self, id: ProcessId) {
+    pub(super) fn ask_one_to_recover(&mut self, id: ProcessId) {
         if let Some(recovery) = &self.protocol.recovery {
             let (round, incarnation) = (recovery.round, self.me.incarnation);
             self.send(id, Body::Recover { round, incarnation });
@@ -76,19 +70,6 @@ impl Core<Majority> {
         self.send(by.from, Body::Recovered { round, incarnation, state, flags });
         self.ask_back(by.from);
         self.name_recovering(by);
-    }
-
-    /// A process asks all others anew once it takes the first step of a first start. One that has taken it
-    /// before, and waits for the others, need not wait for its own next round to hear of that. It asks back
-    /// those alone that have not said yet that they have taken it, and each once in a round of its own. So
-    /// two do not ask each other without end, also where their answers come too late to count.
-    fn ask_back(&mut self, asker: ProcessId) {
-        let founds = matches!(self.protocol.state, RecoveredState::Founding(_));
-        let name = self.members.get(asker).map(|member| member.peer.name.as_str());
-        let (Some(name), Some(recovery)) = (name, &mut self.protocol.recovery) else { return };
-        if founds && recovery.may_ask_back(name) {
-            self.ask_one_to_recover(asker);
-        }
     }
 
     /// The log of a voter with a record names each voter without one, once an incarnation. Before the first
@@ -131,41 +112,17 @@ impl Core<Majority> {
         let (m, me, clauses) = (&self.protocol, self.me.name.as_str(), self.clauses);
         let Some(recovery) = &m.recovery else { return };
         match &m.state {
-            RecoveredState::Empty => {
-                if let Some((epoch, config)) = recovery.recovered(me, &m.flagged(), clauses) {
-                    return self.recovered(now, epoch, config);
-                }
-                let connected = self.members.iter().filter(|m| m.linked).map(|m| m.peer.name.as_str());
-                let first_start = recovery.is_first_start(me, &m.flagged(), m.given, connected, clauses);
-                // A process whose list names it alone waits for the peers that discovery names, as long as at
-                // any start.
-                let asked = self.dial_targets.discovery_complete
-                    && (m.target.len() > 1 || !matches!(self.phase, Phase::Asking(_)));
-                if first_start && asked {
-                    self.begin_founding(now);
-                }
-            }
+            RecoveredState::Empty => match recovery.recovered(me, &m.flagged(), clauses) {
+                Some((epoch, config)) => self.recovered(now, epoch, config),
+                None if self.may_begin_founding(recovery) => self.begin_founding(now),
+                None => {}
+            },
             RecoveredState::Founding(own) => {
                 if let Some(config) = clauses.founded(recovery.founded(me, own), own).cloned() {
                     self.recovered(now, self.epoch, config);
                 }
             }
             RecoveredState::Founded(_) => {}
-        }
-    }
-
-    /// The first of two durable steps: it has asked all, and has not voted (clause 22).
-    fn begin_founding(&mut self, now: Now) {
-        let m = &mut self.protocol;
-        if self.settings.may_found(m.target.len()) {
-            let config = m.flagged();
-            self.use_state(RecoveredState::Founding(config));
-            // The others may have taken this step already.
-            return self.ask_to_recover(now);
-        }
-        let said = m.recovery.as_mut().is_none_or(|recovery| std::mem::replace(&mut recovery.refused, true));
-        if !said {
-            self.note(Notification::FoundingRefused(self.settings.founding));
         }
     }
 

@@ -1,5 +1,5 @@
-//! What a voter without a record has asked, and what the answers amount to. Recovery (clauses 10 to 12) and
-//! the first start (clauses 22 and 23) use this.
+//! What a voter without a record has asked, and what the answers amount to (clauses 10 to 12, 29). `founding`
+//! has what they mean for a first start.
 
 use crate::election::clauses::Clauses;
 use crate::election::{Epoch, Flags, Moment, NotReady, RecoveredState, VoterConfig};
@@ -28,21 +28,21 @@ pub(super) struct Recovery {
     /// The latest rounds and when they were asked, newest last.
     asked: VecDeque<(u32, Moment)>,
     /// The latest answer of each other member, by its name. At most one entry a member.
-    answers: BTreeMap<String, RecoveryAnswer>,
+    pub(super) answers: BTreeMap<String, RecoveryAnswer>,
     /// The members that it has asked back in this round.
-    asked_back: BTreeSet<String>,
+    pub(super) asked_back: BTreeSet<String>,
     /// Whether the log has said that this process may not found a cluster.
     pub(super) refused: bool,
     waits: Option<Waits>,
 }
 
 #[derive(Clone, Hash, Debug)]
-struct RecoveryAnswer {
+pub(super) struct RecoveryAnswer {
     /// It was given after this moment.
     asked: Moment,
     epoch: Epoch,
-    state: RecoveredState,
-    flags: Flags,
+    pub(super) state: RecoveredState,
+    pub(super) flags: Flags,
 }
 
 /// What keeps this process from its vote, since when, and whether the log has said so.
@@ -155,53 +155,6 @@ impl Recovery {
                 return trusted;
             }
         }
-    }
-
-    /// Whether this is a first start, as far as every known peer can tell. All others of its list have
-    /// answered, and were started with the same list and lease. All connected processes have answered too. No
-    /// process has a vote yet.
-    pub(super) fn is_first_start<'a>(
-        &self,
-        me: &str,
-        flagged: &VoterConfig,
-        given: Flags,
-        mut connected: impl Iterator<Item = &'a str>,
-        clauses: impl Clauses,
-    ) -> bool {
-        let answer = |name: &str| self.answers.get(name);
-        let agrees =
-            |name: &str| name == me || answer(name).is_some_and(|a| clauses.has_same_flags(a.flags, given));
-        let forbidden = self.highest().is_some() && clauses.record_forbids_founding();
-        let connected_answered = connected.all(|name| answer(name).is_some());
-        !forbidden && clauses.may_begin_founding(flagged, agrees, connected_answered)
-    }
-
-    /// Whether to ask a member back: it has not said that it has taken a step of a first start, and has not
-    /// been asked back in this round.
-    pub(super) fn may_ask_back(&mut self, name: &str) -> bool {
-        let empty = |answer: &RecoveryAnswer| answer.state == RecoveredState::Empty;
-        self.answers.get(name).is_none_or(empty) && self.asked_back.insert(name.to_owned())
-    }
-
-    /// The configuration of a process that is founding, once it may vote. It is its own, if all others of the
-    /// list are founding with it. Otherwise it is that of a process of the list that may vote already.
-    pub(super) fn founded<'a>(&'a self, me: &str, own: &'a VoterConfig) -> Option<&'a VoterConfig> {
-        let listed = self.answers.iter().filter(|(name, _)| own.voters.contains(*name));
-        let founded =
-            listed.filter_map(|(_, answer)| answer.state.founded()).max_by_key(|config| config.version);
-        founded.or(Some(own).filter(|_| self.not_founding(me, own).next().is_none()))
-    }
-
-    /// The other voters of its own list that have not said that they found with it.
-    pub(super) fn not_founding<'a>(
-        &'a self,
-        me: &'a str,
-        own: &'a VoterConfig,
-    ) -> impl Iterator<Item = &'a String> {
-        own.voters.iter().filter(move |name| {
-            let state = self.answers.get(*name).map(|answer| &answer.state);
-            *name != me && !matches!(state, Some(RecoveredState::Founding(config)) if config == own)
-        })
     }
 
     /// How many other voters of the highest configuration have answered from a record, and how many have to;

@@ -3,7 +3,7 @@
 use super::Majority;
 use crate::election::clauses::Clauses;
 use crate::election::core::{Announcement, Core, Heard, Phase};
-use crate::election::types::pace::{duration, milliseconds};
+use crate::election::types::time::{duration, milliseconds};
 use crate::election::{
     Action, Body, ConfigVersion, Denial, Instance, Moment, Notification, Now, Pace, ProcessId, Reason,
     RecoveredState, Stage, Timer, VoteRecord, VoteRequest,
@@ -43,7 +43,7 @@ impl Core<Majority> {
         let own = self.protocol.config().filter(|own| own.version > config.version).cloned();
         self.send(from, Body::Vote { ballot: *ballot, outcome: denial.into(), config: own });
         if denial == Some(Denial::Outranked) && self.outranks_as_contender(from) {
-            // The Bully's answer: this process stands itself.
+            // The Bully's answer: this process becomes a candidate.
             self.pre_vote(now);
         }
     }
@@ -82,7 +82,7 @@ impl Core<Majority> {
         (binds && now.slow < until).then(|| until.since(now.slow))
     }
 
-    /// How long its own promise to another process, or its restart grace, keeps it from standing.
+    /// How long its own promise to another process, or its restart grace, keeps it from campaigning.
     pub(super) fn held_for(&self, now: Now) -> Option<Duration> {
         self.promised_to_another(now, self.myself()).max(self.grace(now, self.myself()))
     }
@@ -142,7 +142,7 @@ impl Core<Majority> {
             self.promise(by.now, leader, duration(pace.lease_ms));
         }
         let config = self.protocol.config().map(|config| config.version).unwrap_or_default();
-        let (membership, flags) = (self.members.held(), self.protocol.given);
+        let (membership, flags) = (self.members.version_held(), self.protocol.given);
         let firm = promised && self.promises_firmly();
         self.send(by.from, Body::Renewed { sequence, membership, promised, firm, config, flags });
     }

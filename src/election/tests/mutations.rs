@@ -436,9 +436,9 @@ impl Clauses for LeftOut {
         self.has(ConfigOfAny) || Stated.counts_as_leaders(of_leader)
     }
 
-    fn stands(self, cordoned: bool, aside: bool, unhealthy: bool) -> bool {
+    fn is_candidate(self, cordoned: bool, aside: bool, unhealthy: bool) -> bool {
         let (cordoned, aside) = (cordoned && !self.has(CordonIgnored), aside && !self.has(AsideIgnored));
-        Stated.stands(cordoned, aside, unhealthy && !self.has(HealthIgnored))
+        Stated.is_candidate(cordoned, aside, unhealthy && !self.has(HealthIgnored))
     }
 
     fn heeds_priority(self) -> bool {

@@ -1,4 +1,4 @@
-//! The identity of a process, and what it counts for: id, priority, rank, incarnation.
+//! The identity of a process: id, incarnation, priority, rank.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

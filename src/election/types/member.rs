@@ -36,7 +36,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// What it counts for in an election.
+    /// Its priority in an election; 0 while it is no candidate.
     pub fn rank(&self) -> Rank {
         Rank { priority: self.priority, id: self.id }
     }
@@ -85,7 +85,7 @@ pub struct Member {
     pub round_trip: Option<Duration>,
     /// When it became alive, for the preemption delay.
     pub alive_since: Moment,
-    /// When it last said that it counts for another priority, for the preemption delay too.
+    /// When it last said that it has another priority, for the preemption delay too.
     pub ranked_since: Moment,
     /// Whether this leader has yet to tell the others of that priority.
     pub rank_untold: bool,
@@ -99,7 +99,7 @@ impl Member {
         Entry { peer: self.peer.clone(), state: self.state }
     }
 
-    /// What it counts for in an election.
+    /// Its priority in an election; 0 while it is no candidate.
     pub fn rank(&self) -> Rank {
         self.peer.rank()
     }

@@ -24,14 +24,16 @@ macro_rules! named {
 
 pub(super) mod action;
 pub(super) mod announced_values;
-pub(super) mod application;
+pub(super) mod application_health;
 pub(super) mod epoch;
 pub(super) mod event;
 pub(super) mod hold;
 pub(super) mod identity;
+pub(super) mod lease;
 pub(super) mod member;
+pub(super) mod notification;
 pub(super) mod operation;
-pub(super) mod pace;
+pub(super) mod record;
 pub(super) mod settings;
 pub(super) mod status;
 pub(super) mod time;
@@ -39,3 +41,4 @@ pub(super) mod timer;
 pub(super) mod validate;
 pub(super) mod vote;
 pub(super) mod voter_config;
+pub(super) mod voter_state;

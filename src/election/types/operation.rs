@@ -42,12 +42,12 @@ impl Operation {
     pub const NAMES: [&'static str; 4] = ["resign", "transfer", "cordon", "uncordon"];
 }
 
-/// What keeps a process from standing, beside its settings.
+/// What keeps a process from being a candidate, beside its settings.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Candidacy {
     /// An operator has cordoned it.
     pub cordoned: bool,
-    /// It has resigned, and does not stand before this moment of its fast clock.
+    /// It has resigned, and is no candidate before this moment of its fast clock.
     pub aside_until: Option<Moment>,
     /// Why its application is not healthy.
     pub complaints: Complaints,
@@ -61,9 +61,9 @@ pub type OperationOutcome = Result<OperationDone, OperationRefusal>;
 pub struct OperationDone {
     /// The leader that is known now, and its epoch. Where the process has resigned, it is another process.
     pub leader: Option<(Peer, Epoch)>,
-    /// What keeps the process from standing from now on.
+    /// What keeps the process from being a candidate from now on.
     pub candidacy: Candidacy,
-    /// For how long it does not stand, counted from now.
+    /// For how long it is no candidate, counted from now.
     pub aside: Option<Duration>,
 }
 

@@ -1,6 +1,6 @@
 //! What a process may be asked about, as one immutable snapshot.
 
-use super::pace::{LeaseReason, lease_for};
+use super::lease::{LeaseReason, lease_for};
 use crate::election::{Candidacy, Epoch, Incumbent, Moment, Peer, ProcessId, State, VoterConfig};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -112,7 +112,7 @@ pub struct Status {
     pub cut_off: bool,
     /// How many holds are out.
     pub holds: usize,
-    /// What keeps this process from standing, beside its settings.
+    /// What keeps this process from being a candidate, beside its settings.
     pub candidacy: Candidacy,
     /// How long an answer about leadership stands without a turn of the driver: the failure timeout, or a
     /// leader's shorter lease.

@@ -1,4 +1,4 @@
-//! Time as the machine sees it: an argument, never a clock.
+//! Time as the machine sees it: an argument, never a clock. On the wire it is whole milliseconds.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -43,4 +43,15 @@ impl Now {
     pub fn at(at: Moment) -> Now {
         Now { at, slow: at, suspends: 0, wall_ms: 0 }
     }
+}
+
+/// A duration as the wire and the record have it: whole milliseconds, rounded up. So a promise is never
+/// shorter than the requested time.
+pub(in crate::election) fn milliseconds(duration: Duration) -> u32 {
+    u32::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX)
+}
+
+/// A duration that a message or a record names.
+pub(in crate::election) fn duration(ms: u32) -> Duration {
+    Duration::from_millis(u64::from(ms))
 }

@@ -1,9 +1,8 @@
-//! What a candidate asks voters, what they answer, and what they keep (`--safety majority`).
+//! What a candidate asks voters, and what they answer (`--safety majority`).
 
-use super::pace::duration;
-use crate::election::{Epoch, Incarnation, Moment, VoterConfig};
+use super::time::duration;
+use crate::election::{Epoch, Incarnation, Moment};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Whether a voter is asked if it would vote, or to vote.
@@ -102,62 +101,4 @@ impl Denial {
             _ => None,
         }
     }
-}
-
-/// What a process knows from its record, as it tells a voter without one.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
-pub enum RecoveredState {
-    /// It has no record either.
-    #[default]
-    Empty,
-    /// It has stored that it takes part in a first start, with this configuration. It has never voted.
-    Founding(VoterConfig),
-    /// It may have voted. This is the configuration that it stores.
-    Founded(VoterConfig),
-}
-
-impl RecoveredState {
-    /// What a record says to a process that was started with this list and lease. A first start that was not
-    /// finished goes on with another lease, if the list is the same: that process has never voted.
-    pub(in crate::election) fn of(
-        record: Option<&VoteRecord>,
-        list: &BTreeSet<String>,
-        lease_ms: u32,
-    ) -> RecoveredState {
-        match record {
-            None => RecoveredState::Empty,
-            Some(VoteRecord { founding: false, config, .. }) => RecoveredState::Founded(config.clone()),
-            Some(VoteRecord { config, .. }) if config.voters == *list => {
-                RecoveredState::Founding(VoterConfig::first(list.clone(), lease_ms))
-            }
-            Some(VoteRecord { config, .. }) => RecoveredState::Founding(config.clone()),
-        }
-    }
-
-    /// The configuration of a process that may vote.
-    pub fn founded(&self) -> Option<&VoterConfig> {
-        match self {
-            RecoveredState::Founded(config) => Some(config),
-            RecoveredState::Empty | RecoveredState::Founding(_) => None,
-        }
-    }
-}
-
-/// What a voter keeps over a restart, besides its id and epoch.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct VoteRecord {
-    /// Its name: a folder that was copied from another voter names that one.
-    pub name: String,
-    /// Whether it still takes part in its first start: it has never voted then.
-    pub founding: bool,
-    /// Whether a promise may be out that no crash evidence frees (rule 2 of docs/safety/holds.md). A record
-    /// of an older version does not say, so it may be.
-    #[serde(default = "unsaid")]
-    pub firm: bool,
-    /// The configuration that it stores.
-    pub config: VoterConfig,
-}
-
-fn unsaid() -> bool {
-    true
 }

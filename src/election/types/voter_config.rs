@@ -1,6 +1,6 @@
 //! The configuration that voters share: which they are, and for how long a promise may last.
 
-use super::pace::duration;
+use super::time::duration;
 use crate::election::Epoch;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! How often a leader is heard, and what it has learnt of delays. Times travel as whole milliseconds.
+//! The lease that a round of heartbeats asks for, and what it is learnt from.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -12,7 +12,7 @@ pub struct Learnt {
     pub eighths: u8,
 }
 
-/// How a heartbeat of `classic` goes on.
+/// How heartbeats go on from one of them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Pace {
     /// For how long the leader may be silent, in milliseconds; zero: as long as the follower's own flags say.
@@ -48,15 +48,4 @@ pub(in crate::election) const REST_INTERVAL: Duration = Duration::from_millis(12
 /// The lease of which nine tenths are still this long when the next round comes. Delays come on top.
 pub(in crate::election) fn lease_for(lasts: Duration) -> Duration {
     (lasts.saturating_mul(3) / 2).max(lasts.saturating_mul(6) / 5 + REST_INTERVAL)
-}
-
-/// A duration as the wire and the record have it: whole milliseconds, rounded up. So a promise is never
-/// shorter than the requested time.
-pub(in crate::election) fn milliseconds(duration: Duration) -> u32 {
-    u32::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX)
-}
-
-/// A duration that a message or a record names.
-pub(in crate::election) fn duration(ms: u32) -> Duration {
-    Duration::from_millis(u64::from(ms))
 }

@@ -119,7 +119,7 @@ impl<P: Protocol> Core<P> {
             Some(at) => self.arm(Timer::Application, at.since(now.at)),
             None => self.disarm(Timer::Application),
         }
-        let before = std::mem::replace(&mut self.standing.candidacy.complaints, complaints);
+        let before = std::mem::replace(&mut self.eligibility.candidacy.complaints, complaints);
         if before != complaints {
             self.note(Notification::Application { complaints });
         }
@@ -129,14 +129,14 @@ impl<P: Protocol> Core<P> {
         if self.phase.leading() {
             self.resign_if_unhealthy(now);
         } else {
-            self.count_for();
+            self.update_priority();
             self.rejoin_election(now);
         }
     }
 
     /// Whether it leads on for want of a healthy member, and so gives its leadership up for nothing else.
     pub(crate) fn leads_for_want(&self) -> bool {
-        self.standing.candidacy.complaints.any()
+        self.eligibility.candidacy.complaints.any()
             && self.settings.when_all_sick == WhenAllSick::Keep
             && self.successor(&BTreeSet::new()).is_none()
     }
@@ -144,7 +144,7 @@ impl<P: Protocol> Core<P> {
     /// A leader whose application is not healthy has a healthy member take over. It tries that again with
     /// each heartbeat.
     pub(super) fn resign_if_unhealthy(&mut self, now: Now) {
-        if !self.standing.candidacy.complaints.any() || !self.may_give_way() {
+        if !self.eligibility.candidacy.complaints.any() || !self.may_give_way() {
             return;
         }
         // Each member may be asked once, and each is waited for.
