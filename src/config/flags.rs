@@ -1,5 +1,5 @@
 //! The command line's flags. Their doc comments are what `--help` prints: its first paragraph with `-h`, all
-//! of it with `--help`. The values are checked one by one here, and against each other in `check`.
+//! of it with `--help`. The values are checked one by one here, and against each other in `validate`.
 
 use super::client::{
     ALIVE_EXAMPLES, AliveArgs, EXEC_EXAMPLES, EXEC_LONG, ExecArgs, INSTALL_EXAMPLES, InstallArgs,
@@ -8,14 +8,14 @@ use super::client::{
 use super::host_port::{HostPort, host_name};
 #[cfg(feature = "inject")]
 use super::inject::{INJECT_EXAMPLES, INJECT_LONG, InjectArgs};
-use super::level::{LeaseMode, SafetyLevel};
+use super::modes::{LeaseMode, SafetyLevel};
 use super::operate::{
     Asking, CORDON_EXAMPLES, CORDON_LONG, ControlSocket, RESIGN_EXAMPLES, RESIGN_LONG, ResignFlags,
     TRANSFER_EXAMPLES, TRANSFER_LONG, TransferFlags, UNCORDON_EXAMPLES, UNCORDON_LONG,
 };
 #[cfg(feature = "sim")]
 use super::sim::{SIM_EXAMPLES, SimFlags};
-use super::values::{
+use super::value_parsers::{
     AppClients, AppHealth, Output, announced, app_health, crash_evidence, mebibytes, one_of, peer_port,
     preempt, socket_address, whole,
 };

@@ -1,6 +1,6 @@
 //! The flags of `bellwether inject`.
 
-use super::level::SafetyLevel;
+use super::modes::SafetyLevel;
 use std::fmt;
 use std::path::PathBuf;
 

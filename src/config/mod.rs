@@ -1,7 +1,7 @@
 //! Flags and environment, checked into what the program is asked for.
 //!
-//! `flags` is the contract with scripts and manifests and what `--help` prints. `check` holds the relations
-//! between settings. The rest of the program need not check the resulting [`Config`] again.
+//! `flags` is the contract with scripts and manifests and what `--help` prints. `validate` holds the
+//! relations between settings. The rest of the program need not check the resulting [`Config`] again.
 
 mod client;
 mod environment;
@@ -9,17 +9,17 @@ mod flags;
 mod host_port;
 #[cfg(feature = "inject")]
 mod inject;
-mod level;
-mod operate;
 #[cfg(feature = "inject")]
-mod run_flags;
+mod inject_run_flags;
+mod modes;
+mod operate;
 mod safety;
 #[cfg(feature = "sim")]
 mod sim;
 #[cfg(test)]
 mod tests;
 mod validate;
-mod values;
+mod value_parsers;
 mod voters;
 
 pub use crate::base::duration::{LONGEST as DURATION_MAX, show};
@@ -31,11 +31,11 @@ pub use flags::{DemoArgs, StatusArgs};
 pub use host_port::{HostError, HostPort};
 #[cfg(feature = "inject")]
 pub use inject::{Drain, InjectArgs, Only, PeerSecret, Readiness, Workload};
-pub use level::SafetyLevel;
+pub use modes::SafetyLevel;
 pub use operate::{ControlSocket, OperateArgs};
 #[cfg(feature = "sim")]
 pub use sim::{SimArgs, SimTask};
-pub use values::{AppClients, AppHealth, Output};
+pub use value_parsers::{AppClients, AppHealth, Output};
 
 use crate::channel::{PeerAuth, ProofFiles};
 use crate::election::{AnnouncedValues, Operation, Priority, Safety, Settings};
@@ -192,7 +192,7 @@ pub fn command() -> Result<Command, ExitCode> {
         flags::Command::Sim(flags) => SimArgs::try_from(flags).map(Command::Sim).map_err(refused),
         #[cfg(feature = "inject")]
         flags::Command::Inject(args) => {
-            run_flags::check_run_flags(&args).map_err(refused)?;
+            inject_run_flags::check_run_flags(&args).map_err(refused)?;
             args.checked().map(Command::Inject).map_err(refused)
         }
     }

@@ -1,7 +1,7 @@
 //! The flags of `bellwether resign`, `transfer`, `cordon` and `uncordon`, and `--control-socket`, which they
 //! share with `run`.
 
-use super::values::Output;
+use super::value_parsers::Output;
 use crate::base::duration::parse_positive;
 use crate::election::{NAME_BYTES_MAX, Operation};
 use core::net::SocketAddr;

@@ -1,7 +1,7 @@
 //! `--safety`: what is promised, and the flags that each level requires or excludes.
 
 use super::flags::RunArgs;
-use super::level::SafetyLevel;
+use super::modes::SafetyLevel;
 use super::voters::{SafetyError, resolved};
 use crate::election::{CrashEvidence, Founding, Safety, counted};
 

@@ -1,7 +1,7 @@
 //! The flags of `bellwether sim`.
 
-use super::level::SafetyLevel;
-use super::values::{crash_evidence, whole};
+use super::modes::SafetyLevel;
+use super::value_parsers::{crash_evidence, whole};
 use super::voters::SafetyError;
 use crate::election::{CrashEvidence, VOTERS_MAX};
 

@@ -2,7 +2,7 @@
 
 use super::flags::RunArgs;
 use super::host_port::HostPort;
-use super::level::LeaseMode;
+use super::modes::LeaseMode;
 use super::safety::safety;
 use super::voters;
 use super::{Config, Probe};

@@ -5,17 +5,17 @@
 //! jobs that wait for one. Nothing here knows what is said over a connection.
 
 mod connection;
-mod listen;
 mod listener;
+mod listening_socket;
 mod places;
-mod pool;
 mod service;
 #[cfg(test)]
 mod tests;
+mod thread_pool;
 
 pub use connection::{ANSWER_AGE_MAX, ANSWER_ATTEMPTS_MAX, DRAIN_BYTES_MAX, DRAIN_DEADLINE};
-pub use listen::{BACKLOG, ListenError, listen};
 pub use listener::{Listener, TURN_AGE_MAX};
+pub use listening_socket::{BACKLOG, ListenError, listen};
 pub use places::{Place, Places, Taken};
-pub use pool::{IDLE_AFTER, Pool, Saturated};
 pub use service::{Detached, Limits, Service, Step};
+pub use thread_pool::{IDLE_AFTER, Pool, Saturated};

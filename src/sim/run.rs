@@ -86,7 +86,7 @@ pub(super) fn agree(world: &mut World, bound: Ns) -> Option<Ns> {
         }
         // A cluster that has agreed in time gets the time to stay so.
         if since.is_none_or(|(at, _)| at > begin + bound) && world.now > begin + bound {
-            let what = format!("no lasting agreement within {} ms: {}", bound / MS, standing(world));
+            let what = format!("no lasting agreement within {} ms: {}", bound / MS, each_process(world));
             world.checker.broken(world.now, Rule::NoAgreement, what);
             return None;
         }
@@ -149,7 +149,7 @@ pub(super) fn agreed(world: &World) -> Option<(usize, Epoch)> {
 }
 
 /// What each process does, for the message of a failure.
-fn standing(world: &World) -> String {
+fn each_process(world: &World) -> String {
     let each = world.nodes.iter().map(|p| match &p.machine {
         None => format!("p-{} is down", p.place),
         Some(machine) => {

@@ -6,21 +6,21 @@
 //!
 //! The folder has the record, the temporary file, and a file that is only there to be locked. That one is
 //! never removed: a lock on a removed file would exclude no process. Beside them is what `peers` writes,
-//! which is not durable. `folder` says which files are refused, and `replaced_file` why a save opens none.
+//! which is not durable. `folder` says which files are refused, and `atomic_file` why a save opens none.
 
+mod atomic_file;
 mod error;
 mod folder;
 pub mod format;
 pub mod peers;
-mod replaced_file;
 
 pub use error::{FileFault, Holder, OpenError, PeersError, SaveError, Untrusted};
 pub use peers::{PEERS_BYTES_MAX, PeersFile};
 
 use crate::election::{Epoch, Record};
+use atomic_file::{Durability, Names, ReplacedFile};
 use folder::{AccessError, Folder};
 use format::Unreadable;
-use replaced_file::{Durability, Names, ReplacedFile};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use std::fs::File;
@@ -70,7 +70,7 @@ impl Store {
             |(attempt, source)| OpenError::NotWritable { dir: dir.to_owned(), attempt, source };
         let mut folder = Folder::open(dir).map_err(|error| not_opened(dir, error))?;
         let mut lock = lock(dir, &folder)?;
-        let temporary = replaced_file::create(&folder, RECORD_NAMES.temporary).map_err(not_writable)?;
+        let temporary = atomic_file::create(&folder, RECORD_NAMES.temporary).map_err(not_writable)?;
         folder.own_as(&temporary).map_err(|error| not_writable(("look at the temporary file", error)))?;
         let folder = Arc::new(folder);
         let mut record = ReplacedFile::new(Arc::clone(&folder), RECORD_NAMES, Some(temporary));

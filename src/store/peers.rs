@@ -3,10 +3,10 @@
 //! It is replaced as a whole, by a rename, and never synced: after a loss of power it may be an older one or
 //! damaged. A process that cannot read it starts without it, and a process that cannot write it goes on.
 
+use super::atomic_file::{Durability, Names, ReplacedFile};
 use super::error::PeersError;
 use super::folder::{AccessError, Folder};
 use super::format::one_line;
-use super::replaced_file::{Durability, Names, ReplacedFile};
 use crate::election::{KnownPeers, LimitError, check_cluster, check_entries};
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -45,15 +45,15 @@ struct Inner {
     voting: Registry,
     lease_remaining: Gauge,
     voters: IntGauge,
-    standing: Standing,
+    role: RoleMetrics,
     elections: Elections,
     traffic: Traffic,
     peer_security: PeerSecurity,
     requests: Requests,
 }
 
-/// How this process stands in its election, at the time of a scrape.
-struct Standing {
+/// The part of this process in its election, at the time of a scrape.
+struct RoleMetrics {
     /// Set when a scrape asks: what the process is called is in its status.
     process_info: IntGaugeVec,
     is_leader: IntGauge,
@@ -96,8 +96,8 @@ struct Traffic {
     connections_refused: IntCounter,
 }
 
-impl Standing {
-    fn registered(new: Families<'_>, cluster: &str) -> prometheus::Result<Standing> {
+impl RoleMetrics {
+    fn registered(new: Families<'_>, cluster: &str) -> prometheus::Result<RoleMetrics> {
         let members = new.gauges(
             "bellwether_members",
             "Members known to this process, itself included, by their state.",
@@ -111,7 +111,7 @@ impl Standing {
             "Whether this process leads, at the time of the scrape, under client-go's name.",
             &["name"],
         )?;
-        Ok(Standing {
+        Ok(RoleMetrics {
             process_info: new.gauges(
                 "bellwether_process_info",
                 "The election that this process belongs to, its name there and its safety level; always 1.",
@@ -257,7 +257,7 @@ impl Metrics {
                 "bellwether_voters",
                 "How many voters there are, as this process knows; 0 before it has recovered.",
             )?,
-            standing: Standing::registered(new, cluster)?,
+            role: RoleMetrics::registered(new, cluster)?,
             elections: Elections::registered(new)?,
             traffic: Traffic::registered(new)?,
             peer_security: PeerSecurity::registered(new)?,
@@ -384,24 +384,24 @@ impl Metrics {
     /// All metrics as Prometheus text, for a scrape at `now`, when the driver last turned at `turned`.
     pub fn encode(&self, status: &Status, now: Moment, turned: Moment) -> String {
         let inner = &*self.0;
-        let standing = &inner.standing;
+        let role = &inner.role;
         let leads = i64::from(status.leads(now, turned));
         let safety = if status.voting.is_some() { "majority" } else { "classic" };
-        standing.process_info.with_label_values(&[status.cluster.as_str(), &status.me.name, safety]).set(1);
-        standing.is_leader.set(leads);
-        standing.has_leader.set(i64::from(status.leader(now, turned).is_some()));
+        role.process_info.with_label_values(&[status.cluster.as_str(), &status.me.name, safety]).set(1);
+        role.is_leader.set(leads);
+        role.has_leader.set(i64::from(status.leader(now, turned).is_some()));
         // Rounded to whole seconds where the milliseconds do not fit; no clock is set so far off.
         let elected_at_ms = status.leader(now, turned).map_or(0, |leader| leader.elected_at_ms);
-        standing.leader_since.set(elected_at_ms as f64 / 1000.0);
-        standing.candidate.set(i64::from(status.me.rank().eligible()));
-        standing.unhealthy.set(i64::from(status.candidacy.complaints.any()));
-        standing.master_status.set(leads);
-        standing.leases.show(status);
-        standing.epoch.set(i64::try_from(status.epoch.0).unwrap_or(i64::MAX));
+        role.leader_since.set(elected_at_ms as f64 / 1000.0);
+        role.candidate.set(i64::from(status.me.rank().eligible()));
+        role.unhealthy.set(i64::from(status.candidacy.complaints.any()));
+        role.master_status.set(leads);
+        role.leases.show(status);
+        role.epoch.set(i64::try_from(status.epoch.0).unwrap_or(i64::MAX));
         for state in [State::Alive, State::Failed] {
             let count = status.members.iter().filter(|member| member.state == state).count();
             let count = i64::try_from(count).unwrap_or(i64::MAX);
-            standing.members.with_label_values(&[state_name(state)]).set(count);
+            role.members.with_label_values(&[state_name(state)]).set(count);
         }
         inner.requests.holds.set(i64::try_from(status.holds).unwrap_or(i64::MAX));
         self.leaderless(now, None);

@@ -1,7 +1,7 @@
 //! The peer port's side of the handshake: first the channel's, if there is one, then the Hello.
 
 use super::handshake_limits::Admission;
-use super::hello::{Introduction, Verdict, judge};
+use super::hello_check::{Introduction, Verdict, judge};
 use super::identity_check::{self, Doubt, Way, settle};
 use super::{Inner, refused, session};
 use crate::base::LogEvent;

@@ -1,6 +1,6 @@
 //! One dial: a connection and the handshake over it.
 
-use super::hello::{Introduction, Verdict, judge};
+use super::hello_check::{Introduction, Verdict, judge};
 use super::{Inner, Report};
 use crate::base::blocking_tcp::left;
 use crate::channel::{self, Channel, Got, PeerAuth};

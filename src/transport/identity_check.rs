@@ -9,7 +9,7 @@
 
 use super::Inner;
 use super::dial::{ask_over, connect};
-use super::hello::two_of_one_name;
+use super::hello_check::two_of_one_name;
 use crate::channel::Channel;
 use crate::election::{Instance, Peer};
 use crate::wire::{self, Confirm, Confirmed, Frame, Refusal, SafetyCode};

@@ -1,7 +1,7 @@
 //! Which links there are, which are wanted, and what waits for one.
 
 use super::announced_values::Announcements;
-use super::credential_change::{Former, Renewal};
+use super::credential_rotation::{Former, Renewal};
 use super::link::Link;
 use crate::base::{Budget, Holder, Share};
 use crate::election::{Incarnation, MEMBERS_MAX, Moment, Peer, ProcessId};

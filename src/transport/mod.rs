@@ -17,11 +17,11 @@ mod announced_values;
 #[path = "../../tests/support/authority.rs"]
 mod authority;
 mod connections;
-mod credential_change;
+mod credential_rotation;
 mod dial;
 mod dialer;
 mod handshake_limits;
-mod hello;
+mod hello_check;
 mod identity_check;
 mod link;
 mod link_limits;

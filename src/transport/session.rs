@@ -2,7 +2,7 @@
 
 use super::Inner;
 use super::dial::{DialOutcome, dial_through};
-use super::hello::Introduction;
+use super::hello_check::Introduction;
 use super::identity_check::{Claim, Way, say_bye, settle};
 use super::link::{End, LOOK_EVERY, Link, RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES, read};
 use super::link_table::Dialled;

@@ -28,7 +28,7 @@
 
 mod decode;
 mod encode;
-mod handshake;
+mod hello;
 mod messages;
 mod reader;
 mod tag;
@@ -36,7 +36,7 @@ mod writer;
 
 pub use decode::decode;
 pub use encode::{encode_bye, encode_confirm, encode_confirmed, encode_hello, encode_message, encode_refuse};
-pub use handshake::{Confirm, Confirmed, Hello, Refusal, SafetyCode};
+pub use hello::{Confirm, Confirmed, Hello, Refusal, SafetyCode};
 pub use reader::DecodeError;
 
 use crate::election::{Message, ProcessId};

@@ -2,7 +2,7 @@
 
 use super::flags::RunArgs;
 use super::inject::InjectArgs;
-use super::level::SafetyLevel;
+use super::modes::SafetyLevel;
 use super::validate::{ConfigError, Surroundings, check};
 use super::voters::Voters;
 use clap::builder::{OsStr, Resettable};
