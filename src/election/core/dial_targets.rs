@@ -24,7 +24,7 @@ pub(crate) struct DialTargets {
     pub(crate) remembered: BTreeSet<SocketAddr>,
     /// This process's own.
     pub(crate) own: BTreeSet<SocketAddr>,
-    /// Where discovery names a peer, and no process listened at the last look. `majority` has no use for it.
+    /// Where discovery names a peer, and no process listened at the last look. Votes need no such list.
     silent: BTreeSet<SocketAddr>,
     /// What the driver was last told to seek.
     sought: BTreeSet<SocketAddr>,

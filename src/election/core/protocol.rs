@@ -112,7 +112,7 @@ pub(in crate::election) trait Protocol: Sized {
     fn valid_until(_core: &Core<Self>) -> Option<Moment> {
         None
     }
-    /// Until when a majority has promised this leader firmly to vote for no other process: holds rest on
+    /// Until when enough voters have promised this leader firmly to vote for no other process: holds rest on
     /// that. None: nothing is promised.
     fn firm_until(_core: &Core<Self>) -> Option<Moment> {
         None
