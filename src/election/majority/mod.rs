@@ -65,7 +65,8 @@ pub(super) struct Majority {
     promise: Option<Promise>,
     /// The latest vote of this incarnation, which it repeats to the same process (clause 3).
     voted: Option<(Epoch, Instance)>,
-    /// The latest request that this voter denied for a promise: its sender, the request, and when it came.
+    /// The latest request that this voter denied for a promise, or for want of a record: its sender, the
+    /// request, and when it came.
     postponed: Option<(ProcessId, VoteRequest, Moment)>,
     /// Until when it votes for no process, since it may have forgotten a promise (clause 8). On the slow
     /// clock.

@@ -138,6 +138,8 @@ impl Core<Majority> {
         self.note(Notification::Recovered(self.epoch));
         if self.leader.is_none() && !matches!(self.phase, Phase::Asking(_) | Phase::Leaving) {
             self.start_campaign(now);
+        } else {
+            self.answer_postponed(now);
         }
     }
 }

@@ -35,8 +35,8 @@ impl Core<Majority> {
         }
         self.learn_contender(now, from, request);
         let denial = self.denial(now, candidate, request);
-        let held = matches!(denial, Some(Denial::Promised { .. }));
-        self.protocol.postponed = held.then(|| (from, request.clone(), now.at));
+        let postponed = matches!(denial, Some(Denial::Promised { .. } | Denial::NoRecord));
+        self.protocol.postponed = postponed.then(|| (from, request.clone(), now.at));
         if ballot.stage == Stage::Vote && denial.is_none() {
             self.vote(now, candidate, request);
         }
@@ -161,8 +161,9 @@ impl Core<Majority> {
         }
     }
 
-    /// A voter that is free answers the request that its promise stood in the way of. The request may
-    /// overtake what frees the promise, which comes from another process.
+    /// A voter that is free, or has its vote by now, answers the request that it had to deny. The request may
+    /// overtake what frees the promise, which comes from another process. At a first start the voters have
+    /// their votes one after another.
     pub(super) fn answer_postponed(&mut self, now: Now) {
         let Some((from, request, heard)) = self.protocol.postponed.take() else { return };
         if now.at.since(heard) < self.answer_timeout() {

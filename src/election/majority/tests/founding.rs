@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::election::Founding;
+use crate::election::core::Phase;
 
 /// p1 of three empty voters, which has waited for one bound and asks again.
 fn empty(leaves_out: Option<Mutation>, settings: Settings, connected: &[u8]) -> Voter {
@@ -107,6 +108,27 @@ fn founding_waits_for_every_connected_process_and_for_discovery() {
         voter.discovers(complete);
         [2, 3].into_iter().for_each(|from| drop(voter.told(from, EMPTY, flags(&[1, 2, 3], 1500))));
         assert_eq!(voter.state(), complete.then_some("founding"));
+    }
+}
+
+/// Otherwise the best voter, which has its vote first, would lose an answer timeout or two.
+#[test]
+fn a_voter_answers_the_request_that_it_denied_before_it_had_its_vote() {
+    let founds = || {
+        let mut voter = empty(None, given(&[1, 2, 3], 1500), &[2, 3]);
+        for (from, state) in [(2, EMPTY), (3, EMPTY), (2, founding())] {
+            voter.told(from, state, flags(&[1, 2, 3], 1500));
+        }
+        assert_eq!(voter.state(), Some("founding"));
+        voter
+    };
+    for stage in [Stage::PreVote, Stage::Vote] {
+        let mut voter = founds();
+        let asked = VoteRequest { config: config(0, &[1, 2, 3]), ..request(3, stage, 1) };
+        assert_eq!(voter.outcome_for(3, asked), Some(VoteOutcome::Denied(Denial::NoRecord)));
+        let sent = voter.told(3, founding(), flags(&[1, 2, 3], 1500));
+        assert_eq!((voter.state(), outcome(&sent)), (Some("founded"), Some(GRANTED)), "{stage:?}");
+        assert_eq!(stage == Stage::Vote, voter.machine.phase == Phase::Waiting(peer(3).id), "{stage:?}");
     }
 }
 
