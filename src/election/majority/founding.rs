@@ -46,13 +46,13 @@ impl Core<Majority> {
 
     /// A process asks all others anew once it takes the first step of a first start. One that has taken it
     /// before, and waits for the others, need not wait for its own next round to hear of that. It asks back
-    /// those alone that have not said yet that they have taken it, and each once in a round of its own. So
-    /// two do not ask each other without end, also where their answers come too late to count.
-    pub(super) fn ask_back(&mut self, asker: ProcessId) {
+    /// those alone that have not said yet that they have taken it, and once for each round of theirs. So two
+    /// do not ask each other without end, also where their answers come too late to count.
+    pub(super) fn ask_back(&mut self, asker: ProcessId, round: u32) {
         let founds = matches!(self.protocol.state, RecoveredState::Founding(_));
         let name = self.members.get(asker).map(|member| member.peer.name.as_str());
         let (Some(name), Some(recovery)) = (name, &mut self.protocol.recovery) else { return };
-        if founds && recovery.may_ask_back(name) {
+        if founds && recovery.may_ask_back(name, round) {
             self.ask_one_to_recover(asker);
         }
     }
@@ -79,10 +79,11 @@ impl Recovery {
     }
 
     /// Whether to ask a member back: it has not said that it has taken a step of a first start, and has not
-    /// been asked back in this round.
-    fn may_ask_back(&mut self, name: &str) -> bool {
+    /// been asked back for this round of its own.
+    fn may_ask_back(&mut self, name: &str, round: u32) -> bool {
         let empty = |answer: &RecoveryAnswer| answer.state == RecoveredState::Empty;
-        self.answers.get(name).is_none_or(empty) && self.asked_back.insert(name.to_owned())
+        self.answers.get(name).is_none_or(empty)
+            && self.asked_back.insert(name.to_owned(), round) != Some(round)
     }
 
     /// The configuration of a process that is founding, once it may vote. It is its own, if all others of the

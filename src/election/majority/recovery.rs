@@ -68,7 +68,7 @@ impl Core<Majority> {
     pub(super) fn on_recover(&mut self, by: Heard, round: u32, incarnation: Incarnation) {
         let (state, flags) = (self.protocol.state.clone(), self.protocol.given);
         self.send(by.from, Body::Recovered { round, incarnation, state, flags });
-        self.ask_back(by.from);
+        self.ask_back(by.from, round);
         self.name_recovering(by);
     }
 

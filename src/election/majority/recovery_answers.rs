@@ -29,8 +29,9 @@ pub(super) struct Recovery {
     asked: VecDeque<(u32, Moment)>,
     /// The latest answer of each other member, by its name. At most one entry a member.
     pub(super) answers: BTreeMap<String, RecoveryAnswer>,
-    /// The members that it has asked back in this round.
-    pub(super) asked_back: BTreeSet<String>,
+    /// The members that it has asked back in this round, each with the latest round of theirs that it did so
+    /// for.
+    pub(super) asked_back: BTreeMap<String, u32>,
     /// Whether the log has said that this process may not found a cluster.
     pub(super) refused: bool,
     waits: Option<Waits>,

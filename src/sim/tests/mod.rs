@@ -3,6 +3,7 @@
 mod adaptive;
 mod cut_off;
 mod drawn;
+mod first_start;
 mod mutants;
 mod partitions;
 mod rollout;
