@@ -46,8 +46,8 @@ impl Core<Majority> {
 
     /// A process asks all others anew once it takes the first step of a first start. One that has taken it
     /// before, and waits for the others, need not wait for its own next round to hear of that. It asks back
-    /// those alone that have not said yet that they have taken it, and once for each round of theirs. So two
-    /// do not ask each other without end, also where their answers come too late to count.
+    /// those alone that have not said yet that they have taken it, and once for a round of theirs in a round
+    /// of its own. So two do not ask each other without end, also where their answers come too late to count.
     pub(super) fn ask_back(&mut self, asker: ProcessId, round: u32) {
         let founds = matches!(self.protocol.state, RecoveredState::Founding(_));
         let name = self.members.get(asker).map(|member| member.peer.name.as_str());
@@ -79,7 +79,7 @@ impl Recovery {
     }
 
     /// Whether to ask a member back: it has not said that it has taken a step of a first start, and has not
-    /// been asked back for this round of its own.
+    /// been asked back for its present round since this process's own began.
     fn may_ask_back(&mut self, name: &str, round: u32) -> bool {
         let empty = |answer: &RecoveryAnswer| answer.state == RecoveredState::Empty;
         self.answers.get(name).is_none_or(empty)

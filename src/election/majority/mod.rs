@@ -41,8 +41,7 @@ use crate::election::types::time::milliseconds;
 use crate::election::types::voter_config::fingerprint;
 use crate::election::{
     Ballot, Body, Epoch, Flags, Incarnation, Incumbent, Instance, LeaseReason, Member, Moment, Notification,
-    Now, Pace, Peer, ProcessId, Record, RecoveredState, Settings, Timer, VoteRecord, VoteRequest,
-    VoterConfig, Voting,
+    Now, Pace, Peer, ProcessId, Record, RecoveredState, Settings, Timer, VoteRecord, VoterConfig, Voting,
 };
 use campaign::Campaign;
 use contenders::Contenders;
@@ -50,7 +49,7 @@ use leader_state::LeaderState;
 use recovery_answers::Recovery;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use voter::Promise;
+use voter::{Asked, Promise};
 
 /// What a process in `majority` keeps beside what every process keeps.
 #[derive(Clone, Hash, Debug, Default)]
@@ -65,9 +64,8 @@ pub(super) struct Majority {
     promise: Option<Promise>,
     /// The latest vote of this incarnation, which it repeats to the same process (clause 3).
     voted: Option<(Epoch, Instance)>,
-    /// The latest request that this voter denied for a promise, or for want of a record: its sender, the
-    /// request, and when it came.
-    postponed: Option<(ProcessId, VoteRequest, Moment)>,
+    /// The latest request that this voter denied for a promise, or for want of a record.
+    postponed: Option<Asked>,
     /// Until when it votes for no process, since it may have forgotten a promise (clause 8). On the slow
     /// clock.
     grace_until: Option<Moment>,
@@ -154,7 +152,9 @@ impl Protocol for Majority {
     fn on_message(core: &mut Core<Majority>, by: Heard, body: Body) {
         let Heard { now, from, .. } = by;
         match body {
-            Body::VoteRequest { request } => core.on_vote_request(now, from, &request),
+            Body::VoteRequest { request } => {
+                core.on_vote_request(now, Asked { by: from, request, at: now.at })
+            }
             Body::Vote { ballot, outcome, config } => core.on_vote(by, ballot, outcome, config),
             Body::Renew { sequence, lease_ms, config, learnt } => {
                 core.on_renew(by, sequence, Pace { lease_ms, learnt }, config);
@@ -220,7 +220,7 @@ impl Protocol for Majority {
     fn on_member_lost(core: &mut Core<Majority>, member: &Peer, gone: bool) {
         let (Peer { id, name, .. }, m) = (member, &mut core.protocol);
         m.contenders.forget(*id);
-        m.postponed.take_if(|(from, ..)| from == id);
+        m.postponed.take_if(|asked| asked.by == *id);
         if !gone {
             return;
         }

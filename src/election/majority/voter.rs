@@ -19,10 +19,20 @@ pub(super) struct Promise {
     until: Moment,
 }
 
+/// A request for votes.
+#[derive(Clone, Hash, Debug)]
+pub(super) struct Asked {
+    pub(super) by: ProcessId,
+    pub(super) request: VoteRequest,
+    /// When it came.
+    pub(super) at: Moment,
+}
+
 impl Core<Majority> {
     /// A candidate asks. A request of a former incarnation does not count, nor does one for more than the
     /// lease that it names (clause 5).
-    pub(super) fn on_vote_request(&mut self, now: Now, from: ProcessId, request: &VoteRequest) {
+    pub(super) fn on_vote_request(&mut self, now: Now, asked: Asked) {
+        let Asked { by: from, ref request, .. } = asked;
         let VoteRequest { ballot, config, .. } = request;
         let Some(candidate) = self.instance(from) else { return };
         if !self.clauses.lease_allowed(ballot.lease_ms, config) || candidate.incarnation != ballot.incarnation
@@ -33,15 +43,15 @@ impl Core<Majority> {
             // Another process has heard its resignation, and sees to the rest.
             return self.act(Action::Exit);
         }
-        self.learn_contender(now, from, request);
+        self.learn_contender(now, &asked);
         let denial = self.denial(now, candidate, request);
-        let postponed = matches!(denial, Some(Denial::Promised { .. } | Denial::NoRecord));
-        self.protocol.postponed = postponed.then(|| (from, request.clone(), now.at));
         if ballot.stage == Stage::Vote && denial.is_none() {
             self.vote(now, candidate, request);
         }
         let own = self.protocol.config().filter(|own| own.version > config.version).cloned();
         self.send(from, Body::Vote { ballot: *ballot, outcome: denial.into(), config: own });
+        let postponed = matches!(denial, Some(Denial::Promised { .. } | Denial::NoRecord));
+        self.protocol.postponed = postponed.then_some(asked);
         if denial == Some(Denial::Outranked) && self.outranks_as_contender(from) {
             // The Bully's answer: this process becomes a candidate.
             self.pre_vote(now);
@@ -161,13 +171,16 @@ impl Core<Majority> {
         }
     }
 
-    /// A voter that is free, or has its vote by now, answers the request that it had to deny. The request may
-    /// overtake what frees the promise, which comes from another process. At a first start the voters have
-    /// their votes one after another.
+    /// Answers the latest request that this voter denied for a promise, or for want of a record. It must have
+    /// come within an answer timeout. The request may overtake what frees the promise, which comes from
+    /// another process. At a first start the voters have their votes one after another.
     pub(super) fn answer_postponed(&mut self, now: Now) {
-        let Some((from, request, heard)) = self.protocol.postponed.take() else { return };
-        if now.at.since(heard) < self.answer_timeout() {
-            self.on_vote_request(now, from, &request);
+        if self.protocol.config().is_none() {
+            return;
+        }
+        let Some(asked) = self.protocol.postponed.take() else { return };
+        if now.at.since(asked.at) < self.answer_timeout() {
+            self.on_vote_request(now, asked);
         }
     }
 
@@ -250,14 +263,15 @@ impl Core<Majority> {
     }
 
     /// A pre-vote says whether its sender may still win.
-    fn learn_contender(&mut self, now: Now, from: ProcessId, request: &VoteRequest) {
-        let named = self.voter(now, from).is_some_and(|name| request.config.voters.contains(name))
-            && self.is_listed(from);
-        if let Some(member) = self.members.get(from)
+    fn learn_contender(&mut self, now: Now, asked: &Asked) {
+        let Asked { by, request, at } = asked;
+        let named = self.voter(now, *by).is_some_and(|name| request.config.voters.contains(name))
+            && self.is_listed(*by);
+        if let Some(member) = self.members.get(*by)
             && request.ballot.stage == Stage::PreVote
             && request.transfer.is_none()
         {
-            self.protocol.contenders.hear(member.rank(), request.contender && named, now.at);
+            self.protocol.contenders.hear(member.rank(), request.contender && named, *at);
         }
     }
 

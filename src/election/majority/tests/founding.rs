@@ -111,24 +111,50 @@ fn founding_waits_for_every_connected_process_and_for_discovery() {
     }
 }
 
-/// Otherwise the best voter, which has its vote first, would lose an answer timeout or two.
+/// p1 of three voters, which has taken the first step of a first start, as p2 has.
+fn founds() -> Voter {
+    let mut voter = empty(None, given(&[1, 2, 3], 1500), &[2, 3]);
+    for (from, state) in [(2, EMPTY), (3, EMPTY), (2, founding())] {
+        voter.told(from, state, flags(&[1, 2, 3], 1500));
+    }
+    assert_eq!(voter.state(), Some("founding"));
+    voter
+}
+
+/// Otherwise the best voter, which has its vote first, would lose an answer timeout or two. A request that
+/// came earlier than that is not answered: its candidate has asked again, or has given up.
 #[test]
 fn a_voter_answers_the_request_that_it_denied_before_it_had_its_vote() {
-    let founds = || {
-        let mut voter = empty(None, given(&[1, 2, 3], 1500), &[2, 3]);
-        for (from, state) in [(2, EMPTY), (3, EMPTY), (2, founding())] {
-            voter.told(from, state, flags(&[1, 2, 3], 1500));
-        }
-        assert_eq!(voter.state(), Some("founding"));
-        voter
-    };
-    for stage in [Stage::PreVote, Stage::Vote] {
+    let asked = |stage| VoteRequest { config: config(0, &[1, 2, 3]), ..request(3, stage, 1) };
+    for (stage, after, answer) in [
+        (Stage::PreVote, 0, Some(GRANTED)),
+        (Stage::PreVote, 299, Some(GRANTED)),
+        (Stage::PreVote, 300, None),
+        (Stage::Vote, 0, Some(GRANTED)),
+    ] {
         let mut voter = founds();
-        let asked = VoteRequest { config: config(0, &[1, 2, 3]), ..request(3, stage, 1) };
-        assert_eq!(voter.outcome_for(3, asked), Some(VoteOutcome::Denied(Denial::NoRecord)));
+        assert_eq!(voter.outcome_for(3, asked(stage)), Some(VoteOutcome::Denied(Denial::NoRecord)));
+        voter.pass(after);
         let sent = voter.told(3, founding(), flags(&[1, 2, 3], 1500));
-        assert_eq!((voter.state(), outcome(&sent)), (Some("founded"), Some(GRANTED)), "{stage:?}");
+        assert_eq!((voter.state(), outcome(&sent)), (Some("founded"), answer), "{stage:?} {after}");
         assert_eq!(stage == Stage::Vote, voter.machine.phase == Phase::Waiting(peer(3).id), "{stage:?}");
+    }
+}
+
+/// Its age counts from when it came, for the answer and for the candidacy rule.
+#[test]
+fn a_request_is_no_younger_where_it_is_answered_later() {
+    let asked = || VoteRequest { config: config(0, &[1, 2, 3]), ..request(3, Stage::PreVote, 1) };
+    for (votes_after, answer) in [(290, Some(GRANTED)), (310, None)] {
+        let mut voter = founds();
+        assert_eq!(voter.outcome_for(3, asked()), Some(VoteOutcome::Denied(Denial::NoRecord)));
+        voter.pass(250);
+        assert_eq!(outcome(&voter.timer(Timer::Margin)), None, "it still has no vote");
+        voter.pass(votes_after - 250);
+        let sent = voter.told(3, founding(), flags(&[1, 2, 3], 1500));
+        assert_eq!((voter.state(), outcome(&sent)), (Some("founded"), answer), "{votes_after}");
+        voter.pass(20);
+        assert!(!requests(&voter.timer(Timer::Retry)).is_empty(), "{votes_after}: p3 has not asked for long");
     }
 }
 
