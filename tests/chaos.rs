@@ -128,7 +128,8 @@ fn judge(worked: &Worked) {
     assert!(written > 0 && refused > 0, "nothing was tried");
 }
 
-/// Prints what was seen. Returns the longest time without a leader while a majority could have elected one.
+/// Prints what was seen. Returns the longest time without a leader while a majority could have elected one:
+/// while all were connected, and the application of one was healthy.
 fn summary(cluster: &Cluster, observers: &[Observer], outcome: &StormOutcome, safety: Safety) -> Duration {
     let sum = |count: fn(&Observer) -> u64| observers.iter().map(count).sum::<u64>();
     println!("n = {}, {safety:?}, {:.0} s", cluster.n(), cluster.now() as f64 / 1e9);
@@ -154,7 +155,7 @@ fn summary(cluster: &Cluster, observers: &[Observer], outcome: &StormOutcome, sa
     }
     let mut led = [history::led(observers), standstills].concat();
     led.sort_unstable();
-    let gap = cluster.health().longest_gap(&led, cluster.now());
+    let gap = cluster.health().longest_gap(&led, &cluster.barred(), cluster.now());
     if let Some(gap) = gap {
         let majority: Vec<String> =
             (0..cluster.n()).filter(|p| gap.majority & (1 << p) != 0).map(name).collect();

@@ -1,6 +1,6 @@
 //! Real processes, each in its own network namespace with its own small disk, and the samplers that ask them.
 
-use super::health::{Conditions, Health};
+use super::health::{Conditions, Health, Times, barred};
 use super::history::{Lifetime, Nanos, Observation, Observer};
 use super::log_table::{check, documented};
 use super::network::{Network, Path as Way, Paths, address, enter, own_clocks};
@@ -378,6 +378,14 @@ impl Cluster {
 
     pub fn health(&self) -> &Health {
         &self.health
+    }
+
+    /// When the process of each place was no candidate for its application's sake.
+    pub fn barred(&self) -> Vec<Times> {
+        let now = self.now();
+        let began = SystemTime::now() - Duration::from_nanos(now);
+        let log = |node: &Node| fs::read(&node.log).unwrap_or_default();
+        self.nodes.iter().map(|node| barred(&String::from_utf8_lossy(&log(node)), began, now)).collect()
     }
 
     pub fn observers(&self) -> Vec<Observer> {

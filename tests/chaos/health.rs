@@ -1,6 +1,11 @@
 //! When a majority of processes could work together, and how long the cluster had no leader meanwhile.
 
 use super::history::Nanos;
+use serde_json::Value;
+use std::time::{Duration, SystemTime};
+
+/// From when until when, one after the other.
+pub type Times = Vec<(Nanos, Nanos)>;
 
 /// What the network and the processes are like.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -72,14 +77,51 @@ impl Health {
         }
     }
 
-    /// The longest time without a leader while one majority was whole, up to now.
-    pub fn longest_gap(&self, led: &[(Nanos, Nanos)], now: Nanos) -> Option<Gap> {
+    /// The longest time without a leader while one majority was whole and one of it was a candidate, up to
+    /// now. `barred` has the times in which each place was none.
+    pub fn longest_gap(&self, led: &[(Nanos, Nanos)], barred: &[Times], now: Nanos) -> Option<Gap> {
         let open = self.sets.iter().filter_map(|(set, since)| Some((since.as_ref().copied()?, now, *set)));
         let times = self.whole.iter().copied().chain(open);
+        let excused = |set: u32| {
+            let places = barred.iter().enumerate().filter(|(place, _)| set & (1 << place) != 0);
+            let all = places.map(|(_, times)| times.clone()).reduce(|some, more| in_both(&some, &more));
+            let mut excused = [led.to_vec(), all.unwrap_or_default()].concat();
+            excused.sort_unstable();
+            excused
+        };
+        let excused: Vec<Times> = (0..1 << barred.len()).map(excused).collect();
         times
-            .filter_map(|(from, to, majority)| longest_within(led, from, to, majority))
+            .filter_map(|(from, to, majority)| {
+                longest_within(&excused[majority as usize], from, to, majority)
+            })
             .max_by_key(Gap::length)
     }
+}
+
+/// The times that both have in common.
+fn in_both(some: &[(Nanos, Nanos)], more: &[(Nanos, Nanos)]) -> Times {
+    let pairs = some.iter().flat_map(|a| more.iter().map(move |b| (a.0.max(b.0), a.1.min(b.1))));
+    pairs.filter(|(from, to)| from < to).collect()
+}
+
+/// When a process was no candidate for its application's sake, as the log of its place tells, up to now.
+/// `began` is the moment of the log's clock that all times count from. A restart forgets it.
+pub fn barred(log: &str, began: SystemTime, now: Nanos) -> Times {
+    let (mut times, mut since) = (Times::new(), None);
+    for line in log.lines() {
+        let fields: Value = serde_json::from_str(line).unwrap_or_default();
+        let at = fields["ts"].as_str().and_then(|ts| humantime::parse_rfc3339(ts).ok());
+        let at = at.map(|at| at.duration_since(began).unwrap_or(Duration::ZERO).as_nanos() as Nanos);
+        match (fields["event"].as_str(), at) {
+            (Some("application_unhealthy"), Some(at)) => since = since.or(Some(at)),
+            (Some("application_healthy" | "started"), Some(at)) => {
+                times.extend(since.take().map(|since| (since, at)));
+            }
+            _ => {}
+        }
+    }
+    times.extend(since.map(|since| (since, now)));
+    times
 }
 
 fn longest_within(led: &[(Nanos, Nanos)], from: Nanos, to: Nanos, majority: u32) -> Option<Gap> {

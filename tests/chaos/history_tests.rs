@@ -1,6 +1,6 @@
 //! The checker against histories that must be rejected, near misses that must not be, and drawn ones.
 
-use super::health::{Conditions, Gap, Health};
+use super::health::{self, Conditions, Gap, Health};
 use super::history::*;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -165,25 +165,51 @@ fn the_longest_time_without_a_leader_is_within_one_majority() {
         some.runs[place] = false;
         some
     };
+    let none = [const { Vec::new() }; 3];
     let mut health = Health::new(3);
     health.note(0, &all);
     // From 30 to 70 places 1 and 2 are whole throughout, while others come and go.
     health.note(30, &without(0));
     health.note(70, &without(1));
-    let gap = health.longest_gap(&[(0, 40), (60, 100)], 100);
+    let gap = health.longest_gap(&[(0, 40), (60, 100)], &none, 100);
     assert_eq!(gap, Some(Gap { from: 40, to: 60, majority: 0b110 }));
     // No process leads from 40 on: places 0 and 2 are whole since 70 only, 1 and 2 were till then.
-    let gap = health.longest_gap(&[(0, 40)], 90);
+    let gap = health.longest_gap(&[(0, 40)], &none, 90);
     assert_eq!(gap, Some(Gap { from: 40, to: 70, majority: 0b110 }));
+    // Neither place 1 nor 2 is a candidate from 45 to 55.
+    let barred = [vec![], vec![(0, 3), (45, 60)], vec![(40, 55)]];
+    let gap = health.longest_gap(&[(0, 40)], &barred, 90);
+    assert_eq!(gap, Some(Gap { from: 70, to: 90, majority: 0b101 }));
     let mut one_way = all.clone();
     one_way.reaches[1][2] = false;
     assert_eq!(all.both(&one_way), one_way);
     let mut health = Health::new(3);
     health.note(0, &all);
     health.note(10, &one_way);
-    let gap = health.longest_gap(&[(0, 5), (50, 60)], 60);
+    let gap = health.longest_gap(&[(0, 5), (50, 60)], &none, 60);
     assert_eq!(gap.map(|gap| (gap.from, gap.to)), Some((5, 50)));
-    assert_eq!(health.longest_gap(&[(0, 60)], 60), None);
+    assert_eq!(health.longest_gap(&[(0, 60)], &none, 60), None);
+}
+
+#[test]
+fn a_log_tells_when_an_application_kept_its_process_from_leading() {
+    let line = |second: u32, event: &str| {
+        format!("{{\"ts\":\"2026-01-01T00:00:0{second}Z\",\"event\":\"{event}\"}}\n")
+    };
+    let log = [
+        line(1, "started"),
+        line(2, "application_unhealthy"),
+        line(3, "application_unhealthy"),
+        "half a line\n".to_owned(),
+        line(4, "application_healthy"),
+        line(5, "application_unhealthy"),
+        line(6, "started"),
+        line(7, "application_unhealthy"),
+    ];
+    let began = humantime::parse_rfc3339("2026-01-01T00:00:01Z").unwrap();
+    let second = 1_000_000_000;
+    let times = [(second, 3 * second), (4 * second, 5 * second), (6 * second, 8 * second)];
+    assert_eq!(health::barred(&log.concat(), began, 8 * second), times);
 }
 
 /// Reigns of one after another, and questions to all of them with answers as they would be.
