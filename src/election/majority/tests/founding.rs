@@ -111,12 +111,17 @@ fn founding_waits_for_every_connected_process_and_for_discovery() {
     }
 }
 
-/// p1 of three voters, which has taken the first step of a first start, as p2 has.
-fn founds() -> Voter {
-    let mut voter = empty(None, given(&[1, 2, 3], 1500), &[2, 3]);
-    for (from, state) in [(2, EMPTY), (3, EMPTY), (2, founding())] {
-        voter.told(from, state, flags(&[1, 2, 3], 1500));
-    }
+/// p1 of three empty voters, which has taken the first step of a first start.
+fn begun(leaves_out: Option<Mutation>) -> Voter {
+    let mut voter = empty(leaves_out, given(&[1, 2, 3], 1500), &[2, 3]);
+    [2, 3].into_iter().for_each(|from| drop(voter.told(from, EMPTY, flags(&[1, 2, 3], 1500))));
+    voter
+}
+
+/// The same, and waits for p3 alone.
+fn waits_for_p3() -> Voter {
+    let mut voter = begun(None);
+    voter.told(2, founding(), flags(&[1, 2, 3], 1500));
     assert_eq!(voter.state(), Some("founding"));
     voter
 }
@@ -132,7 +137,7 @@ fn a_voter_answers_the_request_that_it_denied_before_it_had_its_vote() {
         (Stage::PreVote, 300, None),
         (Stage::Vote, 0, Some(GRANTED)),
     ] {
-        let mut voter = founds();
+        let mut voter = waits_for_p3();
         assert_eq!(voter.outcome_for(3, asked(stage)), Some(VoteOutcome::Denied(Denial::NoRecord)));
         voter.pass(after);
         let sent = voter.told(3, founding(), flags(&[1, 2, 3], 1500));
@@ -146,7 +151,7 @@ fn a_voter_answers_the_request_that_it_denied_before_it_had_its_vote() {
 fn a_request_is_no_younger_where_it_is_answered_later() {
     let asked = || VoteRequest { config: config(0, &[1, 2, 3]), ..request(3, Stage::PreVote, 1) };
     for (votes_after, answer) in [(290, Some(GRANTED)), (310, None)] {
-        let mut voter = founds();
+        let mut voter = waits_for_p3();
         assert_eq!(voter.outcome_for(3, asked()), Some(VoteOutcome::Denied(Denial::NoRecord)));
         voter.pass(250);
         assert_eq!(outcome(&voter.timer(Timer::Margin)), None, "it still has no vote");
@@ -170,11 +175,6 @@ fn an_answer_to_a_former_incarnation_is_no_reason_to_found() {
 
 #[test]
 fn a_founding_voter_votes_once_all_others_are_founding_or_one_is_founded() {
-    let begun = |leaves_out| {
-        let mut voter = empty(leaves_out, given(&[1, 2, 3], 1500), &[2, 3]);
-        [2, 3].into_iter().for_each(|from| drop(voter.told(from, EMPTY, flags(&[1, 2, 3], 1500))));
-        voter
-    };
     let first = VoteRequest { config: config(0, &[1, 2, 3]), ..request(2, Stage::Vote, 1) };
     for (leaves_out, state, vote) in
         [(None, "founding", denied(Denial::NoRecord)), (Some(Mutation::FoundedAtOnce), "founded", GRANTED)]
