@@ -70,7 +70,7 @@ const MAY_USE: [(&str, &[&str]); 20] = [
     ("client", &["base", "config", "election", "telemetry"]),
     ("build", &[]),
     ("status", &["client", "config", "telemetry"]),
-    ("demo", &["config", "election", "http", "net", "telemetry"]),
+    ("demo", &["base", "config", "election", "http", "net", "telemetry"]),
     ("sim", &["base", "config", "election"]),
     ("inject", &["config", "election", "telemetry"]),
     ("lib", &["client", "config", "control", "demo", "inject", "node", "sim", "status", "telemetry"]),

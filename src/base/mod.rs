@@ -1,5 +1,5 @@
-//! What every part may use: the clocks, durations as text, URLs, connections, a budget of bytes, a checksum,
-//! log lines, and a limit on how often one is written.
+//! What every part may use: the clocks, durations as text, URLs and what they stand for, connections, a
+//! budget of bytes, a checksum, log lines, and a limit on how often one is written.
 
 pub mod blocking_tcp;
 mod buffer_budget;
@@ -8,6 +8,7 @@ mod clock;
 pub mod duration;
 mod log_event;
 mod rate_limit;
+pub mod resolver;
 mod trace_step;
 pub mod url;
 mod wall_clock;

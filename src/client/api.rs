@@ -3,6 +3,7 @@
 //! Each answer comes from a network, so it is bounded in time and size.
 
 use crate::base::blocking_tcp;
+use crate::base::resolver::Addresses;
 use crate::base::url::{addresses, is_host_and_port};
 use crate::telemetry::escape::shortened;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -13,8 +14,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 use ureq::http::header::CONTENT_LENGTH;
 use ureq::http::{Method, Request, Uri};
-use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
-use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
+use ureq::unversioned::transport::DefaultConnector;
 
 /// The longest reply that is read: several times that of a full cluster with the longest names.
 const REPLY_BYTES_MAX: u64 = 1024 * 1024;
@@ -87,7 +87,7 @@ impl Api {
             .max_redirects(0)
             .max_redirects_will_error(false)
             .build();
-        let agent = ureq::Agent::with_parts(agent, DefaultConnector::default(), Addresses::default());
+        let agent = ureq::Agent::with_parts(agent, DefaultConnector::default(), Addresses);
         Ok(Api { base: base_url(given)?, agent })
     }
 
@@ -185,25 +185,6 @@ impl Api {
             url: format!("{}{path}", self.base),
             why: shortened(error.to_string(), SHOWN_BYTES_MAX),
         }
-    }
-}
-
-/// Looks names up, and takes addresses as they are. ureq looks those up too, each in a thread of its own, and
-/// panics where the system has none left.
-#[derive(Debug, Default)]
-struct Addresses(DefaultResolver);
-
-impl Resolver for Addresses {
-    fn resolve(
-        &self,
-        uri: &Uri,
-        config: &ureq::config::Config,
-        timeout: NextTimeout,
-    ) -> Result<ResolvedSocketAddrs, ureq::Error> {
-        let Some(found) = addresses(uri) else { return self.0.resolve(uri, config, timeout) };
-        let mut all = self.empty();
-        found.into_iter().for_each(|address| all.push(address));
-        Ok(all)
     }
 }
 

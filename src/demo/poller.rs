@@ -1,8 +1,10 @@
 //! Asks the processes of a cluster what they say of themselves, and finds when they agree.
 
+use crate::base::resolver::Addresses;
 use serde::Deserialize;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use ureq::unversioned::transport::DefaultConnector;
 
 /// How long one of the repeated questions may take; no answer by then counts as none.
 const ASK_TIMEOUT: Duration = Duration::from_millis(500);
@@ -110,7 +112,7 @@ pub(super) fn agent(timeout: Duration) -> ureq::Agent {
         .http_status_as_error(false)
         .proxy(None)
         .build();
-    ureq::Agent::new_with_config(config)
+    ureq::Agent::with_parts(config, DefaultConnector::default(), Addresses)
 }
 
 /// Asks one process again and again, and notes what changes.

@@ -123,7 +123,12 @@ impl<S: Source> Lifelines<S> {
                 let _ = source.sign(Sign::LifelineEnded);
             }
         };
-        let began = thread::Builder::new().name("lifeline".to_owned()).stack_size(STACK_BYTES).spawn(wait);
+        let thread = thread::Builder::new().name("lifeline".to_owned()).stack_size(STACK_BYTES);
+        // The thread needs this lock before it ends, and its handle is gone by then. pthread_detach of glibc
+        // may read the memory of a thread that it has detached.
+        let open = lock(&self.open);
+        let began = thread.spawn(wait).map(drop);
+        drop(open);
         if let Err(error) = began {
             lock(&self.open).streams.remove(&number);
             let _ = self.source.sign(Sign::LifelineEnded);
