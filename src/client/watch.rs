@@ -194,6 +194,8 @@ impl Teller {
             }
         }
         self.signalled.lock().group = None;
+        // It has told of the end, and has nothing left to do.
+        waits.into_iter().for_each(|thread| _ = thread.join());
         self.say(name, killed, child.wait());
         Ok(())
     }
