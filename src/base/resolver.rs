@@ -7,7 +7,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 use ureq::config::Config;
 use ureq::http::Uri;
-use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::NextTimeout;
 
 /// The most addresses of a name that are tried: as many as ureq takes.
@@ -41,15 +41,16 @@ impl Resolver for Addresses {
 /// Looks a name up on a thread of its own, since getaddrinfo has no timeout. A thread that answers in time is
 /// waited for: only one that is blocked is detached.
 fn look_up(uri: &Uri, timeout: NextTimeout) -> Result<Vec<SocketAddr>, ureq::Error> {
-    let (host, port) = (uri.host().unwrap_or_default().to_owned(), uri.port_u16().unwrap_or(80));
+    let name = uri.scheme().zip(uri.authority());
+    let name = name.and_then(|(scheme, authority)| DefaultResolver::host_and_port(scheme, authority));
+    let name = name.ok_or(ureq::Error::HostNotFound)?;
     let (tell, told) = sync_channel(1);
     let thread = thread::Builder::new().name("look-up".to_owned()).spawn(move || {
-        let found = (host.as_str(), port).to_socket_addrs();
         // The client may have given up.
-        let _ = tell.send(found.map(Vec::from_iter));
+        let _ = tell.send(name.to_socket_addrs().map(Vec::from_iter));
     })?;
     let found = told.recv_timeout(*timeout.after).map_err(|_| ureq::Error::Timeout(timeout.reason))?;
-    // It has nothing left to do.
+    // The thread has answered, and has nothing left to do.
     let _ = thread.join();
     Ok(found?)
 }

@@ -194,8 +194,10 @@ impl Teller {
             }
         }
         self.signalled.lock().group = None;
-        // It has told of the end, and has nothing left to do.
-        waits.into_iter().for_each(|thread| _ = thread.join());
+        if let Ok(thread) = waits {
+            // The thread has told of the end, and has nothing left to do.
+            let _ = thread.join();
+        }
         self.say(name, killed, child.wait());
         Ok(())
     }
