@@ -1,4 +1,5 @@
-//! The driver: feeds the machine one event at a time and carries out its actions in order.
+//! The driver: feeds the machine one event at a time and carries out its actions in order, those for the log
+//! last.
 
 use super::peers_writer::PeersWriter;
 use super::published_state::PublishedState;
@@ -243,7 +244,9 @@ impl Driver {
         }
         let changes =
             actions.peek().is_some() && !quiet || now.at.since(self.published) >= self.publish_every;
-        let rest: Vec<Action> = actions.collect();
+        let mut rest: Vec<Action> = actions.collect();
+        // A line of the log wakes the thread that writes it. No message waits for that.
+        rest.sort_by_key(|action| matches!(action, Action::Notification(_)));
         let told =
             |a: &Action| matches!(a, Action::Notification(_) | Action::Arm { timer: Timer::Lease, .. });
         // No answer stands for longer than the lease that is about to be named.

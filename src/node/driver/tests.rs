@@ -19,19 +19,27 @@ use uuid::Uuid;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The names of the messages that were handed to the transport.
-#[derive(Clone, Default)]
-struct Sent(Arc<Mutex<Vec<&'static str>>>);
+/// The names of the messages that were handed to the transport, and whether a change of the leader had been
+/// noted before each.
+#[derive(Clone)]
+struct Sent {
+    messages: Arc<Mutex<Vec<(&'static str, bool)>>>,
+    changes_noted: Arc<dyn Fn() -> bool + Send + Sync>,
+}
 
 impl Sent {
     fn take(&self) -> Vec<&'static str> {
-        std::mem::take(&mut *self.0.lock().unwrap())
+        self.take_with_notes().into_iter().map(|(name, _)| name).collect()
+    }
+
+    fn take_with_notes(&self) -> Vec<(&'static str, bool)> {
+        std::mem::take(&mut *self.messages.lock().unwrap())
     }
 }
 
 impl transport::Counts for Sent {
     fn sent(&self, name: &'static str) {
-        self.0.lock().unwrap().push(name);
+        self.messages.lock().unwrap().push((name, (self.changes_noted)()));
     }
     fn received(&self, _: &'static str) {}
     fn unknown_frame(&self) {}
@@ -70,7 +78,14 @@ fn driver(settings: Settings, state: Option<State>) -> (Driver, Arc<Stop>, Sent)
         dial_timeout: second,
         unacknowledged_max: second,
     };
-    let sent = Sent::default();
+    let metrics = crate::telemetry::Metrics::new("c");
+    let (counts, status) = (metrics.clone(), machine.status());
+    let changes_noted = move || {
+        let text = counts.encode(&status, Moment::default(), Moment::default());
+        let mut changes = text.lines().filter(|line| line.starts_with("bellwether_leader_changes_total{"));
+        changes.any(|line| !line.ends_with(" 0"))
+    };
+    let sent = Sent { messages: Arc::default(), changes_noted: Arc::new(changes_noted) };
     let transport = Transport::start(reach, listener, Arc::new(|_| ()), Arc::new(sent.clone())).unwrap();
     let look = discovery::DiscoverySettings {
         service: None,
@@ -80,7 +95,6 @@ fn driver(settings: Settings, state: Option<State>) -> (Driver, Arc<Stop>, Sent)
         refresh_hurried: second,
     };
     let discovery = discovery::spawn(look, |_| ()).unwrap();
-    let metrics = crate::telemetry::Metrics::new("c");
     let published_state = Arc::new(PublishedState::new(
         machine.status(),
         crate::base::Clock::new(crate::base::Reading::take()),
@@ -218,6 +232,19 @@ fn what_depends_on_the_record_follows_when_it_is_durable() {
     assert_eq!(driver.snapshot().status.epoch, Epoch(5));
     drop(driver);
     assert_eq!(Store::open(dir.path()).unwrap().1.unwrap().epoch, Epoch(5));
+}
+
+/// A line wakes the thread that writes it: time that a failover would take longer.
+#[test]
+fn no_message_waits_for_a_line_of_the_log() {
+    let (mut driver, _, sent) = driver(Settings::default(), None);
+    driver.turn(Event::Start).unwrap();
+    driver.turn(Event::LinkUp(peer(2))).unwrap();
+    sent.take();
+    driver.turn(heartbeat()).unwrap();
+    assert!(sent.take_with_notes().contains(&("heartbeat_ack", false)));
+    driver.turn(heartbeat()).unwrap();
+    assert!(sent.take_with_notes().contains(&("heartbeat_ack", true)), "the leader was noted meanwhile");
 }
 
 /// A pause in the middle of a turn then counts as one. What a turn arms is due from its beginning, which
