@@ -22,6 +22,24 @@ pub fn connect(addresses: &[SocketAddr], deadline: Instant) -> io::Result<TcpStr
     Err(failure)
 }
 
+/// The share of a dial's time after which a SYN without an answer is given up for another one.
+const FIRST_TRY: u32 = 40;
+
+/// Connects, in two tries. The kernel sends a lost SYN again only after a second. It may be lost on the way,
+/// or where a process that ends is closing its listener.
+///
+/// # Errors
+/// The address refuses, or answers neither try within the timeout.
+pub fn connect_in_two_tries(address: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
+    let deadline = Instant::now() + timeout;
+    match TcpStream::connect_timeout(&address, timeout / FIRST_TRY) {
+        Err(error) if error.kind() == ErrorKind::TimedOut => {
+            TcpStream::connect_timeout(&address, left(deadline)?)
+        }
+        tried => tried,
+    }
+}
+
 /// What is left until then.
 ///
 /// # Errors
@@ -41,5 +59,40 @@ pub fn await_end(mut stream: &TcpStream) {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(_) => return,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::net::Ipv4Addr;
+
+    /// The ports whose SYN to this port has no answer yet.
+    fn unanswered(to: u16) -> BTreeSet<u16> {
+        let port = |address: &str| u16::from_str_radix(address.rsplit(':').next().unwrap(), 16).unwrap();
+        let table = std::fs::read_to_string("/proc/self/net/tcp").unwrap();
+        let sockets = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let dials = sockets.filter(|fields| port(fields[2]) == to && fields[3] == "02");
+        dials.map(|fields| port(fields[1])).collect()
+    }
+
+    #[test]
+    fn a_syn_that_is_dropped_is_sent_again_before_the_kernel_would() {
+        let listener = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+        listener.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).unwrap();
+        // Its queue takes one connection. The kernel drops all further SYNs.
+        listener.listen(0).unwrap();
+        let address = listener.local_addr().unwrap().as_socket().unwrap();
+        let _queued = TcpStream::connect(address).unwrap();
+        let dial = std::thread::spawn(move || connect_in_two_tries(address, Duration::from_secs(4)));
+        let mut from = BTreeSet::new();
+        while from.len() < 2 {
+            from.append(&mut unanswered(address.port()));
+            assert!(!dial.is_finished(), "the dial is over, from {from:?}");
+        }
+        // There is room for it now, once the kernel sends the second one again.
+        listener.accept().unwrap();
+        assert!(dial.join().unwrap().is_ok());
     }
 }

@@ -1,8 +1,8 @@
 //! The machine: one process of the election, under the protocol that its settings name. All dispatch is here.
 //!
 //! Call [`Machine::new`] once, then [`Machine::handle`] with [`Event::Start`], and after that with each
-//! event. Carry out the actions of each call, in order, before the next. [`Machine::status`] is what the
-//! driver may publish in between.
+//! event. Carry out the actions of each call, in order, before the next. Notifications may come after all
+//! others. [`Machine::status`] is what the driver may publish in between.
 
 #[cfg(any(test, feature = "mutations"))]
 use super::Mutation;

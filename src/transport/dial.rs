@@ -2,7 +2,7 @@
 
 use super::hello_check::{Introduction, Verdict, judge};
 use super::{Inner, Report};
-use crate::base::blocking_tcp::left;
+use crate::base::blocking_tcp::{connect_in_two_tries, left};
 use crate::channel::{self, Channel, Got, PeerAuth};
 use crate::election::Event;
 use crate::wire::{self, Frame};
@@ -144,7 +144,7 @@ pub(super) fn connect(inner: &Inner, address: SocketAddr, timeout: Duration) -> 
 }
 
 fn connect_in_clear(inner: &Inner, address: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect_timeout(&address, timeout)?;
+    let stream = connect_in_two_tries(address, timeout)?;
     stream.set_nodelay(true)?;
     let own = SocketAddr::new(stream.local_addr()?.ip().to_canonical(), inner.listen_port);
     if !own.ip().is_loopback() {
