@@ -22,8 +22,8 @@ pub fn connect(addresses: &[SocketAddr], deadline: Instant) -> io::Result<TcpStr
     Err(failure)
 }
 
-/// The share of a dial's time after which a SYN without an answer is given up for another one.
-const FIRST_TRY: u32 = 40;
+/// A fortieth of a dial's time is its first try's.
+const FIRST_TRY_PART: u32 = 40;
 
 /// Connects, in two tries. The kernel sends a lost SYN again only after a second. It may be lost on the way,
 /// or where a process that ends is closing its listener.
@@ -32,7 +32,7 @@ const FIRST_TRY: u32 = 40;
 /// The address refuses, or answers neither try within the timeout.
 pub fn connect_in_two_tries(address: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
     let deadline = Instant::now() + timeout;
-    match TcpStream::connect_timeout(&address, timeout / FIRST_TRY) {
+    match TcpStream::connect_timeout(&address, timeout / FIRST_TRY_PART) {
         Err(error) if error.kind() == ErrorKind::TimedOut => {
             TcpStream::connect_timeout(&address, left(deadline)?)
         }
